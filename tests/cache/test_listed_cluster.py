@@ -256,7 +256,7 @@ def test_a_file_has_pods_of_templates_from_which_no_claim_was_made_and_a_server_
     assert ListedCluster.of_files(items, catalog).snapshot.pending[0].demand.count == 1
     (unreadable,) = ListedCluster.of(items, catalog).unreadable
     assert isinstance(unreadable, UnreadablePod)
-    assert "no claim was made yet of ResourceClaimTemplate default/t" in unreadable.reason
+    assert "no claim exists yet for ResourceClaimTemplate default/t" in unreadable.reason
 
 
 def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> None:
@@ -266,7 +266,7 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
     forbidden = FoundObjects.of(items.entries, {"PersistentVolume": "you may not"})
     found = ListedCluster.of(forbidden, catalog)
     assert len(found.snapshot.pending) == 1
-    assert [str(complaint) for complaint in found.read_errors] == ["volumes are not looked at: you may not"]
+    assert [str(complaint) for complaint in found.read_errors] == ["volumes are not checked: you may not"]
 
 
 def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:

@@ -1,1 +1,1 @@
-"""The cluster as its API server describes it: objects in, the engine's cluster and pending pods out. Pure."""
+"""The scheduler's cache: objects of the API server in, the engine's cluster and pending pods out. Pure."""

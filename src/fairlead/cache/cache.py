@@ -1,8 +1,8 @@
-"""The engine's cluster as the API server describes it: objects in, placements and pending requests out.
+"""The scheduler's cache: objects of the API server in, placements and pending requests out.
 
-    on_event(change) ... on_event(change) -> sync() -> the cluster is as the whole list would make it
+    on_event(change) ... on_event(change) -> sync() -> the cluster is as a list of all objects would make it
 
-Beside the objects it keeps assumptions alone: placements that no watch has shown yet.
+Beside the objects it keeps only assumed pods: placements that no watch has shown yet.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +40,7 @@ from fairlead.schedule import EngineCluster
 
 
 class SchedulerCache:
-    """Objects, indexed by the node they matter to, and the engine's cluster that follows from them."""
+    """Objects, indexed by node, and the engine's cluster that follows from them."""
 
     def __init__(
         self, catalog: Catalog, scheduler: str | None = "fairlead", origin: ObjectOrigin = LIVE
@@ -52,7 +52,7 @@ class SchedulerCache:
         self.read_errors: Mapping[str, ManifestError] = self._nodes.unreadable
         """Nodes that cannot be read, and why."""
         self.unreadable: Mapping[str, UnreadablePod] = self._translator.unreadable
-        """Bound pods that are counted by their spec alone, by uid, and why."""
+        """Bound pods that are counted from their spec alone, by uid, and why."""
         self._scheduler = scheduler
         self._pods: dict[str, LivePod] = {}
         self._on: dict[str, set[str]] = {}
@@ -60,22 +60,22 @@ class SchedulerCache:
         self._assumed: dict[str, Placement] = {}
         self._assumed_on: dict[str, set[str]] = {}
         self._in_flight: set[str] = set()
-        """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
+        """Assumed pods with writes in flight: whatever becomes of the pod, these may still take effect."""
         self.unobserved = UnobservedAllocations()
         self._orphaned: dict[str, LivePod] = {}
-        """Pods that went since the last `sync` and whose claims the cache has not seen."""
+        """Pods that were deleted since the last `sync`, before the cache observed their claims."""
         self._waiting: set[str] = set()
         self._claim_index = ClaimIndex()
         self.volumes = VolumeCache(origin)
         self.quotas = QuotaCache(self.cluster, self.pod)
         self.waiting_for_volumes: dict[str, frozenset[str]] = {}
-        """Who has a place that is kept while volumes are made there, and with whom."""
+        """By pod with a reserved place: the pods, itself among them, whose volumes it waits for."""
         self.nominations = Nominations(self.cluster)
         self.disruptions = DisruptionCache()
         self._stale_nodes: set[str] = set()
-        """Nodes on which something else may be placed than the engine knows."""
+        """Nodes whose placements may differ from the engine's."""
         self._stale_pods: set[str] = set()
-        """Pending pods to be translated again."""
+        """Pending pods to be read again."""
         self._events: set[ClusterEvent] = set()
         self._gone: set[str] = set()
         self._handlers = self._handlers_by_kind()
@@ -93,11 +93,11 @@ class SchedulerCache:
         }
 
     def on_event(self, change: ObjectChange[Any]) -> None:
-        """Take a change in; what follows from it is worked out by `sync`."""
+        """Store a change; `sync` computes what follows from it."""
         self._handlers.get(type(change.object), self._on_rule)(change)
 
     def sync(self) -> CacheDelta:
-        """Bring the engine's cluster up to date, and return what is new for those who wait."""
+        """Bring the engine's cluster up to date, and return what changed for pending pods."""
         if vacated := self.nominations.take_vacated():
             self._stale_nodes |= vacated
             self._events.add(ClusterEvent.POD_DELETED)
@@ -122,20 +122,20 @@ class SchedulerCache:
         return self._nodes.node(name)
 
     def pods_on(self, name: str) -> list[LivePod]:
-        """Return the pods on a node, and those on their way there."""
-        found = (*self._on.get(name, ()), *self._assumed_on.get(name, ()))
-        return [self._pods[uid] for uid in found if uid in self._pods]
+        """Return the pods that are bound to a node, and those that are assumed there."""
+        uids = (*self._on.get(name, ()), *self._assumed_on.get(name, ()))
+        return [self._pods[uid] for uid in uids if uid in self._pods]
 
     def read(self, pod: LivePod) -> PendingPod:
-        """Return a pod as a request, whoever is to place it."""
+        """Return a pod as a request, whichever scheduler it names."""
         return self._translator.translate_pending(pod, self.claims_of(pod))
 
     def waits(self, uid: str) -> bool:
-        """Say whether a pod waits and nothing is being done for it."""
+        """Say whether a pod is pending, and is not assumed."""
         return uid in self._waiting
 
     def has_bound_pods(self) -> bool:
-        """Say whether anybody was ever placed for this scheduler, of those who are there."""
+        """Say whether a bound pod names this scheduler."""
         return any(
             pod.spec.node_name and pod.spec.scheduler_name == self._scheduler for pod in self._pods.values()
         )
@@ -145,34 +145,34 @@ class SchedulerCache:
         return self._claims.get((namespace, name))
 
     def has_seen(self, item: LivePod | LiveClaim) -> bool:
-        """Say whether what is known of a pod or claim is no older than this."""
+        """Say whether the cache holds this version of a pod or claim, or a newer one."""
         if isinstance(item, LivePod):
-            found: LivePod | LiveClaim | None = self._pods.get(item.metadata.uid)
+            cached: LivePod | LiveClaim | None = self._pods.get(item.metadata.uid)
         else:
-            found = self._claims.get(item.key)
-        if found is None or found.metadata.uid != item.metadata.uid:
+            cached = self._claims.get(item.key)
+        if cached is None or cached.metadata.uid != item.metadata.uid:
             return False
-        return int(found.metadata.resource_version) >= int(item.metadata.resource_version)
+        return int(cached.metadata.resource_version) >= int(item.metadata.resource_version)
 
     def claims_of(self, pod: LivePod) -> dict[str, LiveClaim]:
-        """Return the claims that a pod names and that are there, by the pod's name for them."""
+        """Return the claims that a pod names and that exist, by the pod's name for them."""
         return self._claims.of(pod)
 
     def group_of(self, pod: LivePod) -> PodGroup | None:
-        """Return the group that a pod is placed with, where Kubernetes keeps one."""
+        """Return the PodGroup of a pod; None where it has none."""
         return self._translator.group(pod)
 
     def assume(self, placements_made: Iterable[Placement]) -> None:
-        """Count decisions as carried out until the API shows what became of them; they are bound already."""
-        for each in placements_made:
-            self._assumed[each.request.id] = each
-            self._assumed_on.setdefault(each.node, set()).add(each.request.id)
-            self._in_flight.add(each.request.id)
-            self._waiting.discard(each.request.id)
-            self._claim_index.drop(each.request.id)
+        """Assume that pods are bound until the API server shows the result; the engine has bound them."""
+        for placement in placements_made:
+            self._assumed[uid := placement.request.id] = placement
+            self._assumed_on.setdefault(placement.node, set()).add(uid)
+            self._in_flight.add(uid)
+            self._waiting.discard(uid)
+            self._claim_index.drop(uid)
 
     def finish_binding(self, uid: str) -> None:
-        """Note that a decision was carried out; it counts until the pod is seen bound, or gone."""
+        """Record that a binding succeeded; the pod stays assumed until a watch shows it bound, or deleted."""
         self._in_flight.discard(uid)
         pod = self._pods.get(uid)
         if pod is None or pod.ended:
@@ -180,18 +180,18 @@ class SchedulerCache:
             self._end_assumption(uid)
 
     def wait_for_volumes(self, uids: Iterable[str]) -> None:
-        """Keep assumed places until the volumes of one are not as they were: then all are decided anew."""
+        """Reserve assumed places until a volume of one of the pods changes: then all are decided again."""
         together = frozenset(uids)
         self._in_flight -= together
         self.waiting_for_volumes |= dict.fromkeys(together, together)
 
     def requeue_waiting_for_volumes(self, uid: str) -> None:
-        """Have those decided anew whose places are kept together with this one's."""
-        for each in self.waiting_for_volumes.get(uid, ()):
-            self.forget(each)
+        """Requeue every gang member whose reservation was made with this pod's."""
+        for member in self.waiting_for_volumes.get(uid, ()):
+            self.forget(member)
 
     def forget(self, uid: str) -> None:
-        """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
+        """End the assumption of a pod whose binding failed; a pod that is still pending is read again."""
         self.waiting_for_volumes.pop(uid, None)
         self._in_flight.discard(uid)
         self.unobserved.drop(uid)
@@ -200,24 +200,24 @@ class SchedulerCache:
         self._requeue(uid)
 
     def orphaned_claims(self) -> list[LiveClaim]:
-        """Return the claims that hold devices for pods that are gone: a controller frees them soon."""
+        """Return the claims that hold devices for deleted pods: a controller frees them soon."""
         return self._claims.orphaned(self._pods)
 
     def leaving(self) -> set[str]:
-        """Return the ids of placements that end soon: deleted pods, and claims of pods that are gone."""
-        found = self.disruptions.leaving.union(map(claim_id, self.orphaned_claims()))
-        return {uid for uid in found if self.cluster.placement(uid) is not None}
+        """Return the ids of placements that end soon: pods being deleted, and claims of deleted pods."""
+        leaving = self.disruptions.leaving.union(map(claim_id, self.orphaned_claims()))
+        return {uid for uid in leaving if self.cluster.placement(uid) is not None}
 
     @property
     def being_bound(self) -> set[str]:
-        """The ids of pods that are being bound: the API does not say yet that they are."""
+        """The ids of assumed pods that are being bound: the API server does not show it yet."""
         return self._assumed.keys() - self.waiting_for_volumes.keys()
 
     def _on_budget(self, change: ObjectChange[PodDisruptionBudget]) -> None:
         self.disruptions.on_budget(change)
         self._events.add(ClusterEvent.BUDGET_CHANGED)
 
-    # Taking in
+    # Event handlers
 
     def _on_pod(self, change: ObjectChange[LivePod]) -> None:
         uid = change.object.metadata.uid
@@ -242,7 +242,7 @@ class SchedulerCache:
         self._requeue(uid)
 
     def _observe_assumed(self, uid: str, node: str) -> None:
-        """Turn an assumption into what is known; for the engine nothing changes."""
+        """Turn an assumed pod into a bound one; the engine's cluster does not change."""
         del self._assumed[uid]
         self._assumed_on[node].discard(uid)
         self._on.setdefault(node, set()).add(uid)
@@ -255,7 +255,7 @@ class SchedulerCache:
             self._on.setdefault(node, set()).add(uid)
 
     def _check_assumption(self, uid: str, node: str, *, alive: bool) -> None:
-        """See whether an assumption is borne out, or void: it is not while its writes are under way."""
+        """End an assumption that a watch confirmed, or refuted after its writes ended."""
         assumed = self._assumed.get(uid)
         if assumed is None:
             return
@@ -264,10 +264,10 @@ class SchedulerCache:
             self._end_assumption(uid)
 
     def _count_unobserved(self, uid: str, was: str, node: str, pod: LivePod) -> None:
-        """Go on counting a pod that is gone, where its claims are yet to be seen."""
-        owed = self.unobserved.of(uid)
-        if owed is not None and was and not node and uid not in self._in_flight:
-            self.assume([owed])
+        """Assume that a deleted pod still holds its devices, where its claims are not observed yet."""
+        placement = self.unobserved.of(uid)
+        if placement is not None and was and not node and uid not in self._in_flight:
+            self.assume([placement])
             self._orphaned[uid] = pod
 
     def _end_assumption(self, uid: str) -> bool:
@@ -286,12 +286,12 @@ class SchedulerCache:
         if held - holds:
             self._events.add(ClusterEvent.POD_DELETED)
         if now is None or not now.made_by_scheduler:
-            # Pods that wait for a claim are read again: the pod names it, it may not name the pod.
+            # Pods that name the claim are read again: the claim itself may not name the pod.
             self._stale_pods |= self._claim_index.of(change.key)
             self._events.add(ClusterEvent.CLAIM_CHANGED)
 
     def _observed(self, uid: str) -> None:
-        """Count a pod no more that is gone: from now on its claim is counted."""
+        """End the assumption of a deleted pod: its claim counts from now on."""
         if uid and node_of(self._pods.get(uid)) == "" and self._orphaned.pop(uid, None) is not None:
             self._in_flight.discard(uid)
             self._end_assumption(uid)
@@ -318,7 +318,7 @@ class SchedulerCache:
         self._events.add(ClusterEvent.CLAIM_CHANGED)
 
     def _requeue(self, uid: str) -> None:
-        """See whether a pod waits."""
+        """Add a pod to the pending pods, or remove it from them."""
         pod = self._pods.get(uid)
         waits = pod is not None and pod.waits_for(self._scheduler)
         self.volumes.index_pod(uid, pod if waits else None)
@@ -341,10 +341,10 @@ class SchedulerCache:
             self._stale_pods.discard(uid)
             self._gone.add(uid)
 
-    # Working out
+    # Sync
 
     def _update_nodes(self) -> bool:
-        """Put the nodes as they are now; say whether any is not as it was."""
+        """Update the engine's nodes; say whether any changed."""
         changed = False
         for name, state in self._nodes.changed():
             before = self.cluster.node(name)
@@ -358,12 +358,12 @@ class SchedulerCache:
         return changed
 
     def _update_placements(self) -> None:
-        """Let every stale node hold what it should; what must go goes first, for it may come elsewhere."""
+        """Update the placements on stale nodes; release first, for a pod may have moved to another node."""
         known = [name for name in sorted(self._stale_nodes) if self.cluster.node(name) is not None]
         wanted = {name: self._placements_on(name) for name in known}
-        for name, found in wanted.items():
+        for name, on_node in wanted.items():
             for placed in self.cluster.placed_on(self.cluster.row(name)):
-                if found.get(placed.request.id) != placed:
+                if on_node.get(placed.request.id) != placed:
                     self.cluster.release(placed.request.id)
         for name in known:
             for identity, placement in wanted[name].items():
@@ -373,17 +373,17 @@ class SchedulerCache:
 
     def _placements_on(self, name: str) -> dict[str, Placement]:
         state = self.cluster.node(name)
-        assert state is not None, "asked for nodes that are there"
+        assert state is not None, "the caller passes known nodes"
         pods = [self._pods[uid] for uid in self._on.get(name, ())]
-        bound = [BoundPod(self._translator.request(pod, self.claims_of(pod)), pod) for pod in pods]
-        held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
-        held += self.nominations.on(name)
+        bound = [BoundPod(self._translator.translate_bound(pod, self.claims_of(pod)), pod) for pod in pods]
+        reserved = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
+        reserved += self.nominations.on(name)
         assumed = [
             BoundPod(in_flight_request(each.request, self._pods.get(each.request.id)), assumed=each.shares)
-            for each in held
+            for each in reserved
         ]
-        said, claims = node_report(self._nodes.node(name), state.devices), self._claims.on(name)
-        return placements(state, [*bound, *assumed], claims, said, self._translator.admitted)
+        reported, claims = node_report(self._nodes.node(name), state.devices), self._claims.on(name)
+        return placements(state, [*bound, *assumed], claims, reported, self._translator.admitted)
 
     def _translate_waiting(self) -> Iterable[PendingPod]:
         for uid in sorted(self._stale_pods & self._waiting):
@@ -391,10 +391,10 @@ class SchedulerCache:
             yield self._with_volumes(pod, self._translator.translate_pending(pod, self.claims_of(pod)))
         self._stale_pods.clear()
 
-    def _with_volumes(self, pod: LivePod, found: PendingPod) -> PendingPod:
-        if isinstance(found, UnreadablePod) or not pod.spec.volumes:
-            return found
+    def _with_volumes(self, pod: LivePod, pending: PendingPod) -> PendingPod:
+        if isinstance(pending, UnreadablePod) or not pod.spec.volumes:
+            return pending
         try:
-            return self.volumes.with_volume_affinity(pod, found, self._nodes.knows)
+            return self.volumes.with_volume_affinity(pod, pending, self._nodes.knows)
         except ManifestError as error:
             return UnreadablePod.of(pod, error)

@@ -1,4 +1,4 @@
-"""Who waits for which claim: a claim that comes concerns those who name it, and no others. Pure."""
+"""Pending pods by the claims that they name: a change of a claim concerns these pods alone. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,14 +6,14 @@ from fairlead.cluster.watch.changes import Key
 
 
 class ClaimIndex:
-    """Waiting pods by the claims that they name."""
+    """Pending pods by the claims that they name."""
 
     def __init__(self) -> None:
         self._pods_by_claim: dict[Key, set[str]] = {}
         self._claims_by_pod: dict[str, frozenset[Key]] = {}
 
     def put(self, uid: str, claims: Iterable[Key]) -> None:
-        """Note which claims a pod names now."""
+        """Store the claims that a pod names now."""
         named = frozenset(claims)
         before = self._claims_by_pod.get(uid)
         if named == before or not (named or before):
@@ -26,7 +26,7 @@ class ClaimIndex:
             self._pods_by_claim.setdefault(key, set()).add(uid)
 
     def drop(self, uid: str) -> None:
-        """Forget a pod: it waits no more."""
+        """Remove a pod: it is no longer pending."""
         for key in self._claims_by_pod.pop(uid, ()):
             self._pods_by_claim[key].discard(uid)
             if not self._pods_by_claim[key]:
@@ -34,9 +34,9 @@ class ClaimIndex:
 
     @property
     def all_pods(self) -> frozenset[str]:
-        """Who names any claim."""
+        """The ids of all pods that name a claim."""
         return frozenset(self._claims_by_pod)
 
     def of(self, claim: Key) -> set[str]:
-        """Return who names a claim."""
+        """Return the ids of the pods that name a claim."""
         return self._pods_by_claim.get(claim, set())

@@ -1,4 +1,4 @@
-"""Claims as last seen, by name and by the node on which they hold something. Pure."""
+"""Claims as last seen, by name and by the node on which they hold devices. Pure."""
 
 from collections.abc import Container
 
@@ -16,7 +16,7 @@ class ClaimCache:
         self._on: dict[str, set[Key]] = {}
 
     def on_event(self, change: ObjectChange[LiveClaim]) -> tuple[set[str], set[str]]:
-        """Take in a change; return the nodes on which the claim held something, and now holds something."""
+        """Store a change; return the nodes on which the claim held devices, and holds devices now."""
         before, now = self._claims.pop(change.key, None), change.new
         for pool in pools(before):
             self._on[pool].discard(change.key)
@@ -31,14 +31,14 @@ class ClaimCache:
         return self._claims.get(key)
 
     def of(self, pod: LivePod) -> dict[str, LiveClaim]:
-        """Return the claims that a pod names and that are there, by the pod's name for them."""
+        """Return the claims that a pod names and that exist, by the pod's name for them."""
         named = claims_named(pod)
         return {name: self._claims[key] for name, key in named.items() if key in self._claims}
 
     def on(self, node: str) -> list[LiveClaim]:
-        """Return the claims that hold something on a node."""
+        """Return the claims that hold devices on a node."""
         return [self._claims[key] for key in self._on.get(node, ())]
 
     def orphaned(self, pods: Container[str]) -> list[LiveClaim]:
-        """Return the claims that hold devices for none of these pods: a controller frees them soon."""
+        """Return the allocated claims that none of these pods uses: a controller frees them soon."""
         return [claim for claim in self._claims.values() if claim.results and claim.is_orphaned(pods)]

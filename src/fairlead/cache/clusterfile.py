@@ -1,4 +1,4 @@
-"""A cluster from files: a snapshot, manifests as kubectl prints them, or the short form."""
+"""Read a cluster from files: a snapshot, manifests as kubectl prints them, or the short form."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ _HINT: Final = "see: fairlead docs schedule"
 
 def read_cluster(paths: Sequence[str], catalog: Catalog) -> Snapshot:
     """Return the cluster that some files describe together: a snapshot, manifests, or the short form."""
-    documents = [each for path in paths for each in text.read(path)]
+    documents = [document for path in paths for document in text.read(path)]
     if not documents:
         raise ManifestError(f"{', '.join(paths)}: nothing in it", _HINT)
     if any(snapshot.is_snapshot(value) for _, value in documents):

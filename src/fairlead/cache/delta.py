@@ -1,4 +1,4 @@
-"""What a change of the cluster means for pods that wait."""
+"""What a change of the cluster means for pending pods."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ PendingPod = Request | UnreadablePod
 
 @dataclass(frozen=True, slots=True)
 class CacheDelta:
-    """What has changed for pods that wait."""
+    """What has changed for pending pods."""
 
     pending: tuple[PendingPod, ...] = ()
-    """Pods that wait, new or changed."""
+    """Pending pods, new or changed."""
     gone: tuple[str, ...] = ()
-    """Ids that wait no more."""
+    """The ids of pods that are no longer pending."""
     events: frozenset[ClusterEvent] = frozenset()
-    """What happened that may help pods that were refused."""
+    """The cluster events since the last `sync`: one of them may let an unschedulable pod fit."""
     nodes: frozenset[str] = frozenset()
-    """Where something came or went."""
+    """The nodes on which a placement was added or removed."""
     orphaned: tuple[tuple[str, LivePod], ...] = ()
-    """Pods, by id, that went before their claims were seen: what these hold is still to be taken back."""
+    """Pods, by id, that were deleted before their claims were observed: these must be deallocated."""

@@ -1,4 +1,4 @@
-"""What preemption depends on beside room: pods that are leaving, and disruption budgets. Pure."""
+"""What preemption depends on beside free resources: leaving pods, and disruption budgets. Pure."""
 
 from typing import Final
 
@@ -17,13 +17,13 @@ class DisruptionCache:
 
     def __init__(self) -> None:
         self.revision = 0
-        """How often any of this changed: the engine's cluster does not show it."""
+        """The number of changes so far: the engine's cluster does not show them."""
         self.leaving: set[str] = set()
-        """Bound pods that are being deleted and have little time left."""
+        """Bound pods that are being deleted with a short grace period."""
         self._budgets: dict[Key, PodDisruptionBudget] = {}
 
     def on_pod(self, uid: str, pod: LivePod | None) -> None:
-        """Take in a pod as it is now; None where it is gone."""
+        """Store a pod as it is now; None where it is deleted."""
         leaves = pod is not None and bool(node_of(pod) and pod.metadata.deletion_timestamp)
         soon = pod is not None and pod.metadata.deletion_grace_period_seconds <= _SOON
         if (leaves and soon) != (uid in self.leaving):
@@ -31,7 +31,7 @@ class DisruptionCache:
             self.revision += 1
 
     def on_budget(self, change: ObjectChange[PodDisruptionBudget]) -> None:
-        """Take in a budget."""
+        """Store a change of a budget."""
         self._budgets.pop(change.key, None)
         if change.new is not None:
             self._budgets[change.key] = change.new
@@ -39,5 +39,5 @@ class DisruptionCache:
 
     @property
     def budgets(self) -> list[DisruptionBudget]:
-        """Every budget, with what it allows."""
+        """Every budget, with the number of evictions that it allows."""
         return [budget.budget() for budget in self._budgets.values()]

@@ -11,25 +11,25 @@ class ClusterEvent(StrEnum):
     """A change of the cluster, named as a queueing hint names it."""
 
     NODE_CHANGED = "NodeChanged"
-    """A node came, or is not as it was: room, labels, taints, accelerators."""
+    """A node was added or changed: allocatable resources, labels, taints, accelerators."""
     POD_DELETED = "PodDeleted"
-    """A pod or claim is gone: something became free."""
+    """A pod or claim was deleted or deallocated: something became free."""
     POD_BOUND = "PodBound"
-    """A pod was bound: it may be one that others want to be near, or that evens out a spread."""
+    """A pod was bound: others may have affinity to it, or it may even out a topology spread."""
     GANG_MEMBER_ADDED = "GangMemberAdded"
-    """A pod came that waits: it may complete a gang."""
+    """A pending pod was added: it may complete a gang."""
     CLAIM_CHANGED = "ClaimChanged"
-    """A claim came or changed."""
+    """A claim was added or changed."""
     QUOTA_CHANGED = "QuotaChanged"
-    """A quota changed, or a pod that may have counted against one is gone."""
+    """A quota changed, or a pod that may have counted against one was deleted."""
     CLASS_CHANGED = "ClassChanged"
-    """A class, template or group came or changed: pods may read otherwise."""
+    """A class, template or group was added or changed: pods may read otherwise."""
     BUDGET_CHANGED = "BudgetChanged"
-    """A disruption budget came, went or allows another number of evictions."""
+    """A disruption budget was added or deleted, or allows another number of evictions."""
 
 
 FREED: Final = frozenset({ClusterEvent.POD_DELETED, ClusterEvent.QUOTA_CHANGED})
-"""What happens when a pod holds nothing any more."""
+"""The events of a pod that no longer holds resources."""
 _ROOM: Final = frozenset({ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED})
 _NODE: Final = frozenset({ClusterEvent.NODE_CHANGED})
 HINTS_BY_REASON: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
@@ -74,5 +74,5 @@ HINTS_BY_REASON: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
 
 
 def queueing_hints(rejections: Iterable[Rejection]) -> frozenset[ClusterEvent]:
-    """Return what could help a request that was refused for these reasons; a new node always could."""
+    """Return the events that may let a request fit after these rejections; a new node always may."""
     return _NODE.union(*(HINTS_BY_REASON[rejection.reason] for rejection in rejections))

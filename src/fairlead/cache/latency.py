@@ -1,4 +1,4 @@
-"""What to expect of the models that pods name, from the profiles that the cluster keeps."""
+"""Latency and memory of the models that pods name, estimated from the cluster's ModelProfiles."""
 
 from collections.abc import Iterable
 
@@ -12,22 +12,22 @@ from fairlead.request import Request
 
 
 def names_model(pod: LivePod) -> bool:
-    """Say whether a pod is to be placed by what is expected of its model."""
+    """Say whether a pod names a model, so that estimates for it decide its place."""
     return bool(pod.metadata.annotations.get(keys.MODEL, "").strip())
 
 
 class LatencyEstimator:
-    """Profiles, and what follows from them: worked out when somebody asks, and once."""
+    """Profiles, and the estimates from them: computed when a pod needs them, and once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._profiles: dict[Key, ModelProfile] = {}
         self._models: KnownModels | None = None
         self._stale = True
-        """Whether profiles have changed since."""
+        """Whether profiles have changed since the models were read."""
 
     def on_event(self, change: ObjectChange[ModelProfile]) -> bool:
-        """Take a profile in; say whether it tells anything new."""
+        """Store a change of a profile; say whether its content changed."""
         before = self._profiles.pop(change.key, None)
         if change.new is not None:
             self._profiles[change.key] = change.new
@@ -39,7 +39,7 @@ class LatencyEstimator:
     def with_expectations(
         self, where: str, pod: LivePod, request: Request, accelerators: Iterable[str]
     ) -> Request:
-        """Return a request with what is expected of the model that its pod names."""
+        """Return a request with the estimates for the model that its pod names."""
         if not names_model(pod):
             return request
         if self._models is None or self._stale:

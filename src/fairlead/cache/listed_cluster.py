@@ -1,4 +1,4 @@
-"""A cluster at one moment: every object goes through the scheduler's own cache, once."""
+"""A cluster at one moment: every object of a list goes through the scheduler's own cache, once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -26,27 +26,27 @@ _STORAGE: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")
 
 @dataclass(frozen=True, slots=True)
 class ListedCluster:
-    """What a list of objects says of a cluster."""
+    """The cluster that a list of objects describes."""
 
     cache: SchedulerCache
     snapshot: Snapshot
     unreadable: tuple[UnreadablePod, ...] = ()
-    """Pods that cannot be read, in the order of the list; those that are bound are counted by their spec."""
+    """Pods that cannot be read, in the order of the list; bound ones are counted from their spec alone."""
     read_errors: tuple[ManifestError, ...] = ()
-    """What is wrong with nodes and pods that cannot be read, in the order of the list."""
+    """The errors of nodes and pods that cannot be read, in the order of the list."""
 
     @classmethod
     def of(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
-        """Return the cluster of an API server; what cannot be read is passed over, and named."""
+        """Return the cluster of an API server; objects that cannot be read are skipped, and named."""
         return _list_cluster(objects.entries, objects, catalog, authored=False)
 
     @classmethod
     def of_files(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
-        """Return the cluster of manifests; the first that cannot be read is an error."""
-        found = _list_cluster(_with_server_fields(objects), objects, catalog, authored=True)
-        for error in found.read_errors:
+        """Return the cluster of manifests; the first object that cannot be read is an error."""
+        listed = _list_cluster(_with_server_fields(objects), objects, catalog, authored=True)
+        for error in listed.read_errors:
             raise error
-        return replace(found, snapshot=_without_placeholder_uids(found.snapshot))
+        return replace(listed, snapshot=_without_placeholder_uids(listed.snapshot))
 
 
 def _list_cluster(
@@ -59,25 +59,25 @@ def _list_cluster(
     cache = SchedulerCache(catalog, None, ObjectOrigin(places, authored, storage))
     pods: list[str] = []
     for each in found:
-        if not isinstance(each.body, Controller | CronJob):  # in a cluster their pods are there already
+        if not isinstance(each.body, Controller | CronJob):  # in a cluster their pods already exist
             cache.on_event(ObjectChange(None, each.body))
         if isinstance(each.body, LivePod):
             pods.append(each.body.metadata.uid)
-    waiting: dict[str, PendingPod] = {each.id: each for each in cache.sync().pending}
+    pending: dict[str, PendingPod] = {each.id: each for each in cache.sync().pending}
     names = [each.body.metadata.name for each in objects.all("Node")]
     nodes = [state for name in names if (state := cache.cluster.node(name)) is not None]
-    read = [waiting.get(uid) or cache.unreadable.get(uid) for uid in pods]
+    read = [pending.get(uid) or cache.unreadable.get(uid) for uid in pods]
     unreadable = tuple(each for each in read if isinstance(each, UnreadablePod))
-    wrong = [ManifestError(f"volumes are not looked at: {why}") for why in unlisted.values()][:1]
-    wrong += [cache.read_errors[name] for name in names if name in cache.read_errors]
-    wrong += [ManifestError(each.problem, each.hint) for each in unreadable]
+    errors = [ManifestError(f"volumes are not checked: {why}") for why in unlisted.values()][:1]
+    errors += [cache.read_errors[name] for name in names if name in cache.read_errors]
+    errors += [ManifestError(each.problem, each.hint) for each in unreadable]
     snapshot = Snapshot(
         tuple(nodes),
         tuple(_placements(cache, nodes)),
         tuple(each for each in read if isinstance(each, Request)),
         budgets=tuple(cache.disruptions.budgets),
     )
-    return ListedCluster(cache, snapshot, unreadable, tuple(wrong))
+    return ListedCluster(cache, snapshot, unreadable, tuple(errors))
 
 
 def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[Placement]:
@@ -86,7 +86,7 @@ def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[P
 
 
 def _with_server_fields(objects: FoundObjects) -> Iterator[FoundObject]:
-    """Yield the objects of files with what an API server adds: uids, and the pods that use a claim."""
+    """Yield the objects of files with the fields that an API server adds: uids, and the users of claims."""
     seen: dict[str, str] = {}
     users: dict[Key, set[str]] = {}
     for each in objects.all("Pod"):
@@ -107,8 +107,8 @@ def _with_server_fields(objects: FoundObjects) -> Iterator[FoundObject]:
 
 
 def _used_by(claim: LiveClaim, users: Iterable[str]) -> LiveClaim:
-    kept = tuple(Consumer(resource="pods", uid=uid) for uid in sorted({*claim.users, *users}))
-    return changed(claim, status=changed(claim.status, reserved_for=kept))
+    consumers = tuple(Consumer(resource="pods", uid=uid) for uid in sorted({*claim.users, *users}))
+    return changed(claim, status=changed(claim.status, reserved_for=consumers))
 
 
 def _placeholder_uid(namespace: str, name: str) -> str:
@@ -116,11 +116,11 @@ def _placeholder_uid(namespace: str, name: str) -> str:
 
 
 def _without_placeholder_uids(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot that shows no uid which stands in no file."""
+    """Return a snapshot without the uids that no file holds."""
 
     def plain(request: Request) -> Request:
-        made_up = request.uid == _placeholder_uid(request.namespace, request.name)
-        return replace(request, uid="") if made_up else request
+        placeholder = request.uid == _placeholder_uid(request.namespace, request.name)
+        return replace(request, uid="") if placeholder else request
 
     placements = tuple(
         replace(placement, request=plain(placement.request)) for placement in snapshot.placements

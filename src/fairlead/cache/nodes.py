@@ -1,4 +1,4 @@
-"""Nodes and the slices of their accelerators, as seen, and each as the engine takes it. Pure."""
+"""Nodes and the slices of their accelerators as last seen, and each node as the engine reads it. Pure."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from fairlead.placement import PLACEMENTS, NodeState
 
 
 class NodeCache:
-    """What there is, and which of it is news."""
+    """Nodes and slices, and the names of nodes that changed."""
 
     def __init__(self, catalog: Catalog, origin: ObjectOrigin = LIVE) -> None:
         self.unreadable: dict[str, ManifestError] = {}
@@ -33,11 +33,11 @@ class NodeCache:
         return self._nodes.get(name)
 
     def knows(self, name: str) -> bool:
-        """Say whether there is a node of this name."""
+        """Say whether a node of this name exists."""
         return name in self._nodes
 
     def on_node(self, change: ObjectChange[Node]) -> None:
-        """Take in a change of a node."""
+        """Store a change of a node."""
         name = change.object.metadata.name
         if change.new is None:
             self._nodes.pop(name, None)
@@ -46,11 +46,11 @@ class NodeCache:
         self._changed.add(name)
 
     def on_slice(self, change: ObjectChange[Slice]) -> None:
-        """Take in a change of a slice."""
-        for each in (change.old, change.new):
-            if each is not None:
-                self._changed.add(each.node)
-                self._slices.setdefault(each.node, {}).pop(each.key, None)
+        """Store a change of a slice."""
+        for version in (change.old, change.new):
+            if version is not None:
+                self._changed.add(version.node)
+                self._slices.setdefault(version.node, {}).pop(version.key, None)
         if change.new is not None:
             self._slices[change.new.node][change.new.key] = change.new
 
@@ -64,15 +64,15 @@ class NodeCache:
         self._changed |= {each[0] for each in (before, self._newer.get(uid)) if each is not None}
 
     def changed(self) -> Iterator[tuple[str, NodeState | None]]:
-        """Take out the nodes that may not be as they were, by name; None: it is gone, or cannot be read."""
+        """Return and clear the nodes that may have changed, by name; None: deleted, or unreadable."""
         names, self._changed = sorted(self._changed), set()
         for name in names:
             yield name, self._state(name)
 
     def _state(self, name: str) -> NodeState | None:
-        given = self._nodes.get(name)
+        node = self._nodes.get(name)
         self.unreadable.pop(name, None)
-        if given is None:
+        if node is None:
             return None
         for home, error in self._newer.values():
             if home == name:
@@ -80,7 +80,7 @@ class NodeCache:
                 return None
         slices = newest_slices(self._slices.get(name, {}).values())
         try:
-            return node_state(self._origin.place("Node", given), given, slices, self._catalog)
+            return node_state(self._origin.place("Node", node), node, slices, self._catalog)
         except ManifestError as error:
             self.unreadable[name] = error
             return None

@@ -1,7 +1,7 @@
 """Places that are reserved for preemptors until their victims are gone. Pure.
 
-A reservation counts in the engine's cluster like a pod: what victims leave is not given to the next pod that
-waits. It ends when the preemptor is decided again, goes away, or has waited for too long.
+A reservation counts in the engine's cluster like a pod: the next pending pod does not get what victims leave.
+It ends when the preemptor gets a new decision, is deleted, or has waited for too long.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ class Nomination:
 
     placement: Placement
     awaited: frozenset[str] = frozenset()
-    """The ids of placements that end soon and make room for it: its victims, and pods that are leaving."""
+    """The ids of placements that end soon and make room for it: its victims, and leaving pods."""
     until: float = float("inf")
-    """When the reservation is given up in any case."""
+    """When the reservation ends in any case."""
 
 
 class Nominations:
@@ -38,7 +38,7 @@ class Nominations:
         return iter(self._by_uid)
 
     def reserve(self, nomination: Nomination) -> None:
-        """Count a place as taken for a preemptor that waits until others are gone."""
+        """Reserve a place for a preemptor until its victims are gone."""
         placement = nomination.placement
         uid = placement.request.id
         self._pop(uid)
@@ -48,31 +48,31 @@ class Nominations:
             self._cluster.bind(placement, strict=False)
 
     def withdraw(self, uid: str) -> Nomination | None:
-        """End a reservation, so that the pod can be decided again."""
-        found = self._pop(uid)
-        if found is not None and self._cluster.placement(uid) == found.placement:
+        """End a reservation, so that the pod can get a new decision."""
+        nomination = self._pop(uid)
+        if nomination is not None and self._cluster.placement(uid) == nomination.placement:
             self._cluster.release(uid)
-        return found
+        return nomination
 
     def give_up(self, uid: str) -> None:
         """End a reservation for good: other pods may have the place."""
-        if (found := self.withdraw(uid)) is not None:
-            self.vacate(found.placement.node)
+        if (nomination := self.withdraw(uid)) is not None:
+            self.vacate(nomination.placement.node)
 
     def vacate(self, node: str) -> None:
-        """Note that a reserved place on a node is free again."""
+        """Record that a reserved place on a node is free again."""
         self._vacated.add(node)
 
     def take_vacated(self) -> set[str]:
-        """Take out the nodes on which a reserved place became free."""
-        found, self._vacated = self._vacated, set()
-        return found
+        """Return and clear the nodes on which a reserved place became free."""
+        vacated, self._vacated = self._vacated, set()
+        return vacated
 
     def _pop(self, uid: str) -> Nomination | None:
-        found = self._by_uid.pop(uid, None)
-        if found is not None:
-            self._on[found.placement.node].discard(uid)
-        return found
+        nomination = self._by_uid.pop(uid, None)
+        if nomination is not None:
+            self._on[nomination.placement.node].discard(uid)
+        return nomination
 
     def of(self, uid: str) -> Nomination | None:
         """Return a pod's reservation."""
@@ -83,7 +83,7 @@ class Nominations:
         return [self._by_uid[uid].placement for uid in sorted(self._on.get(node, ()))]
 
     def unblocked(self, placed: Callable[[str], object]) -> list[str]:
-        """Return the preemptors of which an awaited placement is gone; `placed` says whether one is there."""
+        """Return the preemptors with an awaited placement that has ended; `placed` returns None for it."""
         return [uid for uid, each in self._by_uid.items() if any(placed(one) is None for one in each.awaited)]
 
     def expired(self, now: float) -> list[str]:

@@ -8,19 +8,19 @@ from fairlead.cluster.meta import Object
 
 @dataclass(frozen=True, slots=True)
 class ObjectOrigin:
-    """What a cache may expect of its objects, and what it calls them in a complaint."""
+    """What a cache may expect of its objects, and how errors name them."""
 
     places: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
-    """By kind, namespace and name: the file of an object; without one it is called by its kind and name."""
+    """The file of an object, by kind, namespace and name; without one, errors name its kind and name."""
     authored: bool = False
-    """People wrote the objects, and no controller acted on them: no pod waits for what a controller makes."""
+    """People wrote the objects, and no controller acted on them: no pod waits for a controller."""
     storage: bool = True
-    """Volumes, their claims and classes are among the objects: where they are not, no pod is held to them."""
+    """Volumes, their claims and classes are among the objects: where they are not, no pod depends on them."""
 
     def place(self, kind: str, item: Object) -> str:
-        """Return what to call an object in a complaint."""
+        """Return how an error names an object."""
         return self.places.get((kind, *item.key)) or f"{kind.lower()} {'/'.join(filter(None, item.key))}"
 
 
 LIVE = ObjectOrigin()
-"""An API server that was asked for every kind."""
+"""An API server from which every kind was listed."""

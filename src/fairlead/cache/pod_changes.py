@@ -1,4 +1,4 @@
-"""What matters of an object at a glance: most of what the API server tells is of no matter here. Pure."""
+"""Which changes of pods and claims affect scheduling: most changes of a pod do not. Pure."""
 
 from fairlead.cache.types import LEADER_EPOCH, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
@@ -9,17 +9,17 @@ from fairlead.request import Request
 
 
 def pools(claim: LiveClaim | None) -> set[str]:
-    """Return the nodes on which a claim was given something."""
+    """Return the nodes on which a claim is allocated devices; a pool has its node's name."""
     return {result.pool for result in claim.results} if claim is not None else set()
 
 
 def node_of(pod: LivePod | None) -> str:
-    """Return the node that a pod holds something of."""
+    """Return the node whose resources a pod holds; empty where it is not bound, or has ended."""
     return pod.spec.node_name if pod is not None and not pod.ended else ""
 
 
 def in_flight_request(request: Request, pod: LivePod | None) -> Request:
-    """Return what counts for a binding under way: the pod, unless another client bound it meanwhile."""
+    """Return the request of a binding in flight: the pod's, unless another client bound the pod meanwhile."""
     if not node_of(pod):
         return request
     name = f"under way {request.id}"
@@ -27,18 +27,19 @@ def in_flight_request(request: Request, pod: LivePod | None) -> Request:
 
 
 def is_unchanged(before: LivePod, now: LivePod) -> bool:
-    """Say whether nothing changed that matters here: most changes of a pod are a kubelet's report."""
-    unchanged = before.metadata.labels == now.metadata.labels and before.spec == now.spec
-    notes = before.metadata.annotations == now.metadata.annotations
-    going = before.metadata.deletion_timestamp == now.metadata.deletion_timestamp
-    return unchanged and notes and going and _relevant_status(before) == _relevant_status(now)
+    """Say whether no field changed that affects scheduling: most changes of a pod are a kubelet's status."""
+    same_spec = before.metadata.labels == now.metadata.labels and before.spec == now.spec
+    same_annotations = before.metadata.annotations == now.metadata.annotations
+    same_deletion = before.metadata.deletion_timestamp == now.metadata.deletion_timestamp
+    same = same_spec and same_annotations and same_deletion
+    return same and _relevant_status(before) == _relevant_status(now)
 
 
 def is_as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement | None) -> bool:
-    """Say whether a pod is bound where it was assumed to be, to what it was given, and otherwise as it was.
+    """Say whether a pod is bound to its assumed node and devices, and is otherwise unchanged.
 
-    Not of pods with claims: what they hold is for the claims to say, and volumes tied them to a node only
-    until they were bound.
+    False for pods with claims: the claims determine what they hold, and volumes tie a pod to a node only
+    until it is bound.
     """
     if assumed is None or before is None or now is None:
         return False
@@ -48,20 +49,20 @@ def is_as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placemen
         return False
     if now.status.extended_resource_claim_status.resource_claim_name:
         return False
-    notes = dict(now.metadata.annotations)
-    if assumed.shares and not _is_same_placement(notes.pop(PLACEMENT, ""), assumed.shares):
+    annotations = dict(now.metadata.annotations)
+    if assumed.shares and not _is_same_placement(annotations.pop(PLACEMENT, ""), assumed.shares):
         return False
-    same = before.metadata.labels == now.metadata.labels and before.metadata.annotations == notes
+    same = before.metadata.labels == now.metadata.labels and before.metadata.annotations == annotations
     return same and replace(now.spec, node_name="") == before.spec
 
 
-def _is_same_placement(note: str, shares: tuple[DeviceShare, ...]) -> bool:
-    """Say whether a note tells these shares; of a whole accelerator it tells no sizes."""
-    return parse_shares(note) == tuple(
+def _is_same_placement(annotation: str, shares: tuple[DeviceShare, ...]) -> bool:
+    """Say whether a placement annotation names these shares; for a whole accelerator it has no sizes."""
+    return parse_shares(annotation) == tuple(
         DeviceShare(share.device, whole=True) if share.whole else share for share in shares
     )
 
 
 def _relevant_status(pod: LivePod) -> tuple[object, ...]:
-    """Return what matters of a pod's status; each mark of a leader differs from the last, of any turn."""
+    """Return the status fields that affect scheduling; every mark of a leader is unique, in any epoch."""
     return pod.ended, pod.status.resource_claim_statuses, pod.condition(LEADER_EPOCH).message

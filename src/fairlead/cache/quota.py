@@ -1,8 +1,9 @@
-"""Hold what pods ask for by annotation to the quota of their namespace. Pure.
+"""Enforce the quota of a namespace for what its pods request by annotation. Pure.
 
-The API server counts resources when a pod is made, and knows nothing of annotations. How much a pod takes
-that asks by one is known when it has a place: then it is added to what the quota says is used, as if the pod
-had asked for it by `fairlead.dev/gpu-mem`, and each such pod as one `fairlead.dev/share`.
+The API server counts resources when a pod is created, and does not read annotations. How much a pod takes
+that requests devices by annotation is known when it has a place. Then its share is added to the quota's used
+amount, as if the pod had requested `fairlead.dev/gpu-mem`, and each such pod counts as one
+`fairlead.dev/share`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,23 +25,23 @@ from fairlead.units import Bytes, parse_quantity
 
 MEMORY: Final = f"requests.{keys.GPU_MEM}"
 SHARES: Final = f"requests.{keys.SHARE}"
-"""The names by which a quota bounds extended resources begin so; there are no others."""
+"""A quota limits extended resources only under names with the prefix `requests.`."""
 _MIB: Final = 1 << 20
 
 FindPod = Callable[[str], LivePod | None]
 PodShares = tuple[str, Sequence[DeviceShare]]
-"""The id of a request, and what it takes of accelerators."""
+"""The id of a request, and its shares of accelerators."""
 
 
 @dataclass(frozen=True, slots=True)
 class UncountedUse:
-    """What pods take that the API server has not counted."""
+    """Use of accelerators that the API server has not counted."""
 
     mebibytes: int = 0
     shares: int = 0
 
     def of(self, resource: str) -> int:
-        """Return how much it is of a quota's resource."""
+        """Return the amount for a resource of a quota."""
         return {MEMORY: self.mebibytes, SHARES: self.shares}[resource]
 
 
@@ -48,7 +49,7 @@ ChargedPod = tuple[LivePod, UncountedUse]
 
 
 def charge(pod: LivePod, shares: Sequence[DeviceShare]) -> UncountedUse:
-    """Return what a pod takes by annotation: its shares beyond those that its resources or claims ask for."""
+    """Return what a pod takes by annotation: its shares beyond those that its resources or claims request."""
     by_resource = _by_resource(pod, len(shares))
     largest = sorted((share.memory for share in shares), reverse=True)
     memory = sum(largest[: max(0, len(shares) - by_resource)])
@@ -59,18 +60,18 @@ def charge(pod: LivePod, shares: Sequence[DeviceShare]) -> UncountedUse:
 
 
 class QuotaCache:
-    """The quotas of all namespaces that bound what is asked for by annotation."""
+    """The quotas of all namespaces that limit what pods request by annotation."""
 
     def __init__(self, cluster: EngineCluster, pod: FindPod) -> None:
         self._cluster = cluster
         self._pod = pod
         self._quotas: dict[str, dict[str, ResourceQuota]] = {}
         self._charged: dict[str, list[ChargedPod]] = {}
-        """By namespace, as of so many changes of the cluster."""
+        """By namespace, for one state of the cluster."""
         self._charged_at = -1
 
     def on_event(self, change: ObjectChange[ResourceQuota]) -> None:
-        """Take a quota in."""
+        """Store a change of a quota."""
         namespace, name = change.key
         named = self._quotas.setdefault(namespace, {})
         named.pop(name, None)
@@ -82,31 +83,31 @@ class QuotaCache:
     def decide_within_quota(
         self, members: Sequence[Request], policy: str, decide: Callable[[Sequence[Request]], list[Decision]]
     ) -> list[Decision]:
-        """Decide for requests that belong together; refuse all of them where a quota would be exceeded.
+        """Decide for a group of requests; refuse all of them where they would exceed a quota.
 
-        Where the least that they can take is too much, no place is looked for, and no pod is evicted for one.
+        Where even the least that they can take exceeds it, no place is searched and no pod is evicted.
         """
         namespace = members[0].namespace
         if namespace not in self._quotas:
             return decide(members)
-        held = self._charged_in(namespace)
-        over = self._violation(namespace, held, ((member.id, self._least(member)) for member in members))
+        charged = self._charged_in(namespace)
+        over = self._violation(namespace, charged, ((member.id, self._least(member)) for member in members))
         if over is not None:
             return [Decision(member, policy, rejections=(over,)) for member in members]
         decisions = decide(members)
         placed = [decision.placement for decision in decisions if decision.placement is not None]
-        over = self._violation(namespace, held, ((each.request.id, each.shares) for each in placed))
+        over = self._violation(namespace, charged, ((each.request.id, each.shares) for each in placed))
         if over is None:
             return decisions
         for each in placed:
             self._cluster.release(each.request.id)
-        self._charged_at = self._cluster.changes  # placed and released: what others hold is as it was
+        self._charged_at = self._cluster.changes  # placed and released: other pods hold what they held
         return [replace(decision, placement=None, rejections=(over,), among=0) for decision in decisions]
 
     def _violation(
         self, namespace: str, held: Iterable[ChargedPod], taken: Iterable[PodShares]
     ) -> Rejection | None:
-        """Return which quota requests of a namespace would exceed together; None: they stay within all."""
+        """Return the rejection by the quota that these requests would exceed together; None where none is."""
         asked = self._charges(taken)
         for name, quota in sorted(self._quotas[namespace].items()) if asked else ():
             for resource in sorted({MEMORY, SHARES}.intersection(quota.spec.hard)):
@@ -121,7 +122,7 @@ class QuotaCache:
         return None
 
     def _charged_in(self, namespace: str) -> list[ChargedPod]:
-        """Return what is placed in a namespace by annotation; looked up once for a state of the cluster."""
+        """Return what pods of a namespace hold by annotation; computed once for a state of the cluster."""
         if self._charged_at != self._cluster.changes:
             self._charged.clear()
             self._charged_at = self._cluster.changes
@@ -137,8 +138,8 @@ class QuotaCache:
 
     def _charges(self, taken: Iterable[PodShares]) -> list[ChargedPod]:
         pods = ((self._pod(identity), shares) for identity, shares in taken if shares)
-        found = [(pod, charge(pod, shares)) for pod, shares in pods if pod is not None]
-        return [each for each in found if each[1] != UncountedUse()]
+        charges = [(pod, charge(pod, shares)) for pod, shares in pods if pod is not None]
+        return [(pod, use) for pod, use in charges if use != UncountedUse()]
 
     def _least(self, request: Request) -> Sequence[DeviceShare]:
         """Return the least that a request can take, wherever it is placed."""
@@ -151,7 +152,7 @@ class QuotaCache:
 
 
 def _by_resource(pod: LivePod, most: int) -> int:
-    """Return how many of a pod's shares it asks for by claims or resources, which the API server counts."""
+    """Return the number of a pod's shares that claims or resources request: the API server counts these."""
     if pod.spec.resource_claims:
         return most
     totals = {name: amount for name in device_plugin_resources(pod) if (amount := _totals(pod).get(name, 0))}
@@ -167,7 +168,7 @@ def _totals(pod: LivePod) -> dict[str, int]:
 
 
 def _amount(value: Amount) -> int:
-    """Return an amount of a quota; one that cannot be read allows nothing, and counts as nothing used."""
+    """Return an amount of a quota; 0 where it cannot be read, as a limit and as a used amount."""
     try:
         return parse_quantity(str(value))
     except ValueError:
@@ -175,7 +176,7 @@ def _amount(value: Amount) -> int:
 
 
 def _exceeded(name: str, resource: str, more: int, used: int, hard: int) -> Rejection:
-    """Return a refusal in the words of the API server's own."""
+    """Return a rejection with the text of the API server's own quota error."""
     amounts = f"requested: {resource}={more}, used: {resource}={used}, limited: {resource}={hard}"
-    text = f"exceeded quota: {name}, {amounts} (asked for by annotation)"
+    text = f"exceeded quota: {name}, {amounts} (requested by annotation)"
     return Rejection(Reason.QUOTA, text, need=more, most=max(0, hard - used))

@@ -1,4 +1,4 @@
-"""Pods as requests, each read once: what they refer to is kept here, and what cannot be read has a reason."""
+"""Translate pods to requests, each once, with the objects that they refer to; or say why one is unreadable."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -33,16 +33,16 @@ K = TypeVar("K")
 _DEVICE_ANNOTATIONS: Final = frozenset(
     {keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES}
 )
-"""Annotations by which a pod asks for accelerators without naming a resource."""
+"""Annotations by which a pod requests accelerators without a resource."""
 _READ_ERRORS: Final = (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading a pod may raise: nothing that one pod says may keep all others from being placed."""
+"""What reading a pod may raise: the content of one pod must not keep others from being placed."""
 _MAX_PATTERNS: Final = 4096
-"""Kinds of pods that are remembered."""
+"""The most pod templates whose requests are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePod:
-    """A pod that cannot be read as it is written; the reason is for its user."""
+    """A pod that cannot be read as a request; the reason is for its user."""
 
     name: str
     namespace: str
@@ -52,37 +52,37 @@ class UnreadablePod:
 
     @classmethod
     def of(cls, pod: LivePod, error: Exception) -> "UnreadablePod":
-        """Return a pod in which something is wrong."""
+        """Return a pod with the error that reading it raised."""
         meta = pod.metadata
         if isinstance(error, ManifestError):
             return cls(meta.name, meta.namespace, meta.uid, str(error), error.hint)
-        text = f"{meta.name} cannot be understood: {type(error).__name__}: {str(error)[:200]}"
+        text = f"{meta.name} cannot be read: {type(error).__name__}: {str(error)[:200]}"
         return cls(meta.name, meta.namespace, meta.uid, text)
 
     @property
     def reason(self) -> str:
-        """What is wrong, and what to do about it."""
+        """The problem, and the hint where there is one."""
         return f"{self.problem} ({self.hint})" if self.hint else self.problem
 
 
 def asks_for_devices(pod: LivePod) -> bool:
-    """Say whether a pod may be given part of a device; sooner yes than no."""
-    noted = not _DEVICE_ANNOTATIONS.isdisjoint(pod.metadata.annotations)
-    return noted or bool(pod.spec.resource_claims) or any(map(is_accelerator, named_resources(pod.spec)))
+    """Say whether a pod may request part of a device; in doubt, yes."""
+    annotated = not _DEVICE_ANNOTATIONS.isdisjoint(pod.metadata.annotations)
+    return annotated or bool(pod.spec.resource_claims) or any(map(is_accelerator, named_resources(pod.spec)))
 
 
 def affected_pods(change: ObjectChange[Any], pods: Iterable[LivePod]) -> set[str]:
-    """Return the uids of the pods that a change of a rule concerns: those of its namespace, or all."""
+    """Return the uids of the pods that a change of a rule affects: those of its namespace, or all."""
     namespace = change.key[0]
-    return {each.metadata.uid for each in pods if namespace in ("", each.metadata.namespace)}
+    return {pod.metadata.uid for pod in pods if namespace in ("", pod.metadata.namespace)}
 
 
 class PodTranslator:
-    """What pods are read against, and those that were read."""
+    """The classes, templates, groups and models that pods refer to, and the requests read so far."""
 
     def __init__(self, catalog: Catalog, origin: ObjectOrigin = LIVE) -> None:
         self.unreadable: dict[str, UnreadablePod] = {}
-        """By uid: bound pods that had to be read from their spec alone, and why."""
+        """Bound pods that are read from their spec alone, by uid, and why."""
         self._catalog = catalog
         self._origin = origin
         self._latency = LatencyEstimator(catalog)
@@ -91,13 +91,13 @@ class PodTranslator:
         self._sizes: dict[str, Bytes] = {}
         self._known: dict[str, Request] = {}
         self._specs: dict[str, list[ResourceClaimSpec]] = {}
-        """By uid, of pods that name claims: what the claims asked for when the pod was read."""
+        """The specs of a pod's claims when the pod was read, by uid."""
         self._admitted: dict[str, Request] = {}
-        """Of those that had to be read from their spec alone."""
+        """The requests of pods that are read from their spec alone."""
         self._patterns: dict[bytes, Request] = {}
 
     def on_rule(self, change: ObjectChange[Any]) -> bool:
-        """Take in a class, template or group; say whether pods may now read otherwise."""
+        """Store a change of a class, template or group; say whether pods may now read otherwise."""
         kind = type(change.object).__name__
         key = (kind, *change.key)
         if change.new is None:
@@ -106,34 +106,34 @@ class PodTranslator:
             self._rules[key] = FoundObject(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
         self._objects = None
         if change.old is not None and change.new is not None and _is_same_rule(change.old, change.new):
-            return False  # its labels were changed, or a group was told how it fares
+            return False  # only its labels changed, or the status of a group
         self._forget(change.key[0])
         return True
 
     def group(self, pod: LivePod) -> PodGroup | None:
-        """Return the group that a pod is placed with, where Kubernetes keeps one."""
+        """Return the PodGroup of a pod; None where it has none."""
         name = pod.spec.scheduling_group.pod_group_name
-        found = self._rules.get(("PodGroup", pod.metadata.namespace, name)) if name else None
-        return found.body if found else None
+        group = self._rules.get(("PodGroup", pod.metadata.namespace, name)) if name else None
+        return group.body if group else None
 
     def on_profile(self, change: ObjectChange[ModelProfile]) -> bool:
-        """Take in what is known of a model; say whether pods that name one may read otherwise."""
-        new = self._latency.on_event(change)
-        if new:
+        """Store a change of a ModelProfile; say whether pods that name a model may read otherwise."""
+        changed_content = self._latency.on_event(change)
+        if changed_content:
             self._forget()
-        return new
+        return changed_content
 
     def set_device_sizes(self, nodes: Iterable[NodeState]) -> bool:
-        """Learn what accelerators there are, and say whether pods now read otherwise."""
-        found = memory_by_model(nodes)
-        if found == self._sizes:
+        """Store the sizes of the cluster's accelerators; say whether pods now read otherwise."""
+        by_model = memory_by_model(nodes)
+        if by_model == self._sizes:
             return False
-        self._sizes = found
+        self._sizes = by_model
         self._forget()
         return True
 
     def _forget(self, namespace: str = "") -> None:
-        """Read the pods of a namespace again, or all: what one tenant changes costs the others nothing."""
+        """Drop the requests of a namespace, or all: a change by one tenant costs the others nothing."""
         self._known = _of_other_namespaces(self._known, namespace)
         self._admitted = _of_other_namespaces(self._admitted, namespace)
         self._patterns = _of_other_namespaces(self._patterns, namespace)
@@ -145,38 +145,38 @@ class PodTranslator:
         self._admitted.pop(uid, None)
         self.unreadable.pop(uid, None)
 
-    def request(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
-        """Return a pod that is bound; one that cannot be read as a whole is read from its spec alone."""
+    def translate_bound(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
+        """Return the request of a bound pod; where it cannot be read as a whole, from its spec alone."""
         try:
-            found = self._read(pod, claims)
+            bound = self._read(pod, claims)
         except _READ_ERRORS as error:
             self.unreadable[pod.metadata.uid] = UnreadablePod.of(pod, error)
             return self.admitted(pod)
         self.unreadable.pop(pod.metadata.uid, None)
-        return found
+        return bound
 
     def admitted(self, pod: LivePod) -> Request:
-        """Return a bound pod as its kubelet admitted it, whatever its annotations say by now."""
+        """Return the request of a bound pod as its kubelet admitted it, whatever its annotations are now."""
         uid = pod.metadata.uid
-        found = self._admitted.get(uid)
-        if found is None:
+        known = self._admitted.get(uid)
+        if known is None:
             where = self._origin.place("Pod", pod)
-            found = self._admitted[uid] = admitted_request(where, pod, self._catalog, self._sizes)
-        return found
+            known = self._admitted[uid] = admitted_request(where, pod, self._catalog, self._sizes)
+        return known
 
     def translate_pending(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request | UnreadablePod:
-        """Return a pod that waits, or why it cannot be placed."""
+        """Return the request of a pending pod, or why it cannot be placed."""
         self.drop(pod.metadata.uid)
         try:
             if not self._origin.authored:
                 self._check_claims(pod, claims)
-            found = with_allocated_claims(self._read(pod, claims), claims.values())
-            return found if self._origin.authored else _require_gang_size(found)
+            pending = with_allocated_claims(self._read(pod, claims), claims.values())
+            return pending if self._origin.authored else _require_gang_size(pending)
         except _READ_ERRORS as error:
             return UnreadablePod.of(pod, error)
 
     def _check_claims(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> None:
-        """Raise where a claim is not there yet; say what it waits for."""
+        """Raise where a claim does not exist yet; the error names what the pod waits for."""
         namespace = pod.metadata.namespace
         for at, each in enumerate(pod.spec.resource_claims):
             if each.name in claims:
@@ -188,8 +188,8 @@ class PodTranslator:
                 raise ManifestError(f"{where}: {missing}", "create it: a pod uses claims of its namespace")
             if ("ResourceClaimTemplate", namespace, template) in self._rules:
                 raise ManifestError(
-                    f"{where}: no claim was made yet of ResourceClaimTemplate {namespace}/{template}",
-                    "Kubernetes' resourceclaim controller makes it",
+                    f"{where}: no claim exists yet for ResourceClaimTemplate {namespace}/{template}",
+                    "Kubernetes' resourceclaim controller creates it",
                 )
             missing = f"no ResourceClaimTemplate {namespace}/{template}"
             raise ManifestError(f"{where}: {missing}", "create it: a pod uses templates of its namespace")
@@ -204,26 +204,27 @@ class PodTranslator:
         return known
 
     def _read_or_reuse(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
-        """Read a pod, or take what another of the same controller reads as: they differ in name alone."""
+        """Read a pod, or reuse the request of another pod of its controller: they differ in name alone."""
         meta = pod.metadata
         where = self._origin.place("Pod", pod)
         context = ReadContext(self._catalog, self._objects_with(claims), self._sizes)
         if pod.spec.resource_claims:
             return self._read_request(where, pod, context)
-        notes = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
-        key = encode_plain((changed(pod.spec, node_name="", volumes=()), meta.namespace, meta.labels, notes))
-        found = self._patterns.get(key)
-        if found is None:
+        annotations = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
+        spec = changed(pod.spec, node_name="", volumes=())
+        key = encode_plain((spec, meta.namespace, meta.labels, annotations))
+        pattern = self._patterns.get(key)
+        if pattern is None:
             if len(self._patterns) >= _MAX_PATTERNS:
                 self._patterns.clear()
-            found = self._patterns[key] = self._read_request(where, pod, context)
-        return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
+            pattern = self._patterns[key] = self._read_request(where, pod, context)
+        return pattern if pattern.uid == meta.uid else replace(pattern, name=meta.name, uid=meta.uid)
 
     def _read_request(self, where: str, pod: LivePod, context: ReadContext) -> Request:
-        found = read_request(where, pod, context)
+        asked = read_request(where, pod, context)
         if self._origin.authored:
-            return found  # the models of a file are beside it: no ModelProfile tells of them
-        return self._latency.with_expectations(where, pod, found, self._sizes)
+            return asked  # the models of a manifest are files beside it: no ModelProfile describes them
+        return self._latency.with_expectations(where, pod, asked, self._sizes)
 
     def _objects_with(self, claims: Mapping[str, LiveClaim]) -> FoundObjects:
         if self._objects is None:
@@ -238,12 +239,12 @@ class PodTranslator:
 
 
 def _of_other_namespaces(known: dict[K, Request], namespace: str) -> dict[K, Request]:
-    """Return the requests of other namespaces than this one; of none where it is empty."""
+    """Return the requests of other namespaces; none where the namespace is empty."""
     return {key: each for key, each in known.items() if each.namespace != namespace} if namespace else {}
 
 
 def _is_same_rule(before: Any, now: Any) -> bool:
-    """Say whether two versions of a rule say the same: of most kinds that is in their spec."""
+    """Say whether two versions of a rule have the same content: for most kinds, the spec."""
     return bool(_rule_content(before) == _rule_content(now))
 
 
@@ -252,10 +253,10 @@ def _rule_content(rule: Any) -> Any:
 
 
 def _require_gang_size(asked: Request) -> Request:
-    """Return a request as it is; refuse a gang of which nobody says how many must come."""
+    """Return the request unchanged; raise where neither the pod nor a group states the size of its gang."""
     if asked.gang is not None and asked.gang.size == UNSTATED:
         raise ManifestError(
-            f"{asked.name}: nobody says how many the gang {asked.gang.name[:80]} must have",
+            f"{asked.name}: no annotation states how many pods the gang {asked.gang.name[:80]} must have",
             f"add the annotation {keys.GANG_SIZE}",
         )
     return asked

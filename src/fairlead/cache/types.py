@@ -1,4 +1,4 @@
-"""Objects as the scheduler reads them, and their kinds."""
+"""The objects that the scheduler reads, and their kinds."""
 
 from typing import Any, Final
 
@@ -47,4 +47,4 @@ NODES: Final = listing.NODES
 SLICES: Final[Kind[Any]] = listing.SLICES
 STORAGE: Final = listing.STORAGE
 RULES: Final = tuple(kind for kind in listing.OPTIONAL if kind not in (SLICES, CLAIMS))
-"""Kinds that say how pods are to be read: classes, templates, groups."""
+"""The kinds that pods refer to: classes, templates, groups."""

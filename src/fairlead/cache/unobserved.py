@@ -1,7 +1,7 @@
-"""Devices that were given by claims which have not been seen yet. Pure.
+"""Devices that are allocated by claims which no watch has shown yet. Pure.
 
-Pods and claims are told of by two watches, in no common order: a pod may be seen bound and gone before its
-claim is seen at all. Until it is, or is known to be gone too, what it holds is not free.
+Pods and claims arrive by two watches, in no common order: a pod may be seen bound and deleted before its
+claim is seen at all. Until the claim is seen, or is known to be deleted too, its devices are not free.
 """
 
 from collections.abc import Iterable
@@ -13,21 +13,21 @@ from fairlead.placement import Placement
 
 @dataclass(slots=True)
 class UnobservedAllocation:
-    """What a pod was given, and the claims that will say so."""
+    """The placement of a pod, and its claims that no watch has shown yet."""
 
     placement: Placement
     unseen: set[Key]
 
 
 class UnobservedAllocations:
-    """What is owed, by pod."""
+    """Allocations that no watch has shown yet, by pod."""
 
     def __init__(self) -> None:
         self._allocations: dict[str, UnobservedAllocation] = {}
         self._pods: dict[Key, str] = {}
 
     def add(self, placement: Placement, claims: Iterable[Key]) -> None:
-        """Note that these claims are about to be given what a placement says."""
+        """Record that these claims are about to be allocated for a placement."""
         uid = placement.request.id
         self.drop(uid)
         keys = set(claims)
@@ -36,7 +36,7 @@ class UnobservedAllocations:
             self._pods |= dict.fromkeys(keys, uid)
 
     def observe(self, claim: Key) -> str:
-        """Note that a claim was seen with its devices; return whose debt is paid by it, if anybody's."""
+        """Record that a claim was seen with its devices; return its pod where it was the last one, or empty."""
         uid = self._pods.pop(claim, "")
         if uid and not self._allocations[uid].unseen - {claim}:
             self.drop(uid)
@@ -46,17 +46,17 @@ class UnobservedAllocations:
         return ""
 
     def of(self, uid: str) -> Placement | None:
-        """Return what a pod was given by claims that have not all been seen."""
-        debt = self._allocations.get(uid)
-        return debt.placement if debt else None
+        """Return the placement of a pod whose claims have not all been seen."""
+        allocation = self._allocations.get(uid)
+        return allocation.placement if allocation else None
 
     def claims(self, uid: str) -> tuple[str, ...]:
         """Return the names of the claims of a pod that have not been seen."""
-        debt = self._allocations.get(uid)
-        return tuple(sorted(name for _, name in debt.unseen)) if debt else ()
+        allocation = self._allocations.get(uid)
+        return tuple(sorted(name for _, name in allocation.unseen)) if allocation else ()
 
     def drop(self, uid: str) -> None:
-        """Forget what a pod was given: nothing came of it, or it was taken back."""
-        debt = self._allocations.pop(uid, None)
-        for key in debt.unseen if debt else ():
+        """Drop the allocation of a pod: it was not written, or the claims were deallocated."""
+        allocation = self._allocations.pop(uid, None)
+        for key in allocation.unseen if allocation else ():
             self._pods.pop(key, None)

@@ -1,8 +1,8 @@
-"""Where the volumes of a pod let it be, and which of them are found when it has a node. Pure.
+"""The nodes that a pod's volumes allow, and the volumes to bind once its node is chosen. Pure.
 
-A claim that has its volume ties the pod to where that can be reached. One of a class that waits for the
-first consumer gets its volume when the pod's node is chosen: one that is there is kept for it, or one is to
-be made. Until then the pod's place is kept; when the volume is there the pod is read anew, and bound.
+A bound claim ties the pod to the nodes that reach its volume. A claim of a class with WaitForFirstConsumer
+gets its volume when the pod's node is chosen: an existing volume is reserved for it, or one is provisioned.
+Until then the pod's place is reserved; when the volume is bound, the pod is read again, and bound.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,47 +31,48 @@ from fairlead.request import LabelTerm, MatchOperator, Request, Selector
 _NAME: Final = "metadata.name"
 _ENDLESS: Final = 1 << 100
 _MOST: Final = 256
-"""Alternatives that a pod and its volumes may have together."""
+"""The most alternative selectors that a pod and its volumes may have together."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeBinding:
-    """What is to become of a claim now that its pod has a node."""
+    """What to write for a claim once its pod has a node."""
 
     claim: VolumeClaim
     node: str
     volume: Volume | None = None
-    """To be kept for it; None: one is to be made."""
+    """The volume to reserve for it; None: one is provisioned."""
 
 
 def volume_claims(pod: LivePod) -> list[tuple[str, Key]]:
     """Return the volume claims of a pod, each with the field that names it."""
     meta = pod.metadata
-    found = []
-    for at, each in enumerate(pod.spec.volumes):
-        if each.persistent_volume_claim is not None:
-            found.append((f"spec.volumes[{at}]", (meta.namespace, each.persistent_volume_claim.claim_name)))
-        elif each.ephemeral is not None:
-            found.append((f"spec.volumes[{at}]", (meta.namespace, f"{meta.name}-{each.name}")))
-    return found
+    claims = []
+    for at, volume in enumerate(pod.spec.volumes):
+        field = f"spec.volumes[{at}]"
+        if volume.persistent_volume_claim is not None:
+            claims.append((field, (meta.namespace, volume.persistent_volume_claim.claim_name)))
+        elif volume.ephemeral is not None:
+            claims.append((field, (meta.namespace, f"{meta.name}-{volume.name}")))
+    return claims
 
 
 class VolumeCache:
-    """Claims, volumes and classes, and who waits for them."""
+    """Claims, volumes and classes, and the pending pods that use them."""
 
     def __init__(self, origin: ObjectOrigin = LIVE) -> None:
         self._origin = origin
         self._claims: dict[Key, VolumeClaim] = {}
         self._volumes: dict[str, Volume] = {}
         self._free: dict[str, Volume] = {}
-        """Volumes that are kept for nobody."""
+        """Volumes that are reserved for no claim."""
         self._reserved: dict[Key, Volume] = {}
-        """By claim: the volume that is kept for it."""
+        """The volume that is reserved for a claim."""
         self._classes: dict[str, StorageClass] = {}
         self._users = ClaimIndex()
 
     def on_event(self, change: ObjectChange[Any]) -> frozenset[str]:
-        """Take a change in, and return the ids of pods that may now read otherwise."""
+        """Store a change, and return the ids of pods that may now read otherwise."""
         item = change.object
         if isinstance(item, VolumeClaim):
             _store(self._claims, change.key, change.new)
@@ -82,7 +83,7 @@ class VolumeCache:
         return self._users.all_pods
 
     def _on_volume(self, name: str, now: Volume | None) -> frozenset[str]:
-        """Take in a volume; one that is free, or was, concerns everybody, else only who it is kept for."""
+        """Store a volume; one that is or was free affects all pods, another only the users of its claim."""
         before = self._volumes.get(name)
         _store(self._volumes, name, now)
         was_free = self._free.pop(name, None) is not None
@@ -94,58 +95,60 @@ class VolumeCache:
             self._free[name] = now
         if was_free or name in self._free:
             return self._users.all_pods
-        found = [
+        claims = [
             each.claimed_by for each in (before, now) if each is not None and each.claimed_by is not None
         ]
-        return frozenset(uid for key in found for uid in self._users.of(key))
+        return frozenset(uid for key in claims for uid in self._users.of(key))
 
     def index_pod(self, uid: str, pod: LivePod | None) -> None:
-        """Note for which claims a pod waits; None where it waits no more."""
+        """Store the claims of a pending pod; None where it is no longer pending."""
         self._users.put(uid, [key for _, key in volume_claims(pod)] if pod is not None else ())
 
     def unbound_claims(self, pod: LivePod) -> list[VolumeClaim]:
         """Return the claims of a pod that get their volume when its node is chosen."""
-        found = [self._claims.get(key) for _, key in volume_claims(pod)]
-        return [each for each in found if each is not None and not each.bound]
+        claims = [self._claims.get(key) for _, key in volume_claims(pod)]
+        return [claim for claim in claims if claim is not None and not claim.bound]
 
     def bindings(self, pod: LivePod, node: NodeState) -> list[VolumeBinding]:
-        """Return what is to be done for a pod's claims on its node, where that has not been done."""
-        found: list[VolumeBinding] = []
+        """Return the bindings to write for a pod's claims on its node, without those already written."""
+        bindings: list[VolumeBinding] = []
         taken: set[str] = set()
         for claim in self.unbound_claims(pod):
             if self._reserved_for(claim) is not None:
                 continue
-            there = [each for each in self._free_for(claim) if _reaches(each, node)]
-            left = [each for each in there if each.metadata.name not in taken]
+            reached = [volume for volume in self._free_for(claim) if _reaches(volume, node)]
+            left = [volume for volume in reached if volume.metadata.name not in taken]
             if left:
                 taken.add(left[0].metadata.name)
-                found.append(VolumeBinding(claim, node.name, left[0]))
+                bindings.append(VolumeBinding(claim, node.name, left[0]))
             elif self._has_provisioner(claim) and claim.node != node.name:
-                found.append(VolumeBinding(claim, node.name))
-        return found
+                bindings.append(VolumeBinding(claim, node.name))
+        return bindings
 
     def with_volume_affinity(self, pod: LivePod, asked: Request, known: Callable[[str], bool]) -> Request:
-        """Return a request that goes where its volumes are; ManifestError where one of them is not to be had.
+        """Return a request with the node affinity of its volumes; ManifestError where one is unavailable.
 
-        `known` says whether there is a node of a name: a choice of one that is gone binds nobody.
+        `known` says whether a node of a name exists: a claim's selected node counts only while it does.
         """
         affinity = asked.affinity
         for field, key in volume_claims(pod) if self._origin.storage else ():
             where = f"{self._origin.place('Pod', pod)}: {field}"
             affinity = _intersection(affinity, self._node_selectors(where, key, known))
             if len(affinity) > _MOST:
-                raise ManifestError(f"{where}: its volumes can be in too many ways", "use fewer volumes")
+                raise ManifestError(f"{where}: its volumes have too many alternatives", "use fewer volumes")
         return replace(asked, affinity=affinity)
 
     def _node_selectors(self, where: str, key: Key, known: Callable[[str], bool]) -> tuple[Selector, ...]:
-        """Return the selectors of which one must hold for a claim; none: it may be anywhere."""
+        """Return the selectors of which one must match for a claim; empty: every node matches."""
         claim, name = self._claims.get(key), "/".join(key)
         if claim is None:
             raise ManifestError(f"{where}: no PersistentVolumeClaim {name}", "create it, beside the pod")
         if claim.metadata.deletion_timestamp:
             raise ManifestError(f"{where}: PersistentVolumeClaim {name} is being deleted", "name another")
         if claim.status.phase == "Lost":
-            raise ManifestError(f"{where}: PersistentVolumeClaim {name} has lost its volume", "make it anew")
+            raise ManifestError(
+                f"{where}: PersistentVolumeClaim {name} has lost its volume", "create it again"
+            )
         volume = self._volumes.get(claim.spec.volume_name) if claim.bound else self._reserved_for(claim)
         if volume is not None:
             return reachable(volume)
@@ -158,45 +161,45 @@ class VolumeCache:
         return self._unbound_selectors(where, claim, kind)
 
     def _unbound_selectors(self, where: str, claim: VolumeClaim, kind: StorageClass) -> tuple[Selector, ...]:
-        """Return from where a volume could be reached that is there, or could be made."""
-        there = [reachable(each) for each in self._free_for(claim)]
-        made = tuple(map(_of_topology, kind.allowed_topologies))
+        """Return the selectors of the nodes that reach a free volume, or for which one can be provisioned."""
+        free = [reachable(volume) for volume in self._free_for(claim)]
+        provisioned = tuple(map(_of_topology, kind.allowed_topologies))
         if self._has_provisioner(claim):
-            return () if not made or not all(there) else (*made, *_flat(there))
-        if not there:
+            return () if not provisioned or not all(free) else (*provisioned, *_flat(free))
+        if not free:
             raise ManifestError(
-                f"{where}: no free volume of class {kind.metadata.name} is large enough and alike",
-                "make a PersistentVolume: this class makes none by itself",
+                f"{where}: no free volume of class {kind.metadata.name} is large enough and matches it",
+                "create a PersistentVolume: this class has no provisioner",
             )
-        return () if not all(there) else _flat(there)
+        return () if not all(free) else _flat(free)
 
     def _reserved_for(self, claim: VolumeClaim) -> Volume | None:
-        found = self._reserved.get(claim.key)
-        ref = found.spec.claim_ref if found is not None else None
-        # Who keeps one by hand may leave the uid out; one of another uid is that of a claim of before.
-        return found if ref is not None and ref.uid in ("", claim.metadata.uid) else None
+        volume = self._reserved.get(claim.key)
+        ref = volume.spec.claim_ref if volume is not None else None
+        # A person who reserves one by hand may omit the uid; another uid is that of a deleted claim.
+        return volume if ref is not None and ref.uid in ("", claim.metadata.uid) else None
 
     def _free_for(self, claim: VolumeClaim) -> list[Volume]:
-        """Return the free volumes that a claim could have, the smallest first."""
-        wish = claim.spec
-        size = _bytes(wish.resources.requests.get(STORAGE_RESOURCE, 0))
-        labels = label_selector("selector", wish.selector) if wish.selector is not None else Selector()
-        found = [
-            each
-            for each in self._free.values()
-            if each.status.phase == "Available"
-            and each.spec.storage_class_name == (wish.storage_class_name or "")
-            and each.spec.volume_mode == wish.volume_mode
-            and set(wish.access_modes) <= set(each.spec.access_modes)
-            and labels.selects(each.metadata.labels)
-            and _bytes(each.spec.capacity.get(STORAGE_RESOURCE, 0)) >= size
+        """Return the free volumes that match a claim, the smallest first."""
+        spec = claim.spec
+        size = _bytes(spec.resources.requests.get(STORAGE_RESOURCE, 0))
+        labels = label_selector("selector", spec.selector) if spec.selector is not None else Selector()
+        volumes = [
+            volume
+            for volume in self._free.values()
+            if volume.status.phase == "Available"
+            and volume.spec.storage_class_name == (spec.storage_class_name or "")
+            and volume.spec.volume_mode == spec.volume_mode
+            and set(spec.access_modes) <= set(volume.spec.access_modes)
+            and labels.selects(volume.metadata.labels)
+            and _bytes(volume.spec.capacity.get(STORAGE_RESOURCE, 0)) >= size
         ]
         return sorted(
-            found, key=lambda each: (_bytes(each.spec.capacity.get(STORAGE_RESOURCE, 0)), each.metadata.name)
+            volumes, key=lambda one: (_bytes(one.spec.capacity.get(STORAGE_RESOURCE, 0)), one.metadata.name)
         )
 
     def _has_provisioner(self, claim: VolumeClaim) -> bool:
-        """Say whether a volume can be made for a claim."""
+        """Say whether a volume can be provisioned for a claim."""
         kind = self._class_of(claim)
         return kind is not None and kind.provisioner != NO_PROVISIONER
 
@@ -208,14 +211,14 @@ class VolumeCache:
 
 
 def reachable(volume: Volume) -> tuple[Selector, ...]:
-    """Return the selectors of which one must hold where a volume can be reached; none: everywhere."""
+    """Return the selectors of the nodes that reach a volume, one of which must match; empty: every node."""
     required = volume.spec.node_affinity.required
     where = f"volume {volume.metadata.name}: spec.nodeAffinity.required"
-    found = [
-        Selector(label_terms(where, each.match_expressions), label_terms(where, each.match_fields))
-        for each in (required.node_selector_terms if required is not None else ())
+    selectors = [
+        Selector(label_terms(where, term.match_expressions), label_terms(where, term.match_fields))
+        for term in (required.node_selector_terms if required is not None else ())
     ]
-    return tuple(each for each in found if each.terms or each.names)
+    return tuple(each for each in selectors if each.terms or each.names)
 
 
 def _reaches(volume: Volume, node: NodeState) -> bool:
@@ -226,12 +229,12 @@ def _reaches(volume: Volume, node: NodeState) -> bool:
 
 
 def _of_topology(topology: Topology) -> Selector:
-    found = topology.match_label_expressions
-    return Selector(tuple(LabelTerm(each.key, MatchOperator.IN, each.values) for each in found))
+    terms_ = topology.match_label_expressions
+    return Selector(tuple(LabelTerm(term.key, MatchOperator.IN, term.values) for term in terms_))
 
 
 def _intersection(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[Selector, ...]:
-    """Return alternatives of which one holds where one of each holds."""
+    """Return the alternatives that match where one of each side matches."""
     if not one or not other:
         return (*one, *other)
     return tuple(
@@ -241,20 +244,20 @@ def _intersection(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[S
     )
 
 
-def _flat(found: Iterable[Sequence[Selector]]) -> tuple[Selector, ...]:
-    return tuple(dict.fromkeys(each for some in found for each in some))
+def _flat(alternatives: Iterable[Sequence[Selector]]) -> tuple[Selector, ...]:
+    return tuple(dict.fromkeys(each for selectors in alternatives for each in selectors))
 
 
 def _bytes(value: Any) -> int:
-    """Return a size; of one that is beyond counting, what nothing reaches: the server lets such pass."""
+    """Return a size; one too large to parse, which the API server accepts, is larger than any volume."""
     try:
         return amounts.quantity(STORAGE_RESOURCE, value)
     except ManifestError:
         return _ENDLESS
 
 
-def _store(found: dict[Any, Any], key: Any, now: Any) -> None:
+def _store(objects: dict[Any, Any], key: Any, now: Any) -> None:
     if now is None:
-        found.pop(key, None)
+        objects.pop(key, None)
     else:
-        found[key] = now
+        objects[key] = now

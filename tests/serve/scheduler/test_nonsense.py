@@ -82,7 +82,9 @@ ODD = {
     "latency-of-what": note(
         "fairlead.dev/slo-latency", "5ms", "add the annotation fairlead.dev/model", **GPU
     ),
-    "gang-of-whom": Odd(("nobody says how many", "fairlead.dev/gang-size"), {}, {"fairlead.dev/gang": "g"}),
+    "gang-without-size": Odd(
+        ("no annotation states how many", "fairlead.dev/gang-size"), {}, {"fairlead.dev/gang": "g"}
+    ),
     "gang-of-many": Odd(
         ("annotations[fairlead.dev/gang-size]",),
         {},

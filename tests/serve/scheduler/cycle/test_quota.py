@@ -117,7 +117,7 @@ def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_i
     assert cycle.reporter.take(0.0, 9)["uid-c"] == (
         "c cannot be placed: exceeded quota: gpus, requested: requests.fairlead.dev/gpu-mem=2048, "
         "used: requests.fairlead.dev/gpu-mem=4596, limited: requests.fairlead.dev/gpu-mem=5000 "
-        "(asked for by annotation)"
+        "(requested by annotation)"
     )
     assert [device.memory for device in cycle.cache.cluster.free("n").devices] == [0, 4096 * MIB]
     assert cycle.metrics.decisions["refused", "quota"] == 1

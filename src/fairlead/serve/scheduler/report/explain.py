@@ -140,7 +140,7 @@ def _decision_for(request: Request, decisions: Sequence[Decision]) -> Decision:
 def lease_annotations(
     where: Address, scheduler: str, environ: Mapping[str, str], host: str
 ) -> dict[str, str]:
-    """Return the Lease's annotations that show where its holder answers; all replace those of the last holder."""
+    """Return the annotations of the Lease that show where its holder answers; each replaces the last one."""
     name, space = environ.get("POD_NAME"), environ.get("POD_NAMESPACE")
     reachable = bool(name and space) and not where.loopback
     if where.host in ("", "::", "0.0.0.0"):  # noqa: S104 - a client cannot connect to a wildcard
