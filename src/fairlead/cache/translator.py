@@ -1,4 +1,4 @@
-"""Translate pods to requests, each once, with the objects that they refer to; or say why one is unreadable."""
+"""Translate pods to requests, each once; a pod that cannot be read has a reason instead."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -36,7 +36,7 @@ class UnobservedAllocations:
             self._pods |= dict.fromkeys(keys, uid)
 
     def observe(self, claim: Key) -> str:
-        """Record that a claim was seen with its devices; return its pod where it was the last one, or empty."""
+        """Record that a claim was seen with its devices; return its pod where it was the last one."""
         uid = self._pods.pop(claim, "")
         if uid and not self._allocations[uid].unseen - {claim}:
             self.drop(uid)
