@@ -87,7 +87,10 @@ class SchedulerMachine:
         self._stop_by: float | None = None
         self.finished = False
         """Whether the program can end."""
-        self._handlers: Mapping[type, Callable[[Any], None]] = {
+        self._handlers = self._handlers_by_event()
+
+    def _handlers_by_event(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
             ObjectChange: self.cache.on_event,
             Answered: self._flows.resume,
             Start: self._on_start,
