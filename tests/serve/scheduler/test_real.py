@@ -134,7 +134,7 @@ def test_who_is_told_to_stop_hands_over_and_the_next_goes_on(
             async with running(world, catalog, "two") as said:
                 await world.pod("b", mib=1024)
                 await world.until(bound("a", "b"))
-            assert "scheduling; fenced 0 pending pods of the previous leader" in said
+            assert "deciding; fenced 0 pending pods of the previous leader" in said
 
     asyncio.run(scenario())
 
@@ -158,7 +158,7 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
             await performed(world.client, send_with_retry(writes.set_claim_status(stuck)))
             async with running(world, catalog) as said:
                 await world.until(bound())
-            assert "scheduling; fenced 2 pending pods of the previous leader" in said
+            assert "deciding; fenced 2 pending pods of the previous leader" in said
             late = writes.create_claim(stuck.pod, stuck.placement.shares)
             assert await performed(world.client, send_with_retry(late)) is None
             binder = Binder(lambda epoch: True, Fences(print, lambda: "late"))
@@ -227,7 +227,7 @@ def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
             await world.pod("other", mib=1024)
             async with running(world, catalog) as said:
                 await world.until(bound("other"))
-            assert "scheduling; fenced 2 pending pods of the previous leader" in said
+            assert "deciding; fenced 2 pending pods of the previous leader" in said
             (claim, *_) = [each for each in await world.claims() if each.metadata.name == "full"]
             assert LEADER_EPOCH not in claim.metadata.annotations, "its version changed: what was late fails"
 

@@ -233,7 +233,7 @@ class SchedulerMachine:
             self._log(f"failover failed, retrying: {error}")
             yield Sleep(_RETRY_FAILOVER)
         else:
-            self._log(f"scheduling; fenced {counted(fenced, 'pending pod')} of the previous leader")
+            self._log(f"deciding; fenced {counted(fenced, 'pending pod')} of the previous leader")
             self.epoch = term.epoch
             self._refresh(self._clock.now)
             self.cycle.prioritize_partly_bound_gangs()
