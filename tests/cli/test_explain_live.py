@@ -17,7 +17,7 @@ import pytest
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
 from fairlead.manifest.types.live import SCHEDULED, LivePod
 from tests.labs import RealCluster
-from tests.serve.scheduler.world import World, bound, opened
+from tests.serve.scheduler.world import World, bound, open_world
 
 RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 
@@ -66,7 +66,7 @@ def played(
     room: RealCluster, script: Callable[[World, Asker], Awaitable[None]], *, serve: bool = True
 ) -> None:
     async def scenario() -> None:
-        async with opened(room, 1) as world:
+        async with open_world(room, 1) as world:
             if not serve:
                 await script(world, Asker(room, world))
                 return

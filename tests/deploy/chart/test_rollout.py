@@ -14,7 +14,7 @@ from fairlead.settings.scheduler import LEASE_NAME as NAME
 from fairlead.settings.scheduler import LeaderElectionConfig
 from tests.deploy.chart.charts import Chart, containers, one
 from tests.labs import RealCluster
-from tests.serve.scheduler.world import World, bound, opened
+from tests.serve.scheduler.world import World, bound, open_world
 
 PROGRAM = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 
@@ -54,7 +54,7 @@ def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_
 
     async def played() -> float:
         with replica(args, real_cluster.api.kubeconfig, logs[0]) as old:
-            async with opened(real_cluster, 1) as world:
+            async with open_world(real_cluster, 1) as world:
                 return await scenario(old, world)
 
     took = asyncio.run(played())

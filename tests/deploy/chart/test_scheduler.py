@@ -33,7 +33,7 @@ from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted, until_
 from tests.deploy.chart.test_roles import Verbs, allowed
 from tests.labs import RealCluster
 from tests.serve.scheduler.replica import settings
-from tests.serve.scheduler.world import GIB, World, bound, opened
+from tests.serve.scheduler.world import GIB, World, bound, open_world
 
 SELDOM: Verbs = {
     # Served only where gangs are switched on, or where the chart's kind is installed.
@@ -69,7 +69,7 @@ def test_the_role_is_what_the_scheduler_calls(
     real_cluster: RealCluster, chart: Chart, catalog: Catalog
 ) -> None:
     async def scenario(config: ClusterConfig) -> Noted:
-        async with opened(real_cluster, 1) as world:
+        async with open_world(real_cluster, 1) as world:
             await _half_done(world)
             async with running(config, catalog, world.namespace) as notes:
                 await _lived(world)

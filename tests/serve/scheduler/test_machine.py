@@ -28,11 +28,18 @@ from fairlead.manifest.types.storage import (
 from fairlead.serve.machine.flow import Effect
 from tests import catalogs
 from tests.cache.test_cache import sight
-from tests.serve.scheduler.actors import KINDS, Actor, Fate, Post, Sent, unconditional
-from tests.serve.scheduler.given import given
+from tests.serve.scheduler.allocated import allocated_bytes
 from tests.serve.scheduler.leader.unfenced import unfenced
 from tests.serve.scheduler.model import Api
 from tests.serve.scheduler.objects import GIB, device_slice, node, pod, read
+from tests.serve.scheduler.simulated import (
+    KINDS,
+    EffectQueue,
+    Fate,
+    SentEffect,
+    SimulatedReplica,
+    unconditional,
+)
 
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
 ACTORS = 3 if LONG else 2
@@ -57,31 +64,31 @@ def surroundings() -> list[Any]:
     return [read(NODES, document), node("claims"), *slices, read(STORAGE_CLASSES, late)]
 
 
-class Play(RuleBasedStateMachine):
+class ReplicaStateMachine(RuleBasedStateMachine):
     """Replicas before one API server."""
 
-    kind = Actor
+    kind = SimulatedReplica
 
     def __init__(self) -> None:
         super().__init__()
         self.api = Api()
-        self.post = Post(self.api)
+        self.post = EffectQueue(self.api)
         self.now = 100.0
         self.names = iter(range(10_000))
-        self.cast = [self.actor() for _ in range(ACTORS)]
+        self.replicas = [self.actor() for _ in range(ACTORS)]
 
-    def actor(self) -> Actor:
+    def actor(self) -> SimulatedReplica:
         found = self.kind(f"actor-{next(self.names)}", self.post, catalogs.shipped(), lambda: self.now)
         for surrounding in surroundings():
-            found.know(surrounding)
+            found.add_object(surrounding)
         found.begin()
         return found
 
     @initialize()
-    def somebody_leads(self) -> None:
-        self.come(3072, named=False)
+    def a_replica_leads(self) -> None:
+        self.create_pod(3072, named=False)
         for _ in range(3):
-            self.go_on(0, 12)
+            self.run_undisturbed(0, 12)
 
     @rule(
         mib=sizes,
@@ -90,7 +97,7 @@ class Play(RuleBasedStateMachine):
         preempts=st.booleans(),
         volume=st.booleans(),
     )
-    def come(
+    def create_pod(
         self, mib: int, named: bool, priority: int = 0, preempts: bool = False, volume: bool = False
     ) -> None:
         """Let a pod come, unless there are many; with a `volume`, that gets its node with the pod."""
@@ -111,7 +118,7 @@ class Play(RuleBasedStateMachine):
         self._create(pod(name, mib=0 if named else mib, **spec))
 
     @rule(mib=sizes, priority=st.sampled_from([0, 10]))
-    def gather(self, mib: int, priority: int) -> None:
+    def create_gang(self, mib: int, priority: int) -> None:
         """Let a gang of two come, unless there are many pods."""
         if len([*self.api.all("pods")]) < CROWD - 1:
             gang = f"gang-{next(self.names)}"
@@ -126,7 +133,7 @@ class Play(RuleBasedStateMachine):
         self.api.create("pods", document)
 
     @rule(number=numbers)
-    def go(self, number: int) -> None:
+    def delete_pod(self, number: int) -> None:
         """Let a pod go, bound or not."""
         names = [each["metadata"]["name"] for each in self.api.all("pods")]
         if names:
@@ -166,28 +173,28 @@ class Play(RuleBasedStateMachine):
                 self.api.request("PATCH", f"{path}/status", free, "merge")
 
     @rule(who=actors)
-    def look(self, who: int) -> None:
-        self.cast[who].look()
+    def try_acquire_or_renew(self, who: int) -> None:
+        self.replicas[who].try_acquire_or_renew()
 
     @rule(who=actors)
     def work(self, who: int) -> None:
-        self.cast[who].work()
+        self.replicas[who].work()
 
     @rule(who=actors, kind=st.sampled_from(KINDS), most=st.integers(1, 9), twice=st.booleans())
-    def hear(self, who: int, kind: Any, most: int, twice: bool) -> None:
-        self.cast[who].hear(kind, most, twice=twice)
+    def observe(self, who: int, kind: Any, most: int, twice: bool) -> None:
+        self.replicas[who].observe(kind, most, twice=twice)
 
     @rule(who=actors)
     def relist(self, who: int) -> None:
-        self.cast[who].relist()
+        self.replicas[who].relist()
 
     @rule(number=numbers, fate=fates)
     def deliver(self, number: int, fate: Fate) -> None:
         """Let one of the requests under way meet its fate."""
-        if self.post.under_way:
-            self.deliver_one(self.post.under_way[number % len(self.post.under_way)], fate)
+        if self.post.in_flight:
+            self.deliver_one(self.post.in_flight[number % len(self.post.in_flight)], fate)
 
-    def deliver_one(self, sent: Sent, fate: Fate = "done") -> None:
+    def deliver_one(self, sent: SentEffect, fate: Fate = "done") -> None:
         self.post.deliver(sent, fate)
 
     @rule(number=numbers)
@@ -197,16 +204,16 @@ class Play(RuleBasedStateMachine):
             self.post.arrive(number)
 
     @rule(who=actors, times=st.integers(1, 12))
-    def go_on(self, who: int, times: int) -> None:
+    def run_undisturbed(self, who: int, times: int) -> None:
         """Let a replica go on undisturbed for a while, or until it has nothing more to do."""
-        actor = self.cast[who]
+        actor = self.replicas[who]
         for number in range(times):
             before = self.api.version
-            actor.hear_all()
+            actor.observe_all()
             if not number:
-                actor.look()
+                actor.try_acquire_or_renew()
             actor.work()
-            mine = [each for each in self.post.under_way if each.owner is actor]
+            mine = [each for each in self.post.in_flight if each.owner is actor]
             for sent in mine:
                 self.deliver_one(sent)
             if number and not mine and self.api.version == before:
@@ -217,34 +224,34 @@ class Play(RuleBasedStateMachine):
     )
     def stall(self, others: int, mib: int, more: int, steps: int, wakes: bool) -> None:
         """Let who leads stop some steps after it has decided; the next finds a more important pod."""
-        who = next((at for at, each in enumerate(self.cast) if each.machine.term is not None), 0)
+        who = next((at for at, each in enumerate(self.replicas) if each.machine.term is not None), 0)
         other = (who + others) % ACTORS
         self.clear()
         for size in (3072, mib):
-            self.go_on(who, 12)
-            self.come(size, named=False)
-        self.go_on(other, 1)
-        self.cast[who].hear_all()
-        self.cast[who].work()
+            self.run_undisturbed(who, 12)
+            self.create_pod(size, named=False)
+        self.run_undisturbed(other, 1)
+        self.replicas[who].observe_all()
+        self.replicas[who].work()
         for _ in range(steps):
-            self.wake(who)
+            self.deliver_all(who)
         self.pass_time(16.0)
-        self.come(more, named=False, priority=10)
+        self.create_pod(more, named=False, priority=10)
         for _ in range(2):
-            self.go_on(other, 12)
+            self.run_undisturbed(other, 12)
         if wakes:
-            self.wake(who)
+            self.deliver_all(who)
 
     @rule(mib=sizes, volume=st.booleans(), steps=st.integers(1, 6))
-    def outrank(self, mib: int, volume: bool, steps: int) -> None:
+    def preempt(self, mib: int, volume: bool, steps: int) -> None:
         """Let the devices be full, and a more important pod come: others must go for it."""
-        who = next((at for at, each in enumerate(self.cast) if each.machine.term is not None), 0)
+        who = next((at for at, each in enumerate(self.replicas) if each.machine.term is not None), 0)
         self.clear()
         for _ in range(2):
-            self.come(4096, named=False)
-        self.go_on(who, 12)
-        self.come(mib, named=False, priority=10, preempts=True, volume=volume)
-        self.go_on(who, steps)
+            self.create_pod(4096, named=False)
+        self.run_undisturbed(who, 12)
+        self.create_pod(mib, named=False, priority=10, preempts=True, volume=volume)
+        self.run_undisturbed(who, steps)
 
     def clear(self) -> None:
         """Let all pods go."""
@@ -253,9 +260,9 @@ class Play(RuleBasedStateMachine):
         self.tidy()
 
     @rule(who=actors)
-    def wake(self, who: int) -> None:
+    def deliver_all(self, who: int) -> None:
         """Let everything arrive that a replica has sent."""
-        for sent in [each for each in self.post.under_way if each.owner is self.cast[who]]:
+        for sent in [each for each in self.post.in_flight if each.owner is self.replicas[who]]:
             self.deliver_one(sent)
 
     @rule(seconds=st.sampled_from([1.0, 6.0, 11.0, 16.0]))
@@ -265,12 +272,12 @@ class Play(RuleBasedStateMachine):
     @rule(who=actors)
     def kill(self, who: int) -> None:
         """Kill a replica and start another; what it sent may yet arrive."""
-        self.post.desert(self.cast[who])
-        self.cast[who] = self.actor()
+        self.post.abandon(self.replicas[who])
+        self.replicas[who] = self.actor()
 
     @invariant()
-    def nothing_is_given_away_twice(self) -> None:
-        held = given(self.api.seen(PODS), self.api.seen(CLAIMS), DEVICE)
+    def no_device_is_allocated_twice(self) -> None:
+        held = allocated_bytes(self.api.seen(PODS), self.api.seen(CLAIMS), DEVICE)
         over = {key: size for key, size in held.items() if size > DEVICE}
         assert not over, f"given away twice: {over}"
 
@@ -292,14 +299,14 @@ class Play(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Let everything come to its end: what all know is a fold of the list, and nothing is left."""
-        self.all_settles()
+        self.settle()
         self.no_gang_is_bound_in_part()
         self.clear()
-        self.all_settles()
+        self.settle()
         self.tidy()
-        assert not given([], self.api.seen(CLAIMS), DEVICE)
-        self.all_know()
-        self.nothing_is_left()
+        assert not allocated_bytes([], self.api.seen(CLAIMS), DEVICE)
+        self.check_caches()
+        self.check_nothing_is_left()
 
     def no_gang_is_bound_in_part(self) -> None:
         """See that gangs of which both pods are there have both bound, or none."""
@@ -310,17 +317,17 @@ class Play(RuleBasedStateMachine):
         whole = {gang: nodes for gang, nodes in gangs.items() if len(nodes) == 2}
         assert all(all(nodes) or not any(nodes) for nodes in whole.values()), whole
 
-    def nothing_is_left(self) -> None:
+    def check_nothing_is_left(self) -> None:
         """See that no replica keeps anything for pods that are gone."""
-        for actor in self.cast:
+        for actor in self.replicas:
             cache = actor.machine.cache
             kept = [*cache.being_bound, *cache.waiting_for_volumes, *cache.nominations]
             assert (kept, actor.machine.in_flight) == ([], 0)
 
-    def all_settles(self) -> None:
+    def settle(self) -> None:
         while self.post.late:
             self.arrive(0)
-            self.nothing_is_given_away_twice()
+            self.no_device_is_allocated_twice()
         for number in range(20):
             before = sum(len(self.api.history[kind.plural]) for kind in KINDS)
             if number < 2:
@@ -329,16 +336,16 @@ class Play(RuleBasedStateMachine):
                 self.tidy()  # a preemptor may wait for a claim that outlived its pod
             self.provision()
             for who in range(ACTORS):
-                self.go_on(who, 12)
-                self.nothing_is_given_away_twice()
+                self.run_undisturbed(who, 12)
+                self.no_device_is_allocated_twice()
             after = sum(len(self.api.history[kind.plural]) for kind in KINDS)
-            if number > 1 and before == after and not self.post.under_way:
+            if number > 1 and before == after and not self.post.in_flight:
                 break
         else:
             raise AssertionError("they do not come to an end")
-        self.all_know()
+        self.check_caches()
 
-    def all_know(self) -> None:
+    def check_caches(self) -> None:
         """See that what each replica knows is a fold of the list."""
         truth = SchedulerCache(catalogs.shipped())
         for surrounding in surroundings():
@@ -347,14 +354,14 @@ class Play(RuleBasedStateMachine):
             for item in self.api.seen(kind):
                 truth.on_event(ObjectChange(None, item))
         truth.sync()
-        for actor in self.cast:
-            actor.hear_all()
+        for actor in self.replicas:
+            actor.observe_all()
             actor.machine.cache.sync()
             assert sight(actor.machine.cache) == sight(truth)
 
 
-TestPlay = Play.TestCase
-TestPlay.settings = settings(
+TestReplicaStateMachine = ReplicaStateMachine.TestCase
+TestReplicaStateMachine.settings = settings(
     max_examples=1000 if LONG else 200,
     stateful_step_count=40 if LONG else 20,
     deadline=None,
@@ -362,17 +369,17 @@ TestPlay.settings = settings(
 )
 
 
-class Unfenced(Actor):
+class UnfencedReplica(SimulatedReplica):
     """A replica without fences."""
 
     def sends(self, effect: Effect) -> Effect:
         return unconditional(effect, unfenced)
 
 
-class UnfencedPlay(Play):
+class UnfencedStateMachine(ReplicaStateMachine):
     """The same play without fences; how it ends does not matter."""
 
-    kind = Unfenced
+    kind = UnfencedReplica
 
     def teardown(self) -> None:
         """End in the middle."""
@@ -380,7 +387,7 @@ class UnfencedPlay(Play):
 
 def test_without_fences_a_play_is_found_in_which_a_device_is_given_away_twice() -> None:
     bounded = settings(
-        TestPlay.settings,
+        TestReplicaStateMachine.settings,
         max_examples=200,
         derandomize=True,
         database=None,
@@ -388,35 +395,37 @@ def test_without_fences_a_play_is_found_in_which_a_device_is_given_away_twice() 
         print_blob=False,
     )
     with pytest.raises(AssertionError, match="given away twice"):
-        run_state_machine_as_test(UnfencedPlay, settings=bounded)
+        run_state_machine_as_test(UnfencedStateMachine, settings=bounded)
 
 
-def late_binding(play: Play) -> None:
+def late_binding(play: ReplicaStateMachine) -> None:
     """Let one decide and stop; another leads and finds two who are more important; then the first goes on."""
     for number in range(ACTORS):
-        play.go_on(number, 12)
-    play.come(4096, named=False)
-    play.cast[0].hear_all()
-    play.cast[0].work()
+        play.run_undisturbed(number, 12)
+    play.create_pod(4096, named=False)
+    play.replicas[0].observe_all()
+    play.replicas[0].work()
     play.pass_time(16.0)
     for _ in range(2):
-        play.come(4096, named=False, priority=10)
+        play.create_pod(4096, named=False, priority=10)
     for _ in range(4):
-        play.go_on(1, 12)
-    for sent in [each for each in play.post.under_way if each.owner is play.cast[0]]:
+        play.run_undisturbed(1, 12)
+    for sent in [each for each in play.post.in_flight if each.owner is play.replicas[0]]:
         play.deliver_one(sent)
 
 
-@pytest.mark.parametrize("kind", [Play, UnfencedPlay])
-def test_without_fences_a_late_binding_is_seen_to_give_away_what_another_has(kind: type[Play]) -> None:
+@pytest.mark.parametrize("kind", [ReplicaStateMachine, UnfencedStateMachine])
+def test_without_fences_a_late_binding_is_seen_to_give_away_what_another_has(
+    kind: type[ReplicaStateMachine],
+) -> None:
     play = kind()
     late_binding(play)
     bound = [each["spec"].get("nodeName", "") for each in play.api.all("pods")]
-    if kind is Play:
+    if kind is ReplicaStateMachine:
         assert sorted(bound) == ["", "bindings", "claims"]
-        play.nothing_is_given_away_twice()
+        play.no_device_is_allocated_twice()
         play.teardown()
     else:
         assert sorted(bound) == ["bindings", "bindings", "claims"]
         with pytest.raises(AssertionError, match="bindings"):
-            play.nothing_is_given_away_twice()
+            play.no_device_is_allocated_twice()

@@ -120,20 +120,20 @@ def test_nonsense_is_told_to_its_user_and_disturbs_nobody(
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
             await set_out(world)
-            await world.asking("before", {"fairlead.dev/gpu-mem": "1024"})
+            await world.create_pod("before", {"fairlead.dev/gpu-mem": "1024"})
             for name, odd in ODD.items():
-                await world.asking(name, odd.limits, annotations=odd.notes, **odd.spec)
-            await world.asking("after", {"aliyun.com/gpu-mem": "2"})
+                await world.create_pod(name, odd.limits, annotations=odd.notes, **odd.spec)
+            await world.create_pod("after", {"aliyun.com/gpu-mem": "2"})
             for name, limits in IMPOSSIBLE.items():
                 with pytest.raises(ClusterError):
-                    await world.asking(name, limits)
+                    await world.create_pod(name, limits)
             await world.places("before", "after")
             for name, odd in ODD.items():
-                said = await world.told(name)
+                said = await world.pending_message(name)
                 assert all(word in said for word in odd.says), f"{name}: {said}"
                 assert len(said) <= 1000
             assert [text for text in await world.events_of("zero") if "is not above 0" in text]
-            await world.asking("last", {"fairlead.dev/gpu-mem": "1024"})
+            await world.create_pod("last", {"fairlead.dev/gpu-mem": "1024"})
             await world.places("last")
             waiting = {pod.metadata.name for pod in await world.pods() if not pod.spec.node_name}
             assert waiting == set(ODD)
@@ -158,8 +158,8 @@ def test_a_note_that_is_too_long_for_the_server_is_refused_there(
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
             with pytest.raises(InvalidError):
-                await world.asking("heavy", {}, annotations={"gpu-fraction": "1" * 900_000})
-            await world.asking("light", {"fairlead.dev/gpu-mem": "1024"})
+                await world.create_pod("heavy", {}, annotations={"gpu-fraction": "1" * 900_000})
+            await world.create_pod("light", {"fairlead.dev/gpu-mem": "1024"})
             await world.places("light")
 
     asyncio.run(scenario())
@@ -173,7 +173,7 @@ def test_priorities_as_high_and_low_as_they_get(real_cluster: RealCluster, catal
                 for name, value in names.items():
                     body = {"metadata": {"name": name, "labels": {LABEL: world.namespace}}, "value": value}
                     await world.client.create(CLASSES, body)
-                    await world.asking(name, {"fairlead.dev/gpu-mem": "1024"}, priorityClassName=name)
+                    await world.create_pod(name, {"fairlead.dev/gpu-mem": "1024"}, priorityClassName=name)
                 await world.places(*names)
             finally:
                 await world.client.delete_collection(CLASSES, labels=f"{LABEL}={world.namespace}")
@@ -187,13 +187,13 @@ def test_pods_that_go_while_they_are_being_placed_leave_nothing_behind(
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
             for number in range(12):
-                await world.asking(f"brief-{number}", {"fairlead.dev/gpu-mem": "8192"})
+                await world.create_pod(f"brief-{number}", {"fairlead.dev/gpu-mem": "8192"})
                 if number % 2:
                     await asyncio.sleep(0.02)
                 await world.client.delete(PODS, f"brief-{number}", world.namespace, grace=0)
             await world.clean()
             for name in ("one", "two"):
-                await world.asking(name, {"fairlead.dev/gpu-mem": "16384"})
+                await world.create_pod(name, {"fairlead.dev/gpu-mem": "16384"})
             await world.places("one", "two")
             owners = {owner.name for each in await world.claims() for owner in each.metadata.owner_references}
             assert owners <= {"one", "two"}

@@ -24,7 +24,7 @@ from fairlead.units import Bytes
 from tests.labs import RealCluster
 from tests.serve.scheduler.flows import performed
 from tests.serve.scheduler.replica import settings
-from tests.serve.scheduler.world import GIB, World, bound, opened
+from tests.serve.scheduler.world import GIB, World, bound, open_world
 
 Script = Callable[[World], Awaitable[None]]
 T = TypeVar("T")
@@ -52,7 +52,7 @@ async def running(
 
 def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) -> None:
     async def scenario() -> None:
-        async with opened(room, nodes) as world, running(world, catalog):
+        async with open_world(room, nodes) as world, running(world, catalog):
             await script(world)
 
     asyncio.run(scenario())
@@ -69,7 +69,7 @@ def test_plain_pods_shares_and_gangs_are_bound_and_nothing_is_given_away_twice(
         for name in ("first", "second"):
             await world.pod(name, mib=4096, notes=ring)
         pods = await world.until(lambda pods: len(pods) == 26 and bound()(pods))
-        held = await world.held()
+        held = await world.allocated_bytes()
         assert sum(held.values()) == 4 * (512 + 640 + 768) * (1 << 20) + 8 * GIB
         assert len(await world.claims()) == 14
         assert {
@@ -124,7 +124,7 @@ def test_who_is_told_to_stop_hands_over_and_the_next_goes_on(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with opened(real_cluster, 1) as world:
+        async with open_world(real_cluster, 1) as world:
             async with running(world, catalog, "one") as said:
                 await world.pod("a", mib=1024)
                 await world.until(bound("a"))
@@ -143,7 +143,7 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with opened(real_cluster, 1) as world:
+        async with open_world(real_cluster, 1) as world:
             for name in ("half", "stuck"):
                 await world.pod(name, mib=4096)
             half, stuck = (_planned(pod, world.nodes[0]) for pod in await world.pods())
@@ -163,7 +163,7 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
             assert await performed(world.client, send_with_retry(late)) is None
             binder = Binder(lambda epoch: True, Fences(print, lambda: "late"))
             assert set(await performed(world.client, binder.bind([stuck], 1))) == {stuck.uid}
-            assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+            assert sorted((await world.allocated_bytes()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())
 
@@ -172,7 +172,7 @@ def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with opened(real_cluster, 1) as world:
+        async with open_world(real_cluster, 1) as world:
             async with running(world, catalog, "one", own_claims=False):
                 for number in range(2):
                     await world.pod(f"mal-{number}", mib=4096)
@@ -208,7 +208,7 @@ def test_pods_of_another_scheduler_that_ask_by_annotation_take_nothing_from_othe
         for number in range(2):
             await world.pod(f"whole-{number}", mib=4096)
         await world.until(bound("whole-0", "whole-1"))
-        assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+        assert sorted((await world.allocated_bytes()).values()) == [4 * GIB, 4 * GIB]
 
     played(real_cluster, catalog, script, nodes=1)
 
@@ -217,7 +217,7 @@ def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with opened(real_cluster, 1) as world:
+        async with open_world(real_cluster, 1) as world:
             request = {"name": "gpu", "exactly": {"deviceClassName": "fairlead.dev"}}
             notes = {LEADER_EPOCH: "0", "filler": "x" * (256 * 1024 - len(f"{LEADER_EPOCH}0filler"))}
             body = {"metadata": {"name": "full", "annotations": notes}}
@@ -247,7 +247,7 @@ def test_what_a_replica_recorded_on_a_cluster_is_replayed_without_one(
     path = tmp_path / "recording"
 
     async def scenario() -> None:
-        async with opened(real_cluster, 1) as world:
+        async with open_world(real_cluster, 1) as world:
             await world.pod("large", mib=4096)
             async with running(world, catalog, record=path) as said:
                 await world.pod("plain")

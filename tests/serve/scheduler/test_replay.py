@@ -19,34 +19,34 @@ from fairlead.serve.machine.recording import Recorder, encode_effects, read_even
 from fairlead.serve.scheduler.events import Cycle, Explain, Start, Synced, Tick
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.serve.scheduler.replay import EVENTS, open_recording, recorder
-from tests.serve.scheduler.actors import Actor, settings_of
 from tests.serve.scheduler.objects import pod
-from tests.serve.scheduler.test_machine import Play
+from tests.serve.scheduler.simulated import SimulatedReplica, settings_of
+from tests.serve.scheduler.test_machine import ReplicaStateMachine
 
 
-def played() -> Actor:
+def played() -> SimulatedReplica:
     """Return a replica that has led, bound, preempted, waited for volumes and lost requests."""
-    play = Play()
-    play.somebody_leads()
-    play.come(1024, named=True)
-    play.come(512, named=False, volume=True)
-    play.go_on(0, 6)
+    play = ReplicaStateMachine()
+    play.a_replica_leads()
+    play.create_pod(1024, named=True)
+    play.create_pod(512, named=False, volume=True)
+    play.run_undisturbed(0, 6)
     play.provision()
-    play.go_on(0, 6)
-    play.cast[0].relist()
-    play.outrank(2048, volume=False, steps=12)
-    play.gather(1024, 0)
-    play.cast[0].hear_all()
-    play.cast[0].work()
+    play.run_undisturbed(0, 6)
+    play.replicas[0].relist()
+    play.preempt(2048, volume=False, steps=12)
+    play.create_gang(1024, 0)
+    play.replicas[0].observe_all()
+    play.replicas[0].work()
     play.deliver(0, "lost")
-    play.go_on(0, 12)
+    play.run_undisturbed(0, 12)
     uid = next(each.metadata.uid for each in play.api.seen(PODS))
-    play.cast[0].handle(Explain("default", "pod-2", uid))
+    play.replicas[0].handle(Explain("default", "pod-2", uid))
     assert play.api.evicted, "a pod was preempted"
-    return play.cast[0]
+    return play.replicas[0]
 
 
-def recorded(actor: Actor, path: Path) -> Path:
+def recorded(actor: SimulatedReplica, path: Path) -> Path:
     """Write what a replica has handled to a file."""
     writing = recorder(path, settings_of(actor.name))
     for event, now, effects in actor.history:

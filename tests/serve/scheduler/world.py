@@ -96,7 +96,7 @@ class World:
     async def claims(self) -> tuple[LiveClaim, ...]:
         return (await self.client.list(seen.CLAIMS, self.namespace)).items
 
-    async def held(self) -> Counter[tuple[str, str]]:
+    async def allocated_bytes(self) -> Counter[tuple[str, str]]:
         """Return the bytes that are given away of each device, read from the API alone; check that they fit.
 
         Claims are read before pods, so what goes in between is counted too much. What is really given away
@@ -104,14 +104,14 @@ class World:
         """
         over: dict[tuple[str, str], int] = {}
         for _ in range(_LOOKS):
-            held = await self._held()
+            held = await self._read_allocated_bytes()
             over = {key: size for key, size in held.items() if size > DEVICE}
             if not over:
                 return held
         found = json.dumps({str(key): size for key, size in over.items()})
         raise AssertionError(f"given away more than there is: {found}")
 
-    async def _held(self) -> Counter[tuple[str, str]]:
+    async def _read_allocated_bytes(self) -> Counter[tuple[str, str]]:
         claims, pods = await self.claims(), await self.pods()
         held: Counter[tuple[str, str]] = Counter()
         counted = set()
@@ -135,7 +135,7 @@ class World:
         try:
             async with asyncio.timeout(seconds):
                 while not right(pods := await self.pods()):
-                    await self.held()
+                    await self.allocated_bytes()
                     await asyncio.sleep(0.1)
         except TimeoutError:
             waiting = [pod for pod in pods if not pod.spec.node_name]
@@ -147,7 +147,7 @@ class World:
 
 
 @asynccontextmanager
-async def opened(room: RealCluster, nodes: int, devices: int = 2) -> AsyncIterator[World]:
+async def open_world(room: RealCluster, nodes: int, devices: int = 2) -> AsyncIterator[World]:
     """Open a world in a namespace of a real cluster."""
     async with room.connect() as client, World(client, room.namespace, nodes, devices).open() as world:
         yield world

@@ -20,7 +20,7 @@ from fairlead.cache.types import CLAIMS, DISRUPTION, PODS, PREEMPTING, LiveClaim
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import Kind
 from fairlead.errors import ClusterError, GoneError
-from tests.serve.scheduler.given import given
+from tests.serve.scheduler.allocated import allocated_bytes
 
 _EVICTED = "EvictionByEvictionAPI"
 """The reason that the API server puts into the condition of a pod that it evicts."""
@@ -36,11 +36,11 @@ class Judge:
     namespace: str
     capacity: int
     reached: dict[str, int] = field(default_factory=lambda: {"pods": 0, "resourceclaims": 0})
-    looked: int = 0
+    checked: int = 0
     """Versions after which everything was summed up."""
     gaps: int = 0
     """Times that a watch had to begin anew, because the server had forgotten."""
-    over: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
     """What was seen that must not be."""
     fullest: int = 0
     evictions: int = 0
@@ -69,9 +69,9 @@ class Judge:
                 at = int(listing.resource_version)
                 there = {each.metadata.uid for each in listing.items}
                 for each in listing.items:
-                    self._note("ADDED", each, _version(each))
+                    self._record("ADDED", each, _version(each))
                 for gone in [each for uid, each in self._live[kind.plural].items() if uid not in there]:
-                    self._note("DELETED", gone, at)
+                    self._record("DELETED", gone, at)
                 self.reached[kind.plural] = max(self.reached[kind.plural], at)
                 await self._watch(kind)
             await asyncio.sleep(0.05)
@@ -84,14 +84,14 @@ class Judge:
                 async with aclosing(stream) as events:
                     async for event in events:
                         if event.type != "BOOKMARK":
-                            self._note(event.type, event.object, _version(event.object))
+                            self._record(event.type, event.object, _version(event.object))
             except GoneError:
                 self.gaps += 1
                 return
             except ClusterError:
                 await asyncio.sleep(0.05)
 
-    def _note(self, what: str, item: Any, version: int) -> None:
+    def _record(self, what: str, item: Any, version: int) -> None:
         kind = "pods" if isinstance(item, LivePod) else "resourceclaims"
         self._live[kind].pop(item.metadata.uid, None)
         if what != "DELETED":
@@ -108,9 +108,9 @@ class Judge:
                 with suppress(ClusterError):
                     await self.client.patch(kind, "mark", patch, self.namespace)
             await asyncio.sleep(0.1)
-            self.look()
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Sum up after every write that both watches have come to."""
         known = min(self.reached.values())
         while self._heap and self._heap[0][0] <= known:
@@ -120,7 +120,7 @@ class Judge:
                 kept.pop(item.metadata.uid, None)
             else:
                 kept[item.metadata.uid] = item
-            self.looked += 1
+            self.checked += 1
             self._sum(version)
             if isinstance(item, LivePod):
                 self._judge(version, item, there=what != "DELETED")
@@ -143,20 +143,20 @@ class Judge:
         self.evictions += 1
         preemptor = self._marked.get(meta.uid, "")
         if not pod.spec.node_name:
-            self.over.append(f"version {version}: {name} was evicted and never bound")
+            self.violations.append(f"version {version}: {name} was evicted and never bound")
         above = self._waiting.get(preemptor, 0) > (pod.spec.priority or 0)
         if not above or now - self._stopped.get(preemptor, now) > _MOMENT:
-            self.over.append(f"version {version}: {name} was evicted in vain for {preemptor!r}")
+            self.violations.append(f"version {version}: {name} was evicted in vain for {preemptor!r}")
 
     def _sum(self, version: int) -> None:
-        held = given(self._pods.values(), self._claims.values(), self.capacity)
-        self.over += [
+        held = allocated_bytes(self._pods.values(), self._claims.values(), self.capacity)
+        self.violations += [
             f"version {version}: {device} of {node} is given, which no slice names"
             for node, device in held
             if device not in self.devices
         ]
         self.fullest = max(self.fullest, *held.values(), 0)
-        self.over += [
+        self.violations += [
             f"version {version}: {size >> 20} MiB of {device}"
             for device, size in held.items()
             if size > self.capacity

@@ -21,14 +21,14 @@ HALF, WHOLE = 2048, 4096
 """MiB of half a device, and of all of it."""
 
 
-def named(victim: LivePod) -> str:
+def preemptor_of(victim: LivePod) -> str:
     """Return the preemptor that a victim's condition names."""
     said = victim.condition(DISRUPTION)
     ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
     return said.message.removeprefix(PREEMPTING) if ours else ""
 
 
-class Full(World):
+class FullWorld(World):
     """Every device is held by two pods; a pod that is evicted ends, and another like it comes and waits."""
 
     def __init__(self, client: Client, namespace: str, nodes: int, devices: int = 2) -> None:
@@ -40,13 +40,13 @@ class Full(World):
         """Whether pods that are being deleted end."""
         self.ending.set()
 
-    async def low(self, number: int) -> list[str]:
+    async def create_low(self, number: int) -> list[str]:
         """Make pods of low priority; return their names."""
         names = [f"low-{next(self._numbers)}" for _ in range(number)]
         await asyncio.gather(*(self.pod(name, mib=HALF) for name in names))
         return names
 
-    async def keep(self, back: bool) -> None:
+    async def run_controllers(self, back: bool) -> None:
         """Do what kubelets and a ReplicaSet do, until cancelled: pods that leave end, others come for them.
 
         A victim ends when its condition names the preemptor, or after a long grace.
@@ -58,19 +58,19 @@ class Full(World):
                 for pod in [pod for pod in await self.pods() if pod.metadata.deletion_timestamp]:
                     uid = pod.metadata.uid
                     looks[uid] += 1
-                    if uid in self.evicted or not (named(pod) or looks[uid] > _GRACE):
+                    if uid in self.evicted or not (preemptor_of(pod) or looks[uid] > _GRACE):
                         continue
                     self.evicted[uid] = pod
                     await self.delete(pod.metadata.name)
                     if back:
-                        await self.low(1)
+                        await self.create_low(1)
             await asyncio.sleep(0.05)
 
     async def fill(self, waiting: int) -> None:
         """Fill every device, and let others wait."""
-        full = await self.low(len(self.nodes) * self._devices * 2)
+        full = await self.create_low(len(self.nodes) * self._devices * 2)
         await self.until(lambda pods: len(pods) == len(full) and bound()(pods))
-        await self.low(waiting)
+        await self.create_low(waiting)
 
     async def clear(self) -> None:
         """Take all pods away."""
@@ -92,23 +92,25 @@ class Full(World):
         await self.pod("vip", mib=HALF if kind == "half" else WHOLE, notes=notes, **rank)
         return ["vip"], {"half": 1, "single": 2, "pair": 4}[kind]
 
-    async def remarks(self) -> set[str]:
+    async def preempted_messages(self) -> set[str]:
         """Return what events say of preempted pods."""
         events = (await self.client.list(EVENTS, self.namespace)).items
         return {event.message for event in events if event.reason == "Preempted"}
 
 
 @asynccontextmanager
-async def filled(client: Client, namespace: str, nodes: int, *, back: bool = True) -> AsyncIterator[Full]:
+async def open_full_world(
+    client: Client, namespace: str, nodes: int, *, back: bool = True
+) -> AsyncIterator[FullWorld]:
     """Open such a cluster."""
     classes: Kind[Any] = Kind.of(
         "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass"
     )
     with suppress(AlreadyExistsError):
         await client.create(classes.raw(), {"metadata": {"name": HIGH}, "value": 1000})
-    full = Full(client, namespace, nodes)
+    full = FullWorld(client, namespace, nodes)
     async with full.open():
-        keeper = asyncio.create_task(full.keep(back))
+        keeper = asyncio.create_task(full.run_controllers(back))
         try:
             yield full
         finally:

@@ -17,10 +17,10 @@ from fairlead.cache.types import CLAIMS, PODS, LivePod
 from fairlead.cluster.client import Client
 from tests.cluster.chaos.api import ChaosApi
 from tests.serve.scheduler.chaos.digest import digest, listed
+from tests.serve.scheduler.chaos.faults import FAULTS, FaultContext
 from tests.serve.scheduler.chaos.judge import Judge
-from tests.serve.scheduler.chaos.mishaps import MISHAPS, Stage
-from tests.serve.scheduler.chaos.town import Town, founded
-from tests.serve.scheduler.chaos.troupe import Player, Troupe, performing
+from tests.serve.scheduler.chaos.processes import ReplicaProcess, ReplicaProcesses, run_replicas
+from tests.serve.scheduler.chaos.world import ChaosWorld, open_chaos_world
 from tests.serve.scheduler.world import DEVICE, bound
 
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
@@ -36,7 +36,7 @@ def rounds(dice: Random) -> list[str]:
     """Return what happens, in order."""
     if not LONG:
         return list(SHORT)
-    listed = [name for name in MISHAPS for _ in range(7)]
+    listed = [name for name in FAULTS for _ in range(7)]
     dice.shuffle(listed)
     return listed
 
@@ -48,16 +48,16 @@ def test_nothing_is_given_away_twice_whatever_happens(chaos_api: ChaosApi) -> No
         print(f"\nseed {SEED}, {len(script)} rounds")
         async with (
             Client.connect(chaos_api.config) as client,
-            founded(client, "town") as town,
+            open_chaos_world(client, "town") as town,
             staged(chaos_api, town, dice) as (stage, judge),
         ):
             async with bustling(stage):
                 await play(script, stage, judge)
-            await end_well(town, stage.troupe)
-            judge.look()
-            assert not judge.over, f"seed {SEED}: {judge.over[:3]}"
+            await end_well(town, stage.replicas)
+            judge.check()
+            assert not judge.violations, f"seed {SEED}: {judge.violations[:3]}"
             print(
-                f"{judge.looked} versions, {judge.gaps} gaps, at most {judge.fullest >> 20} MiB of a device, "
+                f"{judge.checked} versions, {judge.gaps} gaps, at most {judge.fullest >> 20} MiB of a device, "
                 f"{judge.evictions} evictions"
             )
             assert judge.evictions or not LONG, "pods were preempted"
@@ -71,7 +71,7 @@ def test_without_fences_the_judge_sees_what_it_looks_for(chaos_api: ChaosApi) ->
     async def scenario(seed: int) -> bool:
         async with (
             Client.connect(chaos_api.config) as client,
-            founded(client, f"open-{seed}") as town,
+            open_chaos_world(client, f"open-{seed}") as town,
             staged(chaos_api, town, Random(seed), unfenced=True) as (stage, judge),
             bustling(stage),
         ):
@@ -82,46 +82,48 @@ def test_without_fences_the_judge_sees_what_it_looks_for(chaos_api: ChaosApi) ->
     assert sum(seen) > 1, seen
 
 
-async def play(script: Sequence[str], stage: Stage, judge: Judge, *, strict: bool = True) -> bool:
+async def play(script: Sequence[str], stage: FaultContext, judge: Judge, *, strict: bool = True) -> bool:
     """Play all rounds; say whether what was seen until then was right after each. `strict`: it must be."""
     for number, name in enumerate(script, 1):
         began = time.monotonic()
         await asyncio.sleep(stage.dice.uniform(0.2, 1.0))
-        await stage.troupe.tend()
-        await MISHAPS[name](stage)
+        await stage.replicas.restart_ended()
+        await FAULTS[name](stage)
         took = time.monotonic() - began
-        print(f"{number:3} {name:8} {took:5.1f} s  {judge.looked} versions", *judge.over[:1], flush=True)
-        assert not (strict and judge.over), f"seed {SEED}, round {number}: {judge.over[:3]}"
-        if judge.over:
+        print(
+            f"{number:3} {name:8} {took:5.1f} s  {judge.checked} versions", *judge.violations[:1], flush=True
+        )
+        assert not (strict and judge.violations), f"seed {SEED}, round {number}: {judge.violations[:3]}"
+        if judge.violations:
             return False
     return True
 
 
 @asynccontextmanager
 async def staged(
-    api: ChaosApi, town: Town, dice: Random, *, unfenced: bool = False
-) -> AsyncIterator[tuple[Stage, Judge]]:
+    api: ChaosApi, town: ChaosWorld, dice: Random, *, unfenced: bool = False
+) -> AsyncIterator[tuple[FaultContext, Judge]]:
     """Have replicas at work, and the judge watch."""
     async with (
-        performing(api, town.namespace, dice, unfenced=unfenced) as troupe,
+        run_replicas(api, town.namespace, dice, unfenced=unfenced) as troupe,
         judged(town) as judge,
     ):
         await town.pod("first", mib=512)
         await town.until(bound("first"), PATIENCE)
-        yield Stage(api, town, troupe, dice), judge
+        yield FaultContext(api, town, troupe, dice), judge
 
 
 @asynccontextmanager
-async def bustling(stage: Stage) -> AsyncIterator[None]:
+async def bustling(stage: FaultContext) -> AsyncIterator[None]:
     """Have pods come and go while the block runs."""
-    task = asyncio.create_task(stage.town.bustle(stage.dice))
+    task = asyncio.create_task(stage.world.churn(stage.dice))
     yield
     assert not task.done(), "the bustle goes on"
     task.cancel()
 
 
 @asynccontextmanager
-async def judged(town: Town) -> AsyncIterator[Judge]:
+async def judged(town: ChaosWorld) -> AsyncIterator[Judge]:
     """Have the judge watch, and the controllers do their part, while the block runs."""
     judge = Judge(town.client, town.namespace, DEVICE)
     works = (judge.follow(PODS), judge.follow(CLAIMS), judge.mark(), town.tidy())
@@ -135,9 +137,9 @@ async def judged(town: Town) -> AsyncIterator[Judge]:
             assert isinstance(error, asyncio.CancelledError), error
 
 
-async def end_well(town: Town, troupe: Troupe) -> None:
+async def end_well(town: ChaosWorld, troupe: ReplicaProcesses) -> None:
     """See that no gang is bound in part, all pods that fit are placed, all know the same, nothing is left."""
-    await troupe.tend()
+    await troupe.restart_ended()
     await town.until(no_gang_is_bound_in_part, PATIENCE)
     for pod in await town.pods():
         if pod.metadata.name != "mark":
@@ -146,12 +148,12 @@ async def end_well(town: Town, troupe: Troupe) -> None:
     for name in names:
         await town.pod(name, mib=4096)
     await town.until(lambda pods: len(pods) == 7 and bound(*names)(pods), PATIENCE)
-    await troupe.tend()
-    await asyncio.gather(*(agreed(town, player) for player in troupe.players))
+    await troupe.restart_ended()
+    await asyncio.gather(*(agreed(town, player) for player in troupe.processes))
     for name in names:
         await town.delete(name)
     async with asyncio.timeout(20):
-        while await town.held():
+        while await town.allocated_bytes():
             await asyncio.sleep(0.1)
 
 
@@ -164,7 +166,7 @@ def no_gang_is_bound_in_part(pods: Sequence[LivePod]) -> bool:
     return all(all(nodes) or not any(nodes) for nodes in gangs.values() if len(nodes) == 2)
 
 
-async def agreed(town: Town, player: Player) -> None:
+async def agreed(town: ChaosWorld, player: ReplicaProcess) -> None:
     """Wait until what a replica knows is a fold of a fresh list."""
     for _ in range(40):
         if await player.digest() == digest(await listed(town.client, town.namespace)):

@@ -17,7 +17,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
 from fairlead.serve.scheduler.driver import Scheduler
 from tests.labs import RealCluster
-from tests.serve.scheduler.chaos.preemption import HALF, HIGH, WHOLE, Full, filled, named
+from tests.serve.scheduler.chaos.preemption import HALF, HIGH, WHOLE, FullWorld, open_full_world, preemptor_of
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.test_real import running
 from tests.serve.scheduler.world import bound
@@ -36,7 +36,7 @@ def test_victims_are_exactly_as_many_as_are_needed(
     async def scenario() -> None:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(real_cluster.connect())
-            full = await stack.enter_async_context(filled(client, real_cluster.namespace, nodes=3))
+            full = await stack.enter_async_context(open_full_world(client, real_cluster.namespace, nodes=3))
             for number in range(replicas):
                 await stack.enter_async_context(running(full, catalog, f"replica-{number}"))
             took = [await played(full, Random(SEED * 1000 + replicas * 500 + run)) for run in range(RUNS)]
@@ -48,7 +48,7 @@ def test_victims_are_exactly_as_many_as_are_needed(
     asyncio.run(scenario())
 
 
-async def played(full: Full, dice: Random) -> float:
+async def played(full: FullWorld, dice: Random) -> float:
     """Play one preemption; return the seconds from the pod's coming to its binding."""
     await full.fill(waiting=dice.randint(0, 50) if LONG else dice.choice((0, 8)))
     names, needed = await full.preempt(dice)
@@ -60,7 +60,7 @@ async def played(full: Full, dice: Random) -> float:
     assert len(full.evicted) == needed, sorted(each.metadata.name for each in full.evicted.values())
     preemptors = {f"{full.namespace}/{name}" for name in names}
     assert all(victim.spec.node_name for victim in full.evicted.values())
-    assert {named(victim) for victim in full.evicted.values()} <= preemptors
+    assert {preemptor_of(victim) for victim in full.evicted.values()} <= preemptors
     assert not [each for each in pods if each.metadata.name in names and not each.spec.node_name]
     await full.clear()
     return took
@@ -70,7 +70,10 @@ def test_the_next_leader_goes_on_with_what_a_killed_one_evicted(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with real_cluster.connect() as client, filled(client, real_cluster.namespace, nodes=2) as full:
+        async with (
+            real_cluster.connect() as client,
+            open_full_world(client, real_cluster.namespace, nodes=2) as full,
+        ):
             said: list[str] = []
             first = Scheduler(client, catalog, settings("first", full.namespace), said.append)
             leader = asyncio.create_task(first.run(asyncio.Event()))
@@ -101,7 +104,7 @@ def test_a_budget_that_allows_no_eviction_is_kept_and_named_until_it_allows_one(
     async def scenario() -> None:
         async with (
             real_cluster.connect() as client,
-            filled(client, real_cluster.namespace, nodes=1) as full,
+            open_full_world(client, real_cluster.namespace, nodes=1) as full,
             running(full, catalog),
         ):
             await full.fill(waiting=0)

@@ -92,7 +92,7 @@ async def group(world: Mixed, name: str, least: int | None = None, **spec: Any) 
 
 
 async def member(world: Mixed, name: str, of: str, **more: Any) -> None:
-    await world.asking(name, WHOLE, schedulingGroup={"podGroupName": of}, **more)
+    await world.create_pod(name, WHOLE, schedulingGroup={"podGroupName": of}, **more)
 
 
 async def fares(world: Mixed, name: str, status: str) -> str:
@@ -123,9 +123,9 @@ def test_a_gang_comes_one_by_one_and_is_placed_whole(room: RealCluster, catalog:
     async def scenario() -> None:
         async with mixed(room, catalog, GPUS) as world:
             await member(world, "one", "late")
-            assert "no PodGroup" in await world.told("one")
+            assert "no PodGroup" in await world.pending_message("one")
             await group(world, "late", 2)
-            assert "has 1 member and must have 2" in await world.told("one", "must have")
+            assert "has 1 member and must have 2" in await world.pending_message("one", "must have")
             assert "must have 2" in await fares(world, "late", "False")
             await member(world, "two", "late")
             assert set((await world.places("one", "two")).values()) == {"a", "b"}
@@ -142,8 +142,8 @@ def test_a_gang_that_does_not_fit_takes_nothing_until_it_may_be_smaller(
             await group(world, "three", 3)
             for name in ("one", "two", "three"):
                 await member(world, name, "three")
-            assert "only 2 of 3 of the gang fit" in await world.told("one", "of the gang fit")
-            await world.asking("other", {"fairlead.dev/gpu-mem": "1024"})
+            assert "only 2 of 3 of the gang fit" in await world.pending_message("one", "of the gang fit")
+            await world.create_pod("other", {"fairlead.dev/gpu-mem": "1024"})
             await world.places("other")
             await world.client.delete(PODS, "other", world.namespace, grace=0)
             await world.clean()
@@ -171,12 +171,12 @@ def test_a_gang_of_higher_priority_puts_others_out_and_one_that_may_not_waits(
     async def scenario() -> None:
         async with mixed(room, catalog, GPUS) as world, classes(world, high=1000) as names:
             for name in ("low-one", "low-two"):
-                await world.asking(name, WHOLE)
+                await world.create_pod(name, WHOLE)
             await world.places("low-one", "low-two")
             await group(world, "meek", 2)
             for name in ("meek-one", "meek-two"):
                 await member(world, name, "meek")
-            await world.told("meek-one", "of the gang fit")
+            await world.pending_message("meek-one", "of the gang fit")
             await group(world, "strong", 2, priorityClassName=names["high"])
             for name in ("one", "two"):
                 await member(world, name, "strong", priorityClassName=names["high"])
@@ -186,6 +186,6 @@ def test_a_gang_of_higher_priority_puts_others_out_and_one_that_may_not_waits(
             for name in ("low-one", "low-two"):
                 await world.delete(name)  # as their kubelet would
             assert set((await world.places("one", "two")).values()) == {"a", "b"}
-            await world.told("meek-one", "of the gang fit")
+            await world.pending_message("meek-one", "of the gang fit")
 
     asyncio.run(scenario())

@@ -54,14 +54,16 @@ def test_each_model_goes_where_it_is_predicted_to_be_fastest(
     async def scenario() -> None:
         async with mixed(keeping, catalog, EDGE, "fastest") as world:
             light, heavy = f"light-{world.namespace}.onnx", f"heavy-{world.namespace}.onnx"
-            await world.asking("light", {"cpu": "1"}, annotations={MODEL: light})
-            assert f"the cluster knows no model {light!r}" in await world.told("light")
-            assert "fairlead profiles import --model" in await world.told("light")
+            await world.create_pod("light", {"cpu": "1"}, annotations={MODEL: light})
+            assert f"the cluster knows no model {light!r}" in await world.pending_message("light")
+            assert "fairlead profiles import --model" in await world.pending_message("light")
             await bring(world.client, tmp_path, "mobilenet_v1", light)
             digest = await bring(world.client, tmp_path, "resnet50", heavy)
-            await world.asking("heavy", {"cpu": "1"}, annotations={MODEL: digest[:12]})
+            await world.create_pod("heavy", {"cpu": "1"}, annotations={MODEL: digest[:12]})
             assert await world.places("light", "heavy") == {"light": "stick", "heavy": "board"}
-            assert '"memory_bytes":509208633' in await world.noted("heavy"), "as much as it was estimated"
+            assert '"memory_bytes":509208633' in await world.placement_annotation("heavy"), (
+                "as much as it was estimated"
+            )
 
     asyncio.run(scenario())
 
@@ -73,15 +75,15 @@ def test_a_latency_that_nothing_keeps_is_told_with_the_best_there_is(
         async with mixed(keeping, catalog, EDGE) as world:
             name = f"slow-{world.namespace}"
             await bring(world.client, tmp_path, "inception_v3", f"{name}.onnx")
-            await world.asking(
+            await world.create_pod(
                 "a", {"cpu": "1"}, annotations={MODEL: name, "fairlead.dev/slo-latency": "1ms"}
             )
-            said = await world.told("a")
+            said = await world.pending_message("a")
             assert "accelerators can take a" in said
             assert "are too slow (need 1 ms, best" in said or "are too slow (need 1.0 ms" in said, said
 
-            await world.asking("b", {"cpu": "1"}, annotations={MODEL: f"slov-{world.namespace}"})
-            said = await world.told("b")
+            await world.create_pod("b", {"cpu": "1"}, annotations={MODEL: f"slov-{world.namespace}"})
+            said = await world.pending_message("b")
             assert f"the cluster knows no model 'slov-{world.namespace}'" in said
             assert name not in said, "a refusal names no model that the pod does not name"
 

@@ -35,7 +35,7 @@ class Story:
         self.bound: list[BindingPlan] = []
         self.now = 0.0
 
-    def come(self, *pods: LivePod) -> None:
+    def add_pods(self, *pods: LivePod) -> None:
         """Let pods come."""
         for each in pods:
             self.there[each.metadata.uid] = each
@@ -107,9 +107,9 @@ def placed(device: int, mib: int) -> dict[str, str]:
 @pytest.mark.parametrize("waiting", [0, 10, 50])
 def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Catalog, waiting: int) -> None:
     story = Story(catalog, nodes=6, devices=2)
-    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(waiting)))
+    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(waiting)))
     story.step()
-    story.come(pod("vip", mib=4096, priority=1000))
+    story.add_pods(pod("vip", mib=4096, priority=1000))
     for _ in range(5):
         story.step()
     assert "vip" in story.names()
@@ -119,7 +119,7 @@ def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Cata
 
 def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
-    story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     assert len(story.record_eviction) == 2
     first, second = (f"uid-{name}" for name in story.record_eviction)
@@ -134,10 +134,10 @@ def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalo
 
 def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Catalog) -> None:
     story = Story(catalog, nodes=4, devices=2)
-    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
+    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
     story.step()
     ring = {**RING, "fairlead.dev/gang-size": "5"}
-    story.come(*(pod(f"member-{number}", mib=4096, notes=ring, priority=9) for number in range(5)))
+    story.add_pods(*(pod(f"member-{number}", mib=4096, notes=ring, priority=9) for number in range(5)))
     for _ in range(5):
         story.step()
     assert sorted(story.names()) == [f"member-{number}" for number in range(5)]
@@ -148,7 +148,7 @@ def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=4)
     for uid in ("uid-low-n1-0", "uid-low-n1-4"):  # of gpu-0 and gpu-2
         story.end(uid)
-    story.come(pod("pair", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9))
+    story.add_pods(pod("pair", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9))
     for _ in range(4):
         story.step()
     assert story.names() == ["pair"]
@@ -159,7 +159,7 @@ def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catal
     story = Story(catalog, nodes=2, devices=1)
     story.evict(story.low[0], gone=False)
     story.record_eviction.clear()
-    story.come(pod("vip", mib=2048, priority=9))
+    story.add_pods(pod("vip", mib=2048, priority=9))
     story.step()
     assert story.record_eviction == []
     assert story.names() == []
@@ -175,9 +175,9 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     gone = pod("gone", on="n0", mib=4096)
     held = claim("gone-claim", gone, on="n0", mib=2048)
     other = pod("other", on="n0", mib=2048, notes=placed(0, 2048))
-    story.come(other)
+    story.add_pods(other)
     story.cycle.cache.on_event(ObjectChange(None, held))
-    story.come(pod("vip", mib=2048, priority=9))
+    story.add_pods(pod("vip", mib=2048, priority=9))
     story.step()
     assert story.record_eviction == []
     story.cycle.cache.on_event(ObjectChange(held, None))
@@ -189,10 +189,10 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
     story = Story(catalog, nodes=0, devices=0)
     low = [pod(f"low-{number}", on="n", mib=4096) for number in range(2)]
     held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
-    story.come(*low)
+    story.add_pods(*low)
     for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
         story.cycle.cache.on_event(ObjectChange(None, each))
-    story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
+    story.add_pods(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
     story.step()
     assert sorted(story.record_eviction) == ["low-0", "low-1"]
     for each in held:
@@ -205,7 +205,7 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
 
 def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
-    story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     victim = story.record_eviction[0]
     story.end("uid-vip")
@@ -217,13 +217,13 @@ def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catal
 
 def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
-    story.come(pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     story.cycle.cache.on_event(ObjectChange(None, node("fresh")))
     story.cycle.cache.on_event(ObjectChange(None, device_slice("fresh")))
     story.step()
     assert [plan.placement.node for plan in story.bound] == ["fresh"]
-    story.come(pod("wait", mib=2048))
+    story.add_pods(pod("wait", mib=2048))
     story.end(f"uid-{story.record_eviction[0]}")
     story.step()
     assert story.names() == ["vip", "wait"]
@@ -231,7 +231,7 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
 
 def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1)
-    story.come(pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     stuck = sorted(story.record_eviction)
     story.now += 61.0
@@ -243,7 +243,7 @@ def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalo
 
 def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
-    story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     story.step(gone=False)
     for name in list(story.record_eviction):
@@ -277,9 +277,9 @@ def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_
     catalog: Catalog,
 ) -> None:
     story = Story(catalog, nodes=1, devices=1)
-    story.come(pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    story.come(pod("king", mib=4096, priority=99))
+    story.add_pods(pod("king", mib=4096, priority=99))
     story.step(gone=False)
     assert len(story.record_eviction) == 2
     for name in list(story.record_eviction):
@@ -290,8 +290,8 @@ def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_
 
 def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) -> None:
     story = Story(catalog, nodes=3, devices=1)
-    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
-    story.come(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
+    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
+    story.add_pods(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
     story.step(gone=False)
     story.end(f"uid-{story.record_eviction[0]}")
     again = Story(catalog, nodes=0, devices=0)
@@ -351,7 +351,7 @@ def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: 
     story = Story(catalog, nodes=2, devices=1, half=4096)
     story.end("uid-low-n0-1")
     story.end("uid-low-n1-1")
-    story.come(pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     cycle.refresh(0.0)
     result = cycle.run(0.0)
@@ -367,7 +367,7 @@ def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: 
 
 def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1)
-    story.come(pod("vip", mib=4096, priority=9))
+    story.add_pods(pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     cycle.refresh(0.0)
     result = cycle.run(0.0)
@@ -395,7 +395,7 @@ def test_quiet_preemption_evicts_exactly_what_is_needed(catalog: Catalog, seed: 
     dice = Random(seed)
     nodes, devices = dice.randint(2, 8), dice.choice((1, 2, 4))
     story = Story(catalog, nodes, devices)
-    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(dice.randint(0, 50))))
+    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(dice.randint(0, 50))))
     story.step()
     kind = dice.choice(("single", "pair", "gang") if devices > 1 else ("single", "gang"))
     if kind == "gang":
@@ -409,7 +409,7 @@ def test_quiet_preemption_evicts_exactly_what_is_needed(catalog: Catalog, seed: 
     else:
         mib = dice.choice((1024, 2048, 4096))
         new, needed = [pod("vip", mib=mib, priority=9)], 2 if mib == 4096 else 1
-    story.come(*new)
+    story.add_pods(*new)
     for _ in range(6):
         story.step()
     assert set(story.names()) >= {each.metadata.name for each in new}

@@ -11,7 +11,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.errors import AccessError
 from tests.labs import RealCluster
-from tests.serve.scheduler.cycle.test_moved import policy
+from tests.serve.scheduler.cycle.test_migrated_pods import policy
 from tests.serve.scheduler.leader.mixed import Mixed, mixed
 
 NUMBERS = count()
@@ -53,7 +53,7 @@ async def refused(world: Mixed, word: str, limits: dict[str, str], notes: dict[s
         while not said:
             name = f"p{next(NUMBERS)}"
             try:
-                await world.asking(name, limits, annotations=notes)
+                await world.create_pod(name, limits, annotations=notes)
                 await asyncio.sleep(0.1)
             except AccessError as error:
                 said = str(error)
@@ -85,16 +85,19 @@ def test_the_scheduler_counts_the_memory_that_is_asked_for_by_annotation(
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
             await limit(world.client, world.namespace, {MEMORY: "10000", SHARE: "2"})
-            await world.asking("by-resource", {"fairlead.dev/gpu-mem": "1000"})
-            await world.asking("quarter", {}, annotations={"gpu-fraction": "0.25"})
+            await world.create_pod("by-resource", {"fairlead.dev/gpu-mem": "1000"})
+            await world.create_pod("quarter", {}, annotations={"gpu-fraction": "0.25"})
             await world.places("by-resource", "quarter")
-            await world.asking("more", {}, annotations={"gpu-memory": "5000"})
+            await world.create_pod("more", {}, annotations={"gpu-memory": "5000"})
             used = f"requested: {MEMORY}=5000, used: {MEMORY}=5096, limited: {MEMORY}=10000"
-            assert used in await world.told("more")
+            assert used in await world.pending_message("more")
             await grow(world, {MEMORY: "20000", SHARE: "2"})
             await world.places("more")
-            await world.asking("third", {}, annotations={"gpu-memory": "1"})
-            assert f"requested: {SHARE}=1, used: {SHARE}=2, limited: {SHARE}=2" in await world.told("third")
+            await world.create_pod("third", {}, annotations={"gpu-memory": "1"})
+            assert (
+                f"requested: {SHARE}=1, used: {SHARE}=2, limited: {SHARE}=2"
+                in await world.pending_message("third")
+            )
             await world.delete("quarter")
             await world.places("third")
 

@@ -56,7 +56,7 @@ class Mixed(World):
             "spec": {"driver": "fairlead.dev", "nodeName": node, "pool": pool, "devices": [device]},
         }
 
-    async def asking(self, name: str, limits: dict[str, str], **more: Any) -> None:
+    async def create_pod(self, name: str, limits: dict[str, str], **more: Any) -> None:
         """Create a pod as a project publishes it: with limits alone; `more` is its spec, and annotations."""
         meta: dict[str, Any] = {"name": name, "annotations": more.pop("annotations", {})}
         spec = {
@@ -77,12 +77,12 @@ class Mixed(World):
                 else:
                     return
 
-    async def held(self) -> Counter[tuple[str, str]]:
+    async def allocated_bytes(self) -> Counter[tuple[str, str]]:
         """Count nothing: these accelerators are of many sizes; check that the scheduler still runs."""
         assert self.replica is None or not self.replica.done(), "the scheduler has ended"
         return Counter()
 
-    async def told(self, name: str, word: str = "") -> str:
+    async def pending_message(self, name: str, word: str = "") -> str:
         """Wait until a pending pod's condition has a message that contains `word`, and return the message."""
 
         def has_message(pods: tuple[LivePod, ...]) -> bool:
@@ -95,7 +95,7 @@ class Mixed(World):
         pods = await self.until(lambda pods: all(_named(pods, name).spec.node_name for name in names), 60.0)
         return {name: _named(pods, name).spec.node_name.removeprefix(self.node("")) for name in names}
 
-    async def noted(self, name: str) -> str:
+    async def placement_annotation(self, name: str) -> str:
         """Return the placement annotation of a bound pod."""
         return _named(await self.pods(), name).metadata.annotations[PLACEMENT]
 

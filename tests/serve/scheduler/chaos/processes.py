@@ -22,7 +22,7 @@ REPLICAS = 3
 
 
 @dataclass
-class Player:
+class ReplicaProcess:
     """A replica."""
 
     name: str
@@ -69,7 +69,7 @@ class Player:
 
 
 @dataclass
-class Troupe:
+class ReplicaProcesses:
     """All of them."""
 
     api: ChaosApi
@@ -78,11 +78,11 @@ class Troupe:
     dice: Random
     lease: float = LEASE
     unfenced: bool = False
-    players: list[Player] = field(default_factory=list)
+    processes: list[ReplicaProcess] = field(default_factory=list)
     numbers: "count[int]" = field(default_factory=count)
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
-    async def add(self, formats: str = "current") -> Player:
+    async def add(self, formats: str = "current") -> ReplicaProcess:
         """Start another replica; its boot-time clock stands elsewhere, where the kernel lets it."""
         wire = await self.stack.enter_async_context(Wire(self.api.port).open())
         me = f"replica-{next(self.numbers)}"
@@ -91,35 +91,35 @@ class Troupe:
         if os.geteuid() == 0 and (unshare := shutil.which("unshare")):
             argv = [unshare, "-T", "--boottime", str(self.dice.randrange(1_000_000)), *argv]
         process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-        player = Player(me, process, wire, formats=formats)
+        player = ReplicaProcess(me, process, wire, formats=formats)
         player.reader = asyncio.create_task(player.read())
-        self.players.append(player)
+        self.processes.append(player)
         return player
 
-    async def leader(self, client: Client) -> Player:
+    async def leader(self, client: Client) -> ReplicaProcess:
         """Return who holds the lease; somebody where nobody does."""
         with suppress(ClusterError):
             lease = await client.get(LEASES, "fairlead-scheduler", self.namespace)
-            for player in self.players:
+            for player in self.processes:
                 if player.name == lease.spec.holder_identity:
                     return player
-        return self.dice.choice(self.players)
+        return self.dice.choice(self.processes)
 
-    async def replace(self, player: Player, number: int) -> None:
+    async def replace(self, player: ReplicaProcess, number: int) -> None:
         """End a replica by a signal, and start another."""
         player.send(number)
         await player.process.wait()
-        await self.tend()
+        await self.restart_ended()
 
-    async def tend(self) -> None:
+    async def restart_ended(self) -> None:
         """Start another for each that has ended: one that finds no cluster when it starts ends by itself."""
-        for player in [each for each in self.players if each.process.returncode is not None]:
-            self.players.remove(player)
+        for player in [each for each in self.processes if each.process.returncode is not None]:
+            self.processes.remove(player)
             await self.add(player.formats)
 
     async def end(self) -> None:
         """Kill whoever is left."""
-        for player in self.players:
+        for player in self.processes:
             with suppress(ProcessLookupError):
                 player.process.kill()
             await player.process.wait()
@@ -129,11 +129,11 @@ class Troupe:
 
 
 @asynccontextmanager
-async def performing(
+async def run_replicas(
     api: ChaosApi, namespace: str, dice: Random, *, lease: float = LEASE, unfenced: bool = False
-) -> AsyncIterator[Troupe]:
+) -> AsyncIterator[ReplicaProcesses]:
     """Have replicas run while the block does."""
-    troupe = Troupe(api, api.config.source, namespace, dice, lease, unfenced)
+    troupe = ReplicaProcesses(api, api.config.source, namespace, dice, lease, unfenced)
     try:
         for _ in range(REPLICAS):
             await troupe.add()

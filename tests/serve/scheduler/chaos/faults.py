@@ -9,28 +9,28 @@ from random import Random
 from typing import Final
 
 from tests.cluster.chaos.api import ChaosApi
-from tests.serve.scheduler.chaos.town import Town
-from tests.serve.scheduler.chaos.troupe import Player, Troupe
+from tests.serve.scheduler.chaos.processes import ReplicaProcess, ReplicaProcesses
+from tests.serve.scheduler.chaos.world import ChaosWorld
 from tests.serve.scheduler.replica import LEASE
 
 
 @dataclass(frozen=True)
-class Stage:
+class FaultContext:
     """Where it happens."""
 
     api: ChaosApi
-    town: Town
-    troupe: Troupe
+    world: ChaosWorld
+    replicas: ReplicaProcesses
     dice: Random
 
-    async def victim(self) -> Player:
+    async def victim(self) -> ReplicaProcess:
         """Return one of the replicas, mostly the one that leads."""
         if self.dice.random() < 0.7:
-            return await self.troupe.leader(self.town.client)
-        return self.dice.choice(self.troupe.players)
+            return await self.replicas.leader(self.world.client)
+        return self.dice.choice(self.replicas.processes)
 
 
-Mishap = Callable[[Stage], Awaitable[None]]
+Fault = Callable[[FaultContext], Awaitable[None]]
 _LONG: Final = LEASE * 1.5
 """Seconds after which another leads."""
 _THOUGHT: Final = 0.4
@@ -39,7 +39,7 @@ _OVERTAKEN: Final = LEASE * 6
 """Seconds that another may take to lead and to decide, on a machine that does much else."""
 
 
-async def pause(stage: Stage) -> None:
+async def pause(stage: FaultContext) -> None:
     """Stop a replica for longer than the lease; then it goes on with whatever it was about to do."""
     victim = await stage.victim()
     victim.send(signal.SIGSTOP)
@@ -47,22 +47,22 @@ async def pause(stage: Stage) -> None:
     victim.send(signal.SIGCONT)
 
 
-async def hold(stage: Stage) -> None:
+async def hold(stage: FaultContext) -> None:
     """Keep back what a replica sends for longer than the lease: what it decides meanwhile arrives late."""
     victim = await stage.victim()
     victim.wire.hold()
-    await stage.town.sweep(stage.dice)
+    await stage.world.sweep(stage.dice)
     await asyncio.sleep(_LONG)
     victim.wire.release()
 
 
-async def ambush(stage: Stage) -> None:
+async def ambush(stage: FaultContext) -> None:
     """Let what a leader sends arrive when the next one has given it all to others."""
-    leader = await stage.troupe.leader(stage.town.client)
+    leader = await stage.replicas.leader(stage.world.client)
     stopped = stage.dice.random() < 0.5
-    async with stage.town.street:
+    async with stage.world.churn_lock:
         leader.wire.hold()
-        await stage.town.sweep(stage.dice)
+        await stage.world.sweep(stage.dice)
         await asyncio.sleep(_THOUGHT)
         if stopped:
             leader.send(signal.SIGSTOP)
@@ -72,59 +72,59 @@ async def ambush(stage: Stage) -> None:
         await asyncio.sleep(_THOUGHT)
 
 
-async def dawdle(stage: Stage) -> None:
+async def dawdle(stage: FaultContext) -> None:
     """Let a leader stop when it has seen that it leads, and go on with what it meant when it does no more."""
-    leader = await stage.troupe.leader(stage.town.client)
+    leader = await stage.replicas.leader(stage.world.client)
     await leader.ready.wait()
-    async with stage.town.street:
+    async with stage.world.churn_lock:
         leader.send(signal.SIGHUP)
-        await stage.town.sweep(stage.dice)
+        await stage.world.sweep(stage.dice)
         await asyncio.sleep(_THOUGHT)
         await _overtaken(stage, leader)
         leader.send(signal.SIGHUP)
         await asyncio.sleep(_THOUGHT)
 
 
-async def _overtaken(stage: Stage, leader: Player) -> None:
+async def _overtaken(stage: FaultContext, leader: ReplicaProcess) -> None:
     """Wait until another leads and has placed a crowd, or as much of it as there is room for."""
-    crowd = await stage.town.crowd()
+    crowd = await stage.world.create_crowd()
     before = -1
     with suppress(TimeoutError):
         async with asyncio.timeout(_OVERTAKEN):
-            while await stage.troupe.leader(stage.town.client) is leader:
+            while await stage.replicas.leader(stage.world.client) is leader:
                 await asyncio.sleep(0.1)
             while True:
-                pods = await stage.town.pods()
+                pods = await stage.world.pods()
                 placed = sum(bool(pod.spec.node_name) for pod in pods if pod.metadata.name in crowd)
                 if placed and placed == before:
                     break
                 before = placed
                 await asyncio.sleep(_THOUGHT)
-    stage.town.goers += crowd
+    stage.world.to_delete += crowd
 
 
-async def kill(stage: Stage) -> None:
+async def kill(stage: FaultContext) -> None:
     """Kill a replica in the middle of whatever it does."""
-    await stage.troupe.replace(await stage.victim(), signal.SIGKILL)
+    await stage.replicas.replace(await stage.victim(), signal.SIGKILL)
 
 
-async def term(stage: Stage) -> None:
+async def term(stage: FaultContext) -> None:
     """Tell a replica to end."""
-    await stage.troupe.replace(await stage.victim(), signal.SIGTERM)
+    await stage.replicas.replace(await stage.victim(), signal.SIGTERM)
 
 
-async def gap(stage: Stage) -> None:
+async def gap(stage: FaultContext) -> None:
     """Cut a replica's watches, let pods go meanwhile, and have etcd forget: it must list anew."""
     victim = await stage.victim()
     victim.wire.refusing = True
     victim.wire.cut(hard=True)
-    await stage.town.sweep(stage.dice)
+    await stage.world.sweep(stage.dice)
     await asyncio.sleep(stage.dice.uniform(0.1, _LONG))
     stage.api.compact()
     victim.wire.refusing = False
 
 
-async def cut(stage: Stage) -> None:
+async def cut(stage: FaultContext) -> None:
     """Cut a replica's connections within an event or an answer."""
     for _ in range(3):
         victim = await stage.victim()
@@ -132,7 +132,7 @@ async def cut(stage: Stage) -> None:
         await asyncio.sleep(0.1)
 
 
-async def restart(stage: Stage) -> None:
+async def restart(stage: FaultContext) -> None:
     """Kill the API server, now and then etcd too, and start them anew."""
     stage.api.kill()
     if stage.dice.random() < 0.3:
@@ -140,19 +140,19 @@ async def restart(stage: Stage) -> None:
     await stage.api.restart()
 
 
-async def shrink(stage: Stage) -> None:
+async def shrink(stage: FaultContext) -> None:
     """Have a node's slice lose a device for a while: its labels and its slice disagree."""
-    await stage.town.shrink(stage.dice.uniform(0.5, _LONG))
+    await stage.world.shrink(stage.dice.uniform(0.5, _LONG))
 
 
-async def jump(stage: Stage) -> None:
+async def jump(stage: FaultContext) -> None:
     """Set the clocks of all replicas to other times."""
-    for player in stage.troupe.players:
+    for player in stage.replicas.processes:
         if player.ready.is_set():
             player.send(signal.SIGUSR1)
 
 
-MISHAPS: Final[Mapping[str, Mishap]] = {
+FAULTS: Final[Mapping[str, Fault]] = {
     "ambush": ambush,
     "dawdle": dawdle,
     "hold": hold,

@@ -11,7 +11,7 @@ Device = tuple[str, str]
 """A node, and a device of it."""
 
 
-def given(pods: Iterable[LivePod], claims: Iterable[LiveClaim], whole: int) -> Counter[Device]:
+def allocated_bytes(pods: Iterable[LivePod], claims: Iterable[LiveClaim], whole: int) -> Counter[Device]:
     """Return the bytes given away of each device; what a claim says is not counted again for its pods."""
     held: Counter[Device] = Counter()
     claimed: set[str] = set()

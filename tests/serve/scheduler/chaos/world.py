@@ -31,14 +31,14 @@ CROWD = (4096, 3072, 3072, 2048, 2048, 2048, 1024, 1024, 1024, 512, 512, 512)
 """MiB that a crowd asks for: whatever is free, they take it."""
 
 
-class Town(World):
+class ChaosWorld(World):
     """Nodes with two devices each; every other one goes by bindings, the rest by claims of our own."""
 
     def __init__(self, client: Client, namespace: str, nodes: int) -> None:
         super().__init__(client, namespace, nodes)
-        self.street = asyncio.Lock()
+        self.churn_lock = asyncio.Lock()
         """Who holds it is alone with those who come and go."""
-        self.goers: list[str] = []
+        self.to_delete: list[str] = []
         """Who goes next."""
         self._crowds = count()
 
@@ -60,7 +60,7 @@ class Town(World):
         }
         await self.client.create(seen.CLAIMS.raw(), body, self.namespace)
 
-    async def come(self, number: int, dice: Random) -> list[str]:
+    async def create_random_pods(self, number: int, dice: Random) -> list[str]:
         """Let somebody come, one way or another; return the pods' names."""
         name, mib = f"pod-{number}", dice.choice((512, 1024, 2048, 3072))
         rank: dict[str, Any] = {"priorityClassName": HIGH} if dice.random() < 0.25 else {}
@@ -79,20 +79,20 @@ class Town(World):
             await self.pod(name, mib=mib if how == "share" else 0, **rank)
         return [name]
 
-    async def bustle(self, dice: Random) -> None:
+    async def churn(self, dice: Random) -> None:
         """Let pods come and go until cancelled; while the API server is away, nobody does."""
         alive: list[str] = []
         for number in count():
             with suppress(ClusterError):
-                async with self.street:
-                    while self.goers:
-                        await self.delete(self.goers.pop())
-                    alive += await self.come(number, dice)
+                async with self.churn_lock:
+                    while self.to_delete:
+                        await self.delete(self.to_delete.pop())
+                    alive += await self.create_random_pods(number, dice)
                     while len(alive) > MOST:
                         await self.delete(alive.pop(dice.randrange(len(alive))))
             await asyncio.sleep(0.05)
 
-    async def crowd(self) -> list[str]:
+    async def create_crowd(self) -> list[str]:
         """Let a crowd come that is more important than all others; return the pods' names."""
         first = next(self._crowds)
         sizes = {f"crowd-{first}-{number}": mib for number, mib in enumerate(CROWD)}
@@ -158,7 +158,7 @@ class Town(World):
 
 
 @asynccontextmanager
-async def founded(client: Client, namespace: str) -> AsyncIterator[Town]:
+async def open_chaos_world(client: Client, namespace: str) -> AsyncIterator[ChaosWorld]:
     """Open a town in a namespace of its own, with the objects that the judge writes marks to."""
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})
     classes: Kind[Any] = Kind.of(
@@ -169,7 +169,7 @@ async def founded(client: Client, namespace: str) -> AsyncIterator[Town]:
         rank = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
         with suppress(AlreadyExistsError):
             await client.create(classes.raw(), rank)
-    town = Town(client, namespace, NODES)
+    town = ChaosWorld(client, namespace, NODES)
     async with town.open():
         await town.pod("mark", schedulerName="nobody")
         await town.claim("mark", 1)

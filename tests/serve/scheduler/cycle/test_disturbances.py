@@ -17,7 +17,7 @@ from tests.labs import LABEL, RealCluster, open_namespace, wipe_namespace
 from tests.serve.scheduler.chaos.digest import digest, listed
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.test_real import running
-from tests.serve.scheduler.world import GIB, World, bound, opened
+from tests.serve.scheduler.world import GIB, World, bound, open_world
 
 
 class Stammerer(Client):
@@ -58,7 +58,7 @@ async def scheduling(world: World, catalog: Catalog, client: Client) -> AsyncIte
 def test_what_is_told_twice_counts_once(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def scenario() -> None:
         async with (
-            opened(real_cluster, 2) as world,
+            open_world(real_cluster, 2) as world,
             Stammerer.connect(real_cluster.config) as client,
             scheduling(world, catalog, client) as replica,
         ):
@@ -69,7 +69,7 @@ def test_what_is_told_twice_counts_once(real_cluster: RealCluster, catalog: Cata
                 await world.delete(f"pod-{number}")
             await world.pod("late", mib=2048)
             await world.until(bound("late"))
-            assert sum((await world.held()).values()) == 8 * GIB
+            assert sum((await world.allocated_bytes()).values()) == 8 * GIB
             await until_known(world, replica)
 
     asyncio.run(scenario())
@@ -87,7 +87,7 @@ def test_a_node_that_goes_while_a_pod_is_bound_to_it_holds_it_still_when_it_come
 ) -> None:
     async def scenario() -> None:
         async with (
-            opened(real_cluster, 1) as world,
+            open_world(real_cluster, 1) as world,
             Axe.connect(real_cluster.config) as client,
             scheduling(world, catalog, client),
         ):
@@ -101,7 +101,7 @@ def test_a_node_that_goes_while_a_pod_is_bound_to_it_holds_it_still_when_it_come
             for each in ("one", "other"):
                 await world.pod(each, mib=4096)
             await world.until(lambda pods: sum(bool(pod.spec.node_name) for pod in pods) == 2)
-            assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+            assert sorted((await world.allocated_bytes()).values()) == [4 * GIB, 4 * GIB]
             await world.delete("early")
             await world.until(bound("one", "other"))
 
@@ -112,7 +112,7 @@ def test_a_namespace_that_goes_takes_what_it_held_and_keeps_nobody_else_waiting(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with opened(real_cluster, 1) as world, running(world, catalog) as said:
+        async with open_world(real_cluster, 1) as world, running(world, catalog) as said:
             guests = World(world.client, f"{real_cluster.namespace}-guests", 0)
             await open_namespace(real_cluster.api, guests.namespace)
             like: dict[str, Any] = {
@@ -127,11 +127,11 @@ def test_a_namespace_that_goes_takes_what_it_held_and_keeps_nobody_else_waiting(
             await world.pod("mine", mib=4096)
             await guests.delete("held")
             await world.until(bound("mine"))
-            assert sorted((await world.held()).values()) == [4 * GIB]
+            assert sorted((await world.allocated_bytes()).values()) == [4 * GIB]
             assert any("guests/waits" in line and "being terminated" in line for line in said), said
             await wipe_namespace(real_cluster.api, guests.namespace)
             await world.pod("next", mib=4096)
             await world.until(bound("next"))
-            assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+            assert sorted((await world.allocated_bytes()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())

@@ -11,7 +11,7 @@ import pytest
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NAMESPACES, PODS
 from tests.cluster.chaos.api import ChaosApi
-from tests.serve.scheduler.chaos.troupe import performing
+from tests.serve.scheduler.chaos.processes import run_replicas
 from tests.serve.scheduler.world import World, bound
 
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
@@ -27,7 +27,7 @@ def test_a_killed_leader_is_replaced_within_seconds_though_very_many_wait(chaos_
             await client.create(NAMESPACES, {"metadata": {"name": "crowd"}})
             async with (
                 World(client, "crowd", nodes=1).open() as world,
-                performing(chaos_api, "crowd", Random(1), lease=LEASE) as troupe,
+                run_replicas(chaos_api, "crowd", Random(1), lease=LEASE) as troupe,
             ):
                 for name in ("full-0", "full-1"):
                     await world.pod(name, mib=4096)

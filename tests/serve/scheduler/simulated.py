@@ -43,24 +43,24 @@ def lost() -> ClusterUnavailableError:
 
 
 @dataclass(eq=False)
-class Sent:
+class SentEffect:
     """An effect that is under way."""
 
-    owner: "Actor"
+    owner: "SimulatedReplica"
     effect: Effect
 
 
-class Post:
+class EffectQueue:
     """Performs effects, when it is told to."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self.under_way: list[Sent] = []
+        self.in_flight: list[SentEffect] = []
         self.late: list[Callable[[], Any]] = []
 
-    def deliver(self, sent: Sent, fate: Fate) -> None:
+    def deliver(self, sent: SentEffect, fate: Fate) -> None:
         """Let an effect meet its fate, and feed its outcome back."""
-        self.under_way.remove(sent)
+        self.in_flight.remove(sent)
         answer: Any = None
         try:
             if fate == "late":
@@ -82,13 +82,13 @@ class Post:
         except ClusterError:
             return
 
-    def desert(self, owner: "Actor") -> None:
+    def abandon(self, owner: "SimulatedReplica") -> None:
         """Let what a replica has sent be on its way, though nobody waits for the answer."""
-        for sent in [each for each in self.under_way if each.owner is owner]:
-            self.under_way.remove(sent)
+        for sent in [each for each in self.in_flight if each.owner is owner]:
+            self.in_flight.remove(sent)
             self.late.append(partial(self._perform, sent))
 
-    def _perform(self, sent: Sent) -> Any:
+    def _perform(self, sent: SentEffect) -> Any:
         effect = sent.owner.sends(sent.effect)
         if isinstance(effect, ListObjects):
             return tuple(self.api.seen(PODS if effect.plural == PODS.plural else CLAIMS))
@@ -102,19 +102,19 @@ def settings_of(name: str) -> SchedulerSettings:
     return SchedulerSettings(name, initial_backoff=0.0, lease=LEASE)
 
 
-class Actor:
+class SimulatedReplica:
     """One replica."""
 
-    def __init__(self, name: str, post: Post, catalog: Catalog, clock: Callable[[], float]) -> None:
+    def __init__(self, name: str, post: EffectQueue, catalog: Catalog, clock: Callable[[], float]) -> None:
         self.name = name
         self._post = post
         self._clock = clock
         self._known: dict[str, Reflector[Any]] = {
             kind.plural: Reflector(WatchTiming(), Random(0)) for kind in KINDS
         }
-        self._heard = dict.fromkeys(self._known, 0)
+        self._observed = dict.fromkeys(self._known, 0)
         self.machine = SchedulerMachine(catalog, settings_of(name))
-        self.naps: list[Sleep] = []
+        self.sleeps: list[Sleep] = []
         """What it waits for the time to pass."""
         self.history: list[tuple[Event, float, bytes]] = []
         """What it has handled and when, and what came of it."""
@@ -129,9 +129,9 @@ class Actor:
         self.history.append((event, now, encode_effects(effects) if effects else b""))
         for effect in effects:
             if isinstance(effect, Sleep):
-                self.naps.append(effect)
+                self.sleeps.append(effect)
             elif effect.id:
-                self._post.under_way.append(Sent(self, effect))
+                self._post.in_flight.append(SentEffect(self, effect))
 
     def sends(self, effect: Effect) -> Effect:
         """Return an effect as it is sent."""
@@ -139,21 +139,21 @@ class Actor:
 
     # What it hears
 
-    def hear(self, kind: Kind[Any], most: int, *, twice: bool = False) -> None:
+    def observe(self, kind: Kind[Any], most: int, *, twice: bool = False) -> None:
         """Hear of `most` events of a kind, of which it knows nothing yet."""
-        api, at = self._post.api, self._heard[kind.plural]
+        api, at = self._post.api, self._observed[kind.plural]
         events = api.history[kind.plural]
         for event in events[at : at + most]:
             for _ in range(2 if twice else 1):
                 item = api.read(kind, event.object)
                 for change in self._known[kind.plural].observed(event.type, item):
                     self.handle(change)
-        self._heard[kind.plural] = min(len(events), at + most)
+        self._observed[kind.plural] = min(len(events), at + most)
 
-    def hear_all(self) -> None:
+    def observe_all(self) -> None:
         """Hear of all that has happened."""
         for kind in KINDS:
-            self.hear(kind, 1000)
+            self.observe(kind, 1000)
 
     def relist(self) -> None:
         """Miss all events until now, and list again."""
@@ -161,9 +161,9 @@ class Actor:
         for kind in KINDS:
             for change in self._known[kind.plural].listed(api.seen(kind), str(api.version)):
                 self.handle(change)
-            self._heard[kind.plural] = len(api.history[kind.plural])
+            self._observed[kind.plural] = len(api.history[kind.plural])
 
-    def know(self, item: Any) -> None:
+    def add_object(self, item: Any) -> None:
         """Learn of something that does not change."""
         self.handle(ObjectChange(None, item))
 
@@ -174,20 +174,20 @@ class Actor:
 
     # What it does
 
-    def nap(self, longest: float = 1.0) -> None:
+    def end_sleeps(self, longest: float = 1.0) -> None:
         """Let it wake from its short naps; longer ones end with `longest`."""
-        over = [nap for nap in self.naps if nap.seconds <= longest]
-        self.naps = [nap for nap in self.naps if nap.seconds > longest]
+        over = [nap for nap in self.sleeps if nap.seconds <= longest]
+        self.sleeps = [nap for nap in self.sleeps if nap.seconds > longest]
         for each in over:
             self.handle(Answered(each.id))
 
-    def look(self) -> None:
+    def try_acquire_or_renew(self) -> None:
         """Let it look at the Lease again, unless it does so already."""
-        self.nap(LEASE.period)
+        self.end_sleeps(LEASE.period)
 
     def work(self) -> None:
         """Let it decide once, if there is something to decide."""
-        self.nap()
+        self.end_sleeps()
         self.handle(Tick(WALL + self._clock()))
         if self.machine.ready(self._clock()):
             self.handle(Cycle())

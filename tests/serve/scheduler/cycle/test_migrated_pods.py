@@ -85,12 +85,12 @@ def test_pods_of_other_projects_get_what_they_got_there(real_cluster: RealCluste
             choosy = [name for name, moved in MOVED.items() if len(moved.nodes) == 1]
             for names in (choosy, [name for name in MOVED if name not in choosy]):
                 for name in names:
-                    await world.asking(name, MOVED[name].limits, annotations=MOVED[name].notes)
+                    await world.create_pod(name, MOVED[name].limits, annotations=MOVED[name].notes)
                 await world.places(*names)
             places = await world.places(*MOVED)
             for name, moved in MOVED.items():
                 assert places[name] in moved.nodes, f"{name} is on {places[name]}"
-                (share,) = json.loads(await world.noted(name))["shares"]
+                (share,) = json.loads(await world.placement_annotation(name))["shares"]
                 given = (share["memory_bytes"], share["compute_milli"], share["whole"])
                 assert given == (moved.memory * MIB, moved.compute, False), name
 
@@ -100,10 +100,10 @@ def test_pods_of_other_projects_get_what_they_got_there(real_cluster: RealCluste
 def test_a_whole_gpu_is_nobody_elses(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, {"only": ("t4", 16)}) as world:
-            await world.asking("whole", {"nvidia.com/gpu": "1"})
+            await world.create_pod("whole", {"nvidia.com/gpu": "1"})
             await world.places("whole")
-            await world.asking("part", {"aliyun.com/gpu-mem": "1"})
-            assert "accelerators can take part" in await world.told("part", "1 lacks memory")
+            await world.create_pod("part", {"aliyun.com/gpu-mem": "1"})
+            assert "accelerators can take part" in await world.pending_message("part", "1 lacks memory")
 
     asyncio.run(scenario())
 
@@ -134,7 +134,7 @@ def test_who_asks_by_annotation_gets_a_resource_by_which_it_is_handed_over(
 ) -> None:
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
-            await world.asking("bare", {}, annotations={"gpu-fraction": "0.5"})
+            await world.create_pod("bare", {}, annotations={"gpu-fraction": "0.5"})
             await world.places("bare")
             async with asyncio.timeout(20):
                 while not any("can be handed over" in text for text in await world.events_of("bare")):
@@ -154,7 +154,7 @@ async def _mutated(world: Mixed) -> LivePod:
     async with asyncio.timeout(30):
         for number in range(100):
             name = f"new-{number}"
-            await world.asking(name, {"cpu": "100m"}, annotations={"gpu-fraction": "0.125"})
+            await world.create_pod(name, {"cpu": "100m"}, annotations={"gpu-fraction": "0.125"})
             pod = next(each for each in await world.pods() if each.metadata.name == name)
             if "fairlead.dev/share" in pod.spec.containers[0].resources.limits:
                 await world.places(name)
