@@ -1,4 +1,4 @@
-"""The API server that the mishaps happen to: nobody else's."""
+"""An API server of its own, for the faults."""
 
 from tests.cluster.chaos.conftest import chaos_api
 

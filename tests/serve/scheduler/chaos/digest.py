@@ -1,4 +1,4 @@
-"""A short mark of all that a cache says of a cluster: two that agree on it agree on everything."""
+"""A digest of the cluster in a cache: two caches with the same digest hold the same cluster."""
 
 import hashlib
 from contextlib import suppress
@@ -12,7 +12,7 @@ from tests import catalogs
 
 
 def digest(cache: SchedulerCache) -> str:
-    """Return the mark; equal folds have equal marks."""
+    """Return the digest; equal caches have equal digests."""
     cluster = cache.cluster
     placed = sorted(
         (
@@ -27,7 +27,7 @@ def digest(cache: SchedulerCache) -> str:
 
 
 async def listed(client: Client, scheduler: str) -> SchedulerCache:
-    """Return the fold of a fresh list, as a scheduler of that name would have it."""
+    """Return the cache of a fresh list, as a scheduler of that name would have it."""
     cache = SchedulerCache(catalogs.shipped(), scheduler)
     for kind in (SLICES, CLAIMS, *RULES, NODES, PODS):
         with suppress(MissingApiError):

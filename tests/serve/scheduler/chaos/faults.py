@@ -1,4 +1,4 @@
-"""What can happen to replicas, to their ways, to their clocks and to the API server."""
+"""Faults of replicas, of their connections, of their clocks and of the API server."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from tests.serve.scheduler.replica import LEASE
 
 @dataclass(frozen=True)
 class FaultContext:
-    """Where it happens."""
+    """The world and the replicas that a fault happens to."""
 
     api: ChaosApi
     world: ChaosWorld
@@ -24,7 +24,7 @@ class FaultContext:
     dice: Random
 
     async def victim(self) -> ReplicaProcess:
-        """Return one of the replicas, mostly the one that leads."""
+        """Return one of the replicas, mostly the leader."""
         if self.dice.random() < 0.7:
             return await self.replicas.leader(self.world.client)
         return self.dice.choice(self.replicas.processes)
@@ -32,124 +32,124 @@ class FaultContext:
 
 Fault = Callable[[FaultContext], Awaitable[None]]
 _LONG: Final = LEASE * 1.5
-"""Seconds after which another leads."""
+"""Seconds after which another replica leads."""
 _THOUGHT: Final = 0.4
-"""Seconds in which a replica hears of something and decides."""
+"""Seconds in which a replica observes an event and decides."""
 _OVERTAKEN: Final = LEASE * 6
-"""Seconds that another may take to lead and to decide, on a machine that does much else."""
+"""Seconds that another replica may take to lead and to decide, on a busy machine."""
 
 
-async def pause(stage: FaultContext) -> None:
-    """Stop a replica for longer than the lease; then it goes on with whatever it was about to do."""
-    victim = await stage.victim()
+async def pause(context: FaultContext) -> None:
+    """Stop a replica for longer than the lease; then it resumes where it stopped."""
+    victim = await context.victim()
     victim.send(signal.SIGSTOP)
     await asyncio.sleep(_LONG)
     victim.send(signal.SIGCONT)
 
 
-async def hold(stage: FaultContext) -> None:
-    """Keep back what a replica sends for longer than the lease: what it decides meanwhile arrives late."""
-    victim = await stage.victim()
+async def hold(context: FaultContext) -> None:
+    """Delay what a replica sends for longer than the lease: what it decides meanwhile arrives late."""
+    victim = await context.victim()
     victim.wire.hold()
-    await stage.world.sweep(stage.dice)
+    await context.world.sweep(context.dice)
     await asyncio.sleep(_LONG)
     victim.wire.release()
 
 
-async def ambush(stage: FaultContext) -> None:
-    """Let what a leader sends arrive when the next one has given it all to others."""
-    leader = await stage.replicas.leader(stage.world.client)
-    stopped = stage.dice.random() < 0.5
-    async with stage.world.churn_lock:
+async def ambush(context: FaultContext) -> None:
+    """Deliver what a leader sends when the next leader has allocated the same devices to others."""
+    leader = await context.replicas.leader(context.world.client)
+    stopped = context.dice.random() < 0.5
+    async with context.world.churn_lock:
         leader.wire.hold()
-        await stage.world.sweep(stage.dice)
+        await context.world.sweep(context.dice)
         await asyncio.sleep(_THOUGHT)
         if stopped:
             leader.send(signal.SIGSTOP)
-        await _overtaken(stage, leader)
+        await _overtaken(context, leader)
         leader.wire.release()
         leader.send(signal.SIGCONT)
         await asyncio.sleep(_THOUGHT)
 
 
-async def dawdle(stage: FaultContext) -> None:
-    """Let a leader stop when it has seen that it leads, and go on with what it meant when it does no more."""
-    leader = await stage.replicas.leader(stage.world.client)
+async def dawdle(context: FaultContext) -> None:
+    """Stop a leader between checking that it leads and sending; resume it when another leads."""
+    leader = await context.replicas.leader(context.world.client)
     await leader.ready.wait()
-    async with stage.world.churn_lock:
+    async with context.world.churn_lock:
         leader.send(signal.SIGHUP)
-        await stage.world.sweep(stage.dice)
+        await context.world.sweep(context.dice)
         await asyncio.sleep(_THOUGHT)
-        await _overtaken(stage, leader)
+        await _overtaken(context, leader)
         leader.send(signal.SIGHUP)
         await asyncio.sleep(_THOUGHT)
 
 
-async def _overtaken(stage: FaultContext, leader: ReplicaProcess) -> None:
-    """Wait until another leads and has placed a crowd, or as much of it as there is room for."""
-    crowd = await stage.world.create_crowd()
+async def _overtaken(context: FaultContext, leader: ReplicaProcess) -> None:
+    """Wait until another replica leads and has placed a crowd of pods, or as many as fit."""
+    crowd = await context.world.create_crowd()
     before = -1
     with suppress(TimeoutError):
         async with asyncio.timeout(_OVERTAKEN):
-            while await stage.replicas.leader(stage.world.client) is leader:
+            while await context.replicas.leader(context.world.client) is leader:
                 await asyncio.sleep(0.1)
             while True:
-                pods = await stage.world.pods()
+                pods = await context.world.pods()
                 placed = sum(bool(pod.spec.node_name) for pod in pods if pod.metadata.name in crowd)
                 if placed and placed == before:
                     break
                 before = placed
                 await asyncio.sleep(_THOUGHT)
-    stage.world.to_delete += crowd
+    context.world.to_delete += crowd
 
 
-async def kill(stage: FaultContext) -> None:
-    """Kill a replica in the middle of whatever it does."""
-    await stage.replicas.replace(await stage.victim(), signal.SIGKILL)
+async def kill(context: FaultContext) -> None:
+    """Kill a replica at any point."""
+    await context.replicas.replace(await context.victim(), signal.SIGKILL)
 
 
-async def term(stage: FaultContext) -> None:
-    """Tell a replica to end."""
-    await stage.replicas.replace(await stage.victim(), signal.SIGTERM)
+async def term(context: FaultContext) -> None:
+    """Stop a replica by SIGTERM."""
+    await context.replicas.replace(await context.victim(), signal.SIGTERM)
 
 
-async def gap(stage: FaultContext) -> None:
-    """Cut a replica's watches, let pods go meanwhile, and have etcd forget: it must list anew."""
-    victim = await stage.victim()
+async def gap(context: FaultContext) -> None:
+    """Cut a replica's watches, delete pods meanwhile, and compact etcd: the replica must list again."""
+    victim = await context.victim()
     victim.wire.refusing = True
     victim.wire.cut(hard=True)
-    await stage.world.sweep(stage.dice)
-    await asyncio.sleep(stage.dice.uniform(0.1, _LONG))
-    stage.api.compact()
+    await context.world.sweep(context.dice)
+    await asyncio.sleep(context.dice.uniform(0.1, _LONG))
+    context.api.compact()
     victim.wire.refusing = False
 
 
-async def cut(stage: FaultContext) -> None:
+async def cut(context: FaultContext) -> None:
     """Cut a replica's connections within an event or an answer."""
     for _ in range(3):
-        victim = await stage.victim()
-        victim.wire.cut(after=stage.dice.randrange(1, 4000), hard=stage.dice.random() < 0.5)
+        victim = await context.victim()
+        victim.wire.cut(after=context.dice.randrange(1, 4000), hard=context.dice.random() < 0.5)
         await asyncio.sleep(0.1)
 
 
-async def restart(stage: FaultContext) -> None:
-    """Kill the API server, now and then etcd too, and start them anew."""
-    stage.api.kill()
-    if stage.dice.random() < 0.3:
-        stage.api.kill("etcd")
-    await stage.api.restart()
+async def restart(context: FaultContext) -> None:
+    """Kill the API server, now and then etcd too, and start them again."""
+    context.api.kill()
+    if context.dice.random() < 0.3:
+        context.api.kill("etcd")
+    await context.api.restart()
 
 
-async def shrink(stage: FaultContext) -> None:
-    """Have a node's slice lose a device for a while: its labels and its slice disagree."""
-    await stage.world.shrink(stage.dice.uniform(0.5, _LONG))
+async def shrink(context: FaultContext) -> None:
+    """Remove a device from a node's slice for a while: its labels and its slice disagree."""
+    await context.world.shrink(context.dice.uniform(0.5, _LONG))
 
 
-async def jump(stage: FaultContext) -> None:
+async def jump(context: FaultContext) -> None:
     """Set the clocks of all replicas to other times."""
-    for player in stage.replicas.processes:
-        if player.ready.is_set():
-            player.send(signal.SIGUSR1)
+    for replica in context.replicas.processes:
+        if replica.ready.is_set():
+            replica.send(signal.SIGUSR1)
 
 
 FAULTS: Final[Mapping[str, Fault]] = {

@@ -1,11 +1,11 @@
-"""Who watches that nothing is given away twice, by what the API says alone, at every version that it had.
+"""Check that no device is allocated twice, from the API's objects alone, at every version that they had.
 
-Every eviction is judged as well: its victim was bound, and its preemptor is there, of higher priority, and
-waits, or did a moment ago. And no pod or claim is given a device that no slice names.
+Every eviction is checked too: its victim was bound, and its preemptor exists, has a higher priority, and
+is pending, or was a moment ago. And no pod or claim is allocated a device that no slice names.
 
-Pods and claims have their versions from one clock, etcd's. Two watches are put back into its order, and what
-is given away of each device is summed up after every single write. Marks that are written to one object of
-each kind, now and then, tell how far both have come.
+Pods and claims have their versions from one clock, etcd's. The events of two watches are put back into its
+order, and the allocations of each device are summed up after every single write. Marks that are written to
+one object of each kind, now and then, show how far both watches have come.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from fairlead.errors import ClusterError, GoneError
 from tests.serve.scheduler.allocated import allocated_bytes
 
 _EVICTED = "EvictionByEvictionAPI"
-"""The reason that the API server puts into the condition of a pod that it evicts."""
+"""The reason that the API server writes into the condition of a pod that it evicts."""
 _MOMENT = 3.0
-"""Seconds for which an eviction may be on its way after its preemptor waits no more."""
+"""Seconds for which an eviction may be on its way after its preemptor is no longer pending."""
 
 
 @dataclass
 class Judge:
-    """What has been written, in order."""
+    """The writes of a namespace, in order."""
 
     client: Client
     namespace: str
@@ -39,30 +39,30 @@ class Judge:
     checked: int = 0
     """Versions after which everything was summed up."""
     gaps: int = 0
-    """Times that a watch had to begin anew, because the server had forgotten."""
+    """How often a watch had to list again, because etcd was compacted."""
     violations: list[str] = field(default_factory=list)
-    """What was seen that must not be."""
+    """What was observed and must not happen."""
     fullest: int = 0
     evictions: int = 0
     devices: frozenset[str] = frozenset({"gpu-0", "gpu-1"})
-    """What slices name."""
+    """The devices that slices name."""
     _waiting: dict[str, int] = field(default_factory=dict)
-    """By name: the priorities of pods that wait, or waited."""
+    """The priorities of pods that are, or were, pending, by name."""
     _stopped: dict[str, float] = field(default_factory=dict)
-    """By name: when a pod was seen to wait no more."""
+    """When a pod was first seen no longer pending, by name."""
     _marked: dict[str, str] = field(default_factory=dict)
-    """By uid of a victim: the preemptor that its condition named."""
+    """The preemptor that a victim's condition named, by the victim's uid."""
     _judged: set[str] = field(default_factory=set)
-    """The uids of pods whose eviction was judged."""
+    """The uids of pods whose eviction was checked."""
     _live: dict[str, dict[str, Any]] = field(default_factory=lambda: {"pods": {}, "resourceclaims": {}})
-    """By kind and uid, as last told."""
+    """Objects as last seen, by kind and uid."""
     _heap: list[tuple[int, int, str, Any]] = field(default_factory=list)
     _order: "count[int]" = field(default_factory=count)
     _pods: dict[str, LivePod] = field(default_factory=dict)
     _claims: dict[str, LiveClaim] = field(default_factory=dict)
 
     async def follow(self, kind: Kind[Any]) -> None:
-        """Follow a kind until cancelled, whatever happens to the API server."""
+        """List and watch a kind until cancelled, whatever happens to the API server."""
         while True:
             with suppress(ClusterError):
                 listing = await self.client.list(kind, self.namespace)
@@ -100,7 +100,7 @@ class Judge:
         self.reached[kind] = max(self.reached[kind], version)
 
     async def mark(self) -> None:
-        """Write marks until cancelled, so that both watches have something to say."""
+        """Write marks until cancelled, so that both watches have events."""
         for number in count():
             patch = {"metadata": {"annotations": {"mark": str(number)}}}
             kinds: tuple[Kind[Any], ...] = (PODS, CLAIMS)
@@ -111,22 +111,22 @@ class Judge:
             self.check()
 
     def check(self) -> None:
-        """Sum up after every write that both watches have come to."""
+        """Sum up after every write that both watches have reached."""
         known = min(self.reached.values())
         while self._heap and self._heap[0][0] <= known:
             version, _, what, item = heapq.heappop(self._heap)
-            kept: dict[str, Any] = self._pods if isinstance(item, LivePod) else self._claims
+            objects: dict[str, Any] = self._pods if isinstance(item, LivePod) else self._claims
             if what == "DELETED":
-                kept.pop(item.metadata.uid, None)
+                objects.pop(item.metadata.uid, None)
             else:
-                kept[item.metadata.uid] = item
+                objects[item.metadata.uid] = item
             self.checked += 1
             self._sum(version)
             if isinstance(item, LivePod):
                 self._judge(version, item, there=what != "DELETED")
 
     def _judge(self, version: int, pod: LivePod, *, there: bool) -> None:
-        """Judge the eviction of a pod when it is first seen to leave."""
+        """Check the eviction of a pod when it is first seen leaving."""
         meta, now = pod.metadata, time.monotonic()
         name = f"{meta.namespace}/{meta.name}"
         if there and not pod.spec.node_name and not meta.deletion_timestamp:
@@ -134,10 +134,10 @@ class Judge:
             self._stopped.pop(name, None)
         elif name in self._waiting:
             self._stopped.setdefault(name, now)
-        said = pod.condition(DISRUPTION)
-        if said.message.startswith(PREEMPTING):
-            self._marked[meta.uid] = said.message.removeprefix(PREEMPTING)
-        if said.reason != _EVICTED or meta.uid in self._judged:
+        disruption = pod.condition(DISRUPTION)
+        if disruption.message.startswith(PREEMPTING):
+            self._marked[meta.uid] = disruption.message.removeprefix(PREEMPTING)
+        if disruption.reason != _EVICTED or meta.uid in self._judged:
             return
         self._judged.add(meta.uid)
         self.evictions += 1
@@ -151,7 +151,7 @@ class Judge:
     def _sum(self, version: int) -> None:
         held = allocated_bytes(self._pods.values(), self._claims.values(), self.capacity)
         self.violations += [
-            f"version {version}: {device} of {node} is given, which no slice names"
+            f"version {version}: {device} of {node} is allocated, which no slice names"
             for node, device in held
             if device not in self.devices
         ]

@@ -1,4 +1,4 @@
-"""A cluster full of pods of low priority on a real API server, whose evicted pods end and come back."""
+"""A cluster full of low-priority pods on a real API server, which ends and replaces evicted pods."""
 
 import asyncio
 from collections import Counter
@@ -16,38 +16,38 @@ from tests.serve.scheduler.world import World, bound
 
 HIGH = "preempts"
 _GRACE = 200
-"""Looks at a pod that is leaving, after which it ends in any case."""
+"""Lists of a leaving pod, after which it ends in any case."""
 HALF, WHOLE = 2048, 4096
 """MiB of half a device, and of all of it."""
 
 
 def preemptor_of(victim: LivePod) -> str:
     """Return the preemptor that a victim's condition names."""
-    said = victim.condition(DISRUPTION)
-    ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
-    return said.message.removeprefix(PREEMPTING) if ours else ""
+    mark = victim.condition(DISRUPTION)
+    ours = (mark.status, mark.reason) == ("True", PREEMPTED) and mark.message.startswith(PREEMPTING)
+    return mark.message.removeprefix(PREEMPTING) if ours else ""
 
 
 class FullWorld(World):
-    """Every device is held by two pods; a pod that is evicted ends, and another like it comes and waits."""
+    """Every device is held by two pods; an evicted pod ends, and another like it is created and waits."""
 
     def __init__(self, client: Client, namespace: str, nodes: int, devices: int = 2) -> None:
         super().__init__(client, namespace, nodes, devices)
         self.evicted: dict[str, LivePod] = {}
-        """By uid: pods that were deleted, as they were seen last."""
+        """Pods that were deleted, as last seen, by uid."""
         self._numbers = count()
         self.ending = asyncio.Event()
         """Whether pods that are being deleted end."""
         self.ending.set()
 
     async def create_low(self, number: int) -> list[str]:
-        """Make pods of low priority; return their names."""
+        """Create pods of low priority; return their names."""
         names = [f"low-{next(self._numbers)}" for _ in range(number)]
         await asyncio.gather(*(self.pod(name, mib=HALF) for name in names))
         return names
 
     async def run_controllers(self, back: bool) -> None:
-        """Do what kubelets and a ReplicaSet do, until cancelled: pods that leave end, others come for them.
+        """Do what kubelets and a ReplicaSet do, until cancelled: end leaving pods, and replace them.
 
         A victim ends when its condition names the preemptor, or after a long grace.
         """
@@ -67,20 +67,20 @@ class FullWorld(World):
             await asyncio.sleep(0.05)
 
     async def fill(self, waiting: int) -> None:
-        """Fill every device, and let others wait."""
+        """Fill every device, and create more pods that wait."""
         full = await self.create_low(len(self.nodes) * self._devices * 2)
         await self.until(lambda pods: len(pods) == len(full) and bound()(pods))
         await self.create_low(waiting)
 
     async def clear(self) -> None:
-        """Take all pods away."""
+        """Delete all pods."""
         await self.client.delete_collection(PODS, self.namespace, grace=0)
         await self.until(lambda pods: not pods)
         await self.clean()
         self.evicted.clear()
 
     async def preempt(self, dice: Random) -> tuple[list[str], int]:
-        """Let a pod, a pair or a gang of high priority come; return their names and the victims they need."""
+        """Create a pod, a pair or a gang of high priority; return their names and the number of victims."""
         kind, rank = dice.choice(("single", "half", "pair", "gang")), {"priorityClassName": HIGH}
         if kind == "gang":
             size = dice.randint(2, len(self.nodes) * self._devices)
@@ -93,7 +93,7 @@ class FullWorld(World):
         return ["vip"], {"half": 1, "single": 2, "pair": 4}[kind]
 
     async def preempted_messages(self) -> set[str]:
-        """Return what events say of preempted pods."""
+        """Return the messages of the events on preempted pods."""
         events = (await self.client.list(EVENTS, self.namespace)).items
         return {event.message for event in events if event.reason == "Preempted"}
 
@@ -102,7 +102,7 @@ class FullWorld(World):
 async def open_full_world(
     client: Client, namespace: str, nodes: int, *, back: bool = True
 ) -> AsyncIterator[FullWorld]:
-    """Open such a cluster."""
+    """Create such a cluster."""
     classes: Kind[Any] = Kind.of(
         "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass"
     )

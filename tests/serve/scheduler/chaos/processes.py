@@ -1,4 +1,4 @@
-"""Replicas: each a process, with clocks of its own and a way of its own to the API server."""
+"""Replicas: each a process, with its own clocks and its own connection to the API server."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ class ReplicaProcess:
     process: asyncio.subprocess.Process
     wire: Wire
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    """It has begun to listen to signals."""
+    """Set when the process handles signals."""
     formats: str = "current"
     """`next`: it writes the next version of each format."""
     marks: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
@@ -37,19 +37,19 @@ class ReplicaProcess:
     reader: "asyncio.Task[None] | None" = None
 
     def send(self, number: int) -> None:
-        """Send it a signal, if it is there."""
+        """Send the process a signal, if it still runs."""
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
     async def digest(self) -> str:
-        """Ask what it knows, and return the mark of that."""
+        """Ask the process for the digest of its cache, and return it."""
         async with asyncio.timeout(30):
             await self.ready.wait()
             self.send(signal.SIGUSR2)
             return await self.marks.get()
 
     async def read(self) -> None:
-        """Take in the marks that it prints; before the first, it prints that it listens."""
+        """Read the digests that the process prints; before the first, it prints that it handles signals."""
         assert self.process.stdout is not None
         if await self.process.stdout.readline():
             self.ready.set()
@@ -70,7 +70,7 @@ class ReplicaProcess:
 
 @dataclass
 class ReplicaProcesses:
-    """All of them."""
+    """All replicas."""
 
     api: ChaosApi
     kubeconfig: str
@@ -83,7 +83,7 @@ class ReplicaProcesses:
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def add(self, formats: str = "current") -> ReplicaProcess:
-        """Start another replica; its boot-time clock stands elsewhere, where the kernel lets it."""
+        """Start another replica; with another boot-time clock, where the kernel allows it."""
         wire = await self.stack.enter_async_context(Wire(self.api.port).open())
         me = f"replica-{next(self.numbers)}"
         argv = [sys.executable, "-m", "tests.serve.scheduler.replica", self.kubeconfig, me, self.namespace]
@@ -91,40 +91,40 @@ class ReplicaProcesses:
         if os.geteuid() == 0 and (unshare := shutil.which("unshare")):
             argv = [unshare, "-T", "--boottime", str(self.dice.randrange(1_000_000)), *argv]
         process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-        player = ReplicaProcess(me, process, wire, formats=formats)
-        player.reader = asyncio.create_task(player.read())
-        self.processes.append(player)
-        return player
+        replica = ReplicaProcess(me, process, wire, formats=formats)
+        replica.reader = asyncio.create_task(replica.read())
+        self.processes.append(replica)
+        return replica
 
     async def leader(self, client: Client) -> ReplicaProcess:
-        """Return who holds the lease; somebody where nobody does."""
+        """Return the replica that holds the Lease; a random one where none does."""
         with suppress(ClusterError):
             lease = await client.get(LEASES, "fairlead-scheduler", self.namespace)
-            for player in self.processes:
-                if player.name == lease.spec.holder_identity:
-                    return player
+            for replica in self.processes:
+                if replica.name == lease.spec.holder_identity:
+                    return replica
         return self.dice.choice(self.processes)
 
-    async def replace(self, player: ReplicaProcess, number: int) -> None:
+    async def replace(self, replica: ReplicaProcess, number: int) -> None:
         """End a replica by a signal, and start another."""
-        player.send(number)
-        await player.process.wait()
+        replica.send(number)
+        await replica.process.wait()
         await self.restart_ended()
 
     async def restart_ended(self) -> None:
-        """Start another for each that has ended: one that finds no cluster when it starts ends by itself."""
-        for player in [each for each in self.processes if each.process.returncode is not None]:
-            self.processes.remove(player)
-            await self.add(player.formats)
+        """Replace each replica that has ended: one that cannot reach the cluster at its start does."""
+        for replica in [each for each in self.processes if each.process.returncode is not None]:
+            self.processes.remove(replica)
+            await self.add(replica.formats)
 
     async def end(self) -> None:
-        """Kill whoever is left."""
-        for player in self.processes:
+        """Kill all replicas."""
+        for replica in self.processes:
             with suppress(ProcessLookupError):
-                player.process.kill()
-            await player.process.wait()
-            if player.reader is not None:
-                await player.reader
+                replica.process.kill()
+            await replica.process.wait()
+            if replica.reader is not None:
+                await replica.reader
         await self.stack.aclose()
 
 
@@ -132,11 +132,11 @@ class ReplicaProcesses:
 async def run_replicas(
     api: ChaosApi, namespace: str, dice: Random, *, lease: float = LEASE, unfenced: bool = False
 ) -> AsyncIterator[ReplicaProcesses]:
-    """Have replicas run while the block does."""
-    troupe = ReplicaProcesses(api, api.config.source, namespace, dice, lease, unfenced)
+    """Run replicas while the block runs."""
+    replicas = ReplicaProcesses(api, api.config.source, namespace, dice, lease, unfenced)
     try:
         for _ in range(REPLICAS):
-            await troupe.add()
-        yield troupe
+            await replicas.add()
+        yield replicas
     finally:
-        await troupe.end()
+        await replicas.end()

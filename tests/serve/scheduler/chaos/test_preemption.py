@@ -1,6 +1,6 @@
-"""Quiet preemption on a real API server: as many victims as are needed, with one replica and with three.
+"""Preemption on a real API server: exactly as many victims as needed, with one replica and with three.
 
-`make test` plays a few; FAIRLEAD_CHAOS=long plays two hundred, and looks at how long each took.
+`make test` runs a few; FAIRLEAD_CHAOS=long runs two hundred, and checks how long each took.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "1"))
 RUNS = 100 if LONG else 2
 SOON = 5.0
-"""Seconds in which a preemptor is bound, on a machine that does nothing else."""
+"""Seconds in which a preemptor is bound, on an idle machine."""
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
@@ -49,7 +49,7 @@ def test_victims_are_exactly_as_many_as_are_needed(
 
 
 async def played(full: FullWorld, dice: Random) -> float:
-    """Play one preemption; return the seconds from the pod's coming to its binding."""
+    """Run one preemption; return the seconds from the pod's creation to its binding."""
     await full.fill(waiting=dice.randint(0, 50) if LONG else dice.choice((0, 8)))
     names, needed = await full.preempt(dice)
     began = time.monotonic()
@@ -66,7 +66,7 @@ async def played(full: FullWorld, dice: Random) -> float:
     return took
 
 
-def test_the_next_leader_goes_on_with_what_a_killed_one_evicted(
+def test_the_next_leader_uses_the_places_that_a_killed_leader_freed_by_eviction(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -134,5 +134,5 @@ async def allow(client: Client, namespace: str, generation: int, evictions: int)
 
 
 def why(pod: LivePod) -> str:
-    """Return why a pod waits, as its condition says."""
+    """Return why a pod waits, from its condition."""
     return pod.condition(SCHEDULED).message

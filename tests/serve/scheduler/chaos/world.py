@@ -1,4 +1,4 @@
-"""A small cluster of which every way to ask for an accelerator is in use, and its bustle."""
+"""A small cluster whose pods request accelerators in every way, and are created and deleted all the time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,26 +20,26 @@ from tests.serve.scheduler.world import World
 
 NODES = 3
 HIGH, FIRST, PUSHY = "high", "first", "pushy"
-"""Priorities: who has one takes what the next leader finds free, before those the last one had in hand.
-Only the pushy evict others."""
+"""Priority classes: their pods take what the next leader finds free, before pods in flight at the last one.
+Only `pushy` pods evict others."""
 RANKS = {HIGH: 1000, FIRST: 2000, PUSHY: 500}
 MOST = 32
-"""Pods that are there at once: they ask for more than there is."""
+"""The most pods at once: together they request more than there is."""
 
 
 CROWD = (4096, 3072, 3072, 2048, 2048, 2048, 1024, 1024, 1024, 512, 512, 512)
-"""MiB that a crowd asks for: whatever is free, they take it."""
+"""The MiB that the pods of a crowd request: they take whatever is free."""
 
 
 class ChaosWorld(World):
-    """Nodes with two devices each; every other one goes by bindings, the rest by claims of our own."""
+    """Nodes with two devices each; every other one hands over by bindings, the rest by claims."""
 
     def __init__(self, client: Client, namespace: str, nodes: int) -> None:
         super().__init__(client, namespace, nodes)
         self.churn_lock = asyncio.Lock()
-        """Who holds it is alone with those who come and go."""
+        """While a task holds it, no other task creates or deletes pods."""
         self.to_delete: list[str] = []
-        """Who goes next."""
+        """The pods to delete next."""
         self._crowds = count()
 
     def _node(self, name: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class ChaosWorld(World):
         return node
 
     async def claim(self, name: str, mib: int) -> None:
-        """Make a claim that a pod may name."""
+        """Create a claim that a pod may name."""
         exactly = {"deviceClassName": DRIVER, "capacity": {"requests": {"memory": f"{mib}Mi"}}}
         body = {
             "metadata": {"name": name},
@@ -61,26 +61,26 @@ class ChaosWorld(World):
         await self.client.create(seen.CLAIMS.raw(), body, self.namespace)
 
     async def create_random_pods(self, number: int, dice: Random) -> list[str]:
-        """Let somebody come, one way or another; return the pods' names."""
+        """Create a pod or a gang that requests in a random way; return the pods' names."""
         name, mib = f"pod-{number}", dice.choice((512, 1024, 2048, 3072))
         rank: dict[str, Any] = {"priorityClassName": HIGH} if dice.random() < 0.25 else {}
         if dice.random() < 0.15:
             rank = {"priorityClassName": PUSHY}
-        how = dice.choice(("share", "share", "share", "claim", "gang", "plain"))
-        if how == "claim":
+        way = dice.choice(("share", "share", "share", "claim", "gang", "plain"))
+        if way == "claim":
             await self.claim(name, mib)
             await self.pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": name}], **rank)
-        elif how == "gang":
+        elif way == "gang":
             notes = {"fairlead.dev/gang": name, "fairlead.dev/gang-size": "2"}
             for each in "ab":
                 await self.pod(f"{name}-{each}", mib=mib, notes=notes, **rank)
             return [f"{name}-a", f"{name}-b"]
         else:
-            await self.pod(name, mib=mib if how == "share" else 0, **rank)
+            await self.pod(name, mib=mib if way == "share" else 0, **rank)
         return [name]
 
     async def churn(self, dice: Random) -> None:
-        """Let pods come and go until cancelled; while the API server is away, nobody does."""
+        """Create and delete pods until cancelled; pause while the API server is unavailable."""
         alive: list[str] = []
         for number in count():
             with suppress(ClusterError):
@@ -93,7 +93,7 @@ class ChaosWorld(World):
             await asyncio.sleep(0.05)
 
     async def create_crowd(self) -> list[str]:
-        """Let a crowd come that is more important than all others; return the pods' names."""
+        """Create a crowd of pods with the highest priority; return their names."""
         first = next(self._crowds)
         sizes = {f"crowd-{first}-{number}": mib for number, mib in enumerate(CROWD)}
         await asyncio.gather(
@@ -107,12 +107,12 @@ class ChaosWorld(World):
         await asyncio.gather(*(self.delete(name) for name in pods if dice.random() < 0.5))
 
     async def delete(self, name: str) -> None:
-        """Take a pod away, and its named claim now and then."""
+        """Delete a pod at once."""
         with suppress(ClusterError):
             await self.client.delete(PODS, name, self.namespace, grace=0)
 
     async def tidy(self) -> None:
-        """Do what the controller manager does, until cancelled: claims of pods that are gone are freed."""
+        """Do what the controller manager does, until cancelled: deallocate claims of deleted pods."""
         while True:
             with suppress(ClusterError):
                 await self.end_leaving()
@@ -121,13 +121,13 @@ class ChaosWorld(World):
             await asyncio.sleep(0.1)
 
     async def end_leaving(self) -> None:
-        """Do what kubelets do: pods that are being deleted end."""
+        """Do what kubelets do: end pods that are being deleted."""
         for pod in await self.pods():
             if pod.metadata.deletion_timestamp:
                 await self.delete(pod.metadata.name)
 
     async def shrink(self, seconds: float) -> None:
-        """Have a node's slice lose a device for a while, whatever is on it; its labels still count it."""
+        """Remove a device from a node's slice for a while, also one in use; its labels still count it."""
         kind, name = RESOURCE_SLICES.raw(), f"{self.nodes[-1]}-fairlead-0"
         for devices, generation in ((1, 2), (2, 3)):
             listed = msgspec.to_builtins(device_slice(self.nodes[-1], devices=devices, generation=generation))
@@ -137,7 +137,7 @@ class ChaosWorld(World):
             await asyncio.sleep(seconds)
 
     async def free_named(self) -> None:
-        """Take pods that are gone off the claims that they used, and delete claims that nobody names."""
+        """Deallocate named claims of deleted pods, and delete claims that no pod names."""
         claims = await self.claims()
         pods = await self.pods()
         alive, names = {pod.metadata.uid for pod in pods}, {pod.metadata.name for pod in pods}
@@ -152,14 +152,14 @@ class ChaosWorld(World):
                 }
                 await self.client.patch_status(seen.CLAIMS, meta.name, free, self.namespace)
             else:
-                loose = {"metadata": {"finalizers": None, "uid": meta.uid}}
-                await self.client.patch(seen.CLAIMS, meta.name, loose, self.namespace)
+                unprotected = {"metadata": {"finalizers": None, "uid": meta.uid}}
+                await self.client.patch(seen.CLAIMS, meta.name, unprotected, self.namespace)
                 await self.client.delete(seen.CLAIMS, meta.name, self.namespace)
 
 
 @asynccontextmanager
 async def open_chaos_world(client: Client, namespace: str) -> AsyncIterator[ChaosWorld]:
-    """Open a town in a namespace of its own, with the objects that the judge writes marks to."""
+    """Create a world in a namespace of its own, with the objects that the judge writes marks to."""
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})
     classes: Kind[Any] = Kind.of(
         "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass"
@@ -169,8 +169,8 @@ async def open_chaos_world(client: Client, namespace: str) -> AsyncIterator[Chao
         rank = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
         with suppress(AlreadyExistsError):
             await client.create(classes.raw(), rank)
-    town = ChaosWorld(client, namespace, NODES)
-    async with town.open():
-        await town.pod("mark", schedulerName="nobody")
-        await town.claim("mark", 1)
-        yield town
+    world = ChaosWorld(client, namespace, NODES)
+    async with world.open():
+        await world.pod("mark", schedulerName="none")
+        await world.claim("mark", 1)
+        yield world

@@ -31,7 +31,7 @@ class Story:
         ]
         self.cycle = cycle_of(catalog, *(node(name, cpu="64") for name in names), *slices, *self.low)
         self.there = {each.metadata.uid: each for each in self.low}
-        self.record_eviction: list[str] = []
+        self.evicted: list[str] = []
         self.bound: list[BindingPlan] = []
         self.now = 0.0
 
@@ -71,7 +71,7 @@ class Story:
 
     def evict(self, victim: LivePod, *, gone: bool = True) -> None:
         """Let a pod be evicted."""
-        self.record_eviction.append(victim.metadata.name)
+        self.evicted.append(victim.metadata.name)
         self.cycle.record_eviction(victim.metadata.uid, "", self.now)
         document = msgspec.to_builtins(victim)
         document["metadata"] |= {
@@ -113,7 +113,7 @@ def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Cata
     for _ in range(5):
         story.step()
     assert "vip" in story.names()
-    assert len(story.record_eviction) == 2
+    assert len(story.evicted) == 2
     assert story.names() == ["vip"], "nothing else was free at any time"
 
 
@@ -121,15 +121,15 @@ def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalo
     story = Story(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    assert len(story.record_eviction) == 2
-    first, second = (f"uid-{name}" for name in story.record_eviction)
+    assert len(story.evicted) == 2
+    first, second = (f"uid-{name}" for name in story.evicted)
     story.end(first)
     story.step()
     assert story.names() == []
     story.end(second)
     story.step()
     assert story.names() == ["vip"]
-    assert len(story.record_eviction) == 2
+    assert len(story.evicted) == 2
 
 
 def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Catalog) -> None:
@@ -141,7 +141,7 @@ def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Ca
     for _ in range(5):
         story.step()
     assert sorted(story.names()) == [f"member-{number}" for number in range(5)]
-    assert len(story.record_eviction) == 10
+    assert len(story.evicted) == 10
 
 
 def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
@@ -152,16 +152,16 @@ def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
     for _ in range(4):
         story.step()
     assert story.names() == ["pair"]
-    assert sorted(story.record_eviction) == ["low-n1-1", "low-n1-5"]
+    assert sorted(story.evicted) == ["low-n1-1", "low-n1-5"]
 
 
 def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1)
     story.evict(story.low[0], gone=False)
-    story.record_eviction.clear()
+    story.evicted.clear()
     story.add_pods(pod("vip", mib=2048, priority=9))
     story.step()
-    assert story.record_eviction == []
+    assert story.evicted == []
     assert story.names() == []
     story.end(story.low[0].metadata.uid)
     story.step()
@@ -179,7 +179,7 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     story.cycle.cache.on_event(ObjectChange(None, held))
     story.add_pods(pod("vip", mib=2048, priority=9))
     story.step()
-    assert story.record_eviction == []
+    assert story.evicted == []
     story.cycle.cache.on_event(ObjectChange(held, None))
     story.step()
     assert story.names() == ["vip"]
@@ -194,7 +194,7 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
         story.cycle.cache.on_event(ObjectChange(None, each))
     story.add_pods(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
     story.step()
-    assert sorted(story.record_eviction) == ["low-0", "low-1"]
+    assert sorted(story.evicted) == ["low-0", "low-1"]
     for each in held:
         story.step()
         assert story.names() == [], "its claim still holds the device"
@@ -207,7 +207,7 @@ def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catal
     story = Story(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    victim = story.record_eviction[0]
+    victim = story.evicted[0]
     story.end("uid-vip")
     assert not story.cycle.preemptions.is_needed(f"uid-{victim}"), "no eviction that serves nobody is sent"
     story.end(f"uid-{victim}")
@@ -224,7 +224,7 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
     story.step()
     assert [plan.placement.node for plan in story.bound] == ["fresh"]
     story.add_pods(pod("wait", mib=2048))
-    story.end(f"uid-{story.record_eviction[0]}")
+    story.end(f"uid-{story.evicted[0]}")
     story.step()
     assert story.names() == ["vip", "wait"]
 
@@ -233,12 +233,12 @@ def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalo
     story = Story(catalog, nodes=2, devices=1)
     story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    stuck = sorted(story.record_eviction)
+    stuck = sorted(story.evicted)
     story.now += 61.0
     story.step()
     assert story.names() == ["vip"]
-    assert len(story.record_eviction) == 4
-    assert not set(stuck) & set(story.record_eviction[2:])
+    assert len(story.evicted) == 4
+    assert not set(stuck) & set(story.evicted[2:])
 
 
 def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
@@ -246,7 +246,7 @@ def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     story.step(gone=False)
-    for name in list(story.record_eviction):
+    for name in list(story.evicted):
         story.end(f"uid-{name}")
     cycle.refresh(10.0)
     (plan,) = cycle.run(10.0).plans
@@ -281,8 +281,8 @@ def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_
     story.step(gone=False)
     story.add_pods(pod("king", mib=4096, priority=99))
     story.step(gone=False)
-    assert len(story.record_eviction) == 2
-    for name in list(story.record_eviction):
+    assert len(story.evicted) == 2
+    for name in list(story.evicted):
         story.end(f"uid-{name}")
     story.step()
     assert story.names() == ["king"]
@@ -293,7 +293,7 @@ def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) ->
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
     story.add_pods(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
     story.step(gone=False)
-    story.end(f"uid-{story.record_eviction[0]}")
+    story.end(f"uid-{story.evicted[0]}")
     again = Story(catalog, nodes=0, devices=0)
     again.cycle = cycle_of(
         catalog,
@@ -304,8 +304,8 @@ def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) ->
     again.there = story.there
     again.step(gone=False)
     assert again.names() == []
-    assert again.record_eviction == [], "what is leaving is enough for both"
-    for name in story.record_eviction[1:]:
+    assert again.evicted == [], "what is leaving is enough for both"
+    for name in story.evicted[1:]:
         again.end(f"uid-{name}")
     again.step()
     assert sorted(again.names()) == ["equal", "vip"]
@@ -413,4 +413,4 @@ def test_quiet_preemption_evicts_exactly_what_is_needed(catalog: Catalog, seed: 
     for _ in range(6):
         story.step()
     assert set(story.names()) >= {each.metadata.name for each in new}
-    assert len(story.record_eviction) == needed
+    assert len(story.evicted) == needed
