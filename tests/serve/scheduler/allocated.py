@@ -1,4 +1,4 @@
-"""What is given away of each device, read from what the API says alone."""
+"""The allocated bytes of each device, read from the API's objects alone."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from fairlead.manifest import amounts
 from fairlead.placement import parse_shares
 
 Device = tuple[str, str]
-"""A node, and a device of it."""
+"""A node, and one of its devices."""
 
 
 def allocated_bytes(pods: Iterable[LivePod], claims: Iterable[LiveClaim], whole: int) -> Counter[Device]:
-    """Return the bytes given away of each device; what a claim says is not counted again for its pods."""
+    """Return the allocated bytes of each device; what a claim holds is not counted again for its pods."""
     held: Counter[Device] = Counter()
     claimed: set[str] = set()
     for claim in claims:

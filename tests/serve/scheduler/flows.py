@@ -1,4 +1,4 @@
-"""Runs flows without a driver: step by step, against the model of the API server or against a script."""
+"""Run flows without a driver: step by step, against the model of the API server or against a script."""
 
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +16,7 @@ T = TypeVar("T")
 Perform = Callable[[Effect], Any]
 """Performs an effect: returns its answer, or raises its error."""
 Fate = Literal["lost", "late"] | ClusterError | None
-"""What becomes of a request: `lost` is carried out and not answered, `late` is carried out later."""
+"""What happens to a request: `lost` takes effect and is not answered, `late` takes effect later."""
 
 
 def run(flow: Flow[T], perform: Perform, flows: Flows | None = None) -> T:
@@ -50,14 +50,14 @@ def _answered(effect: Effect, perform: Perform) -> Answered:
 
 
 def lost() -> ClusterUnavailableError:
-    """Return the error of a request that may have been carried out."""
+    """Return the error of a request that may have taken effect."""
     error = ClusterUnavailableError("the connection broke")
     error.maybe_done = True
     return error
 
 
 class Wire:
-    """The connection to a model of the API server; the test says what becomes of each request."""
+    """The connection to a model of the API server; the test decides what happens to each request."""
 
     def __init__(self, fate: Callable[[str, str], Fate] = lambda method, path: None) -> None:
         self.api = Api()

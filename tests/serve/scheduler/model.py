@@ -1,4 +1,4 @@
-"""A small model of the API server: objects with versions, and what it checks of a write."""
+"""A small model of the API server: objects with versions, and the checks of a write."""
 
 import json
 from collections import defaultdict
@@ -18,7 +18,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a watch would tell."""
+    """An event of a watch."""
 
     type: str
     object: Document
@@ -26,7 +26,7 @@ class Event:
 
 @dataclass
 class Api:
-    """What is kept, and what has happened."""
+    """The stored objects, and their history."""
 
     objects: dict[Place, Document] = field(default_factory=dict)
     history: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
@@ -38,7 +38,7 @@ class Api:
     _read: dict[str, Any] = field(default_factory=dict)
 
     def create(self, plural: str, document: Document) -> Document:
-        """Make an object."""
+        """Create an object."""
         place = (plural, document["metadata"]["name"])
         if place in self.objects:
             raise AlreadyExistsError(f"{place[1]} is there already")
@@ -51,7 +51,7 @@ class Api:
         return self._keep(place, "ADDED", {**document, "metadata": meta})
 
     def delete(self, plural: str, name: str, body: Document | None = None) -> Document:
-        """Ask for an object's end; it stays while it has finalizers."""
+        """Delete an object; it stays while it has finalizers."""
         found = self.found(plural, name)
         _check(found, (body or {}).get("preconditions", {}))
         if found["metadata"].get("finalizers"):
@@ -70,18 +70,18 @@ class Api:
         return (each for (kind, _), each in sorted(self.objects.items()) if kind == plural)
 
     def read(self, kind: Kind[Any], document: Document) -> Any:
-        """Return a document as a client reads it; each version is read once."""
+        """Return a document as a client decodes it; each version is decoded once."""
         version = document["metadata"]["resourceVersion"]
         if version not in self._read:
             self._read[version] = read(kind, document)
         return self._read[version]
 
     def seen(self, kind: Kind[Any]) -> list[Any]:
-        """Return every object of a kind, as a client reads them."""
+        """Return every object of a kind, as a client decodes them."""
         return [self.read(kind, each) for each in self.all(kind.plural)]
 
     def request(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
-        """Answer as the API server would, where it says yes; else raise what its client would."""
+        """Answer as the API server would on success; else raise what its client would."""
         document = json.loads(body or b"{}")
         plural, name, part = _place(path)
         answers = {
@@ -99,7 +99,7 @@ class Api:
         return self.bind(name, document) if part else self.create(plural, document)
 
     def evict(self, name: str, eviction: Document) -> Document:
-        """Delete a pod, if it is the one that is meant; it is noted whether it was bound."""
+        """Delete a pod, if the preconditions hold; record the pod as it was."""
         pod = self.found("pods", name)
         options = eviction.get("deleteOptions", {})
         _check(pod, options.get("preconditions", {}))
@@ -109,11 +109,11 @@ class Api:
         return self.delete("pods", name)
 
     def bind(self, name: str, binding: Document) -> Document:
-        """Give a pod to a node, with the binding's annotations, in one step."""
+        """Bind a pod to a node, with the binding's annotations, in one step."""
         pod = self.found("pods", name)
         _check(pod, binding["metadata"])
         if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
-            raise ConflictError(f"pod {name} is already assigned, or on its way out")
+            raise ConflictError(f"pod {name} is already bound, or is being deleted")
         notes = {**pod["metadata"].get("annotations", {}), **binding["metadata"].get("annotations", {})}
         spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
         meta = {**pod["metadata"], "annotations": notes}

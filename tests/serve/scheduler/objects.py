@@ -92,15 +92,15 @@ def pod(
 
 
 def claim(name: str, user: seen.LivePod, on: str = "", version: int = 1, mib: int = 1024) -> seen.LiveClaim:
-    """Return a claim that a scheduler made for a pod; `on` is a node, or nothing was given yet."""
-    given = {
+    """Return a claim that a scheduler created for a pod; `on` is a node, or it is not allocated yet."""
+    result = {
         "driver": "fairlead.dev",
         "pool": on,
         "device": "gpu-0",
         "consumedCapacity": {"memory": f"{mib}Mi"},
     }
     reserved = [{"resource": "pods", "name": user.metadata.name, "uid": user.metadata.uid}]
-    status = {"allocation": {"devices": {"results": [given]}}, "reservedFor": reserved} if on else {}
+    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved} if on else {}
     owner = {"kind": "Pod", "name": user.metadata.name, "uid": user.metadata.uid, "controller": True}
     found: seen.LiveClaim = read(
         seen.CLAIMS,

@@ -1,9 +1,9 @@
 """A replica as a process that can be killed: `python -m` this, with what `main` takes.
 
-SIGUSR1 sets its clock to another time, SIGUSR2 has it print a mark of what it knows. SIGHUP has it stop just
-before it gives something away, and go on with the next SIGHUP. The port leads to the API server by another
-way, and `unfenced` takes the fences out of its writes, to show what they are for. `next` has it write the
-next version of each format. What it logs goes to the standard output as well, after `log `.
+SIGUSR1 sets its clock to another time, SIGUSR2 has it print a digest of its cache. SIGHUP has it stop just
+before it allocates or binds, and resume with the next SIGHUP. The port leads to the API server through a
+proxy, and `unfenced` removes the fences from its writes, to show what they are for. `next` has it write the
+next version of each format. It also prints what it logs to the standard output, after `log `.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from tests.serve.scheduler.leader.unfenced import unfenced
 from tests.serve.scheduler.next_format import adopted
 
 ECHOES = 0.1
-"""Of writes that are answered, how many arrive a second time."""
+"""The part of answered writes that arrive a second time."""
 LEASE = 2.0
-"""Seconds that a lease lasts without a renewal, in the chaos."""
+"""Seconds that a lease lasts without a renewal, in the chaos tests."""
 
 
 def settings(me: str, namespace: str = "", lease: float = 4.0) -> SchedulerSettings:
-    """Return settings with little patience; a namespace has a scheduler of its own."""
+    """Return settings with short times; a namespace has a scheduler of its own."""
     held = LeaderElectionConfig(namespace or "kube-system", duration=lease, deadline=lease * 0.75, period=0.3)
     return SchedulerSettings(me, name=namespace or "fairlead", lease=held, in_flight=16)
 
@@ -50,12 +50,12 @@ class Wall:
         return time.time() + self._ahead
 
     def jump(self) -> None:
-        """Go to another time, hours away or seconds."""
+        """Jump to another time, hours or seconds away."""
         self._ahead = random.choice((-86400.0, -30.0, -3.0, 3.0, 30.0, 86400.0))
 
 
 class Dawdler(Client):
-    """A client that can be made to stop between what was thought and what is sent."""
+    """A client that can be stopped between a decision and its writes."""
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
@@ -65,7 +65,7 @@ class Dawdler(Client):
         self._echoes: set[asyncio.Task[None]] = set()
 
     def dawdle(self) -> None:
-        """Stop, or go on."""
+        """Stop, or resume."""
         if self._going.is_set():
             self._going.clear()
         else:
@@ -91,7 +91,7 @@ class Dawdler(Client):
 
 
 class Unfenced(Dawdler):
-    """A client whose writes ask for no version."""
+    """A client whose writes carry no version."""
 
     async def request(self, method: str, path: str, **named: Any) -> bytes:
         method, path, body = unfenced(method, path, named.pop("body", None))
@@ -99,7 +99,7 @@ class Unfenced(Dawdler):
 
 
 async def play(path: str, me: str, namespace: str, port: str, lease: float, fences: str) -> None:
-    """Run until told to stop."""
+    """Run until SIGTERM."""
 
     def say(line: str) -> None:
         print(f"{me}: {line}", file=sys.stderr, flush=True)

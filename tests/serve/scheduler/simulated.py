@@ -1,6 +1,6 @@
-"""Replicas on a model of the API server, where every effect waits until the play lets it go on.
+"""Replicas on a model of the API server, where every effect waits until the test delivers it.
 
-Each replica is the state machine that is shipped; the play is its driver, and can stop anywhere between two
+Each replica is the state machine that is shipped; the test is its driver, and can stop anywhere between two
 of its effects.
 """
 
@@ -32,11 +32,11 @@ LEASE = LeaderElectionConfig("default", duration=15.0, deadline=10.0)
 WALL = 1.8e9
 """The time of day at the start: after every object's creation."""
 Fate = Literal["done", "lost", "late"]
-"""A request that is `lost` is carried out and never answered; one that is `late`, some other time."""
+"""A request that is `lost` takes effect and is never answered; one that is `late` takes effect later."""
 
 
 def lost() -> ClusterUnavailableError:
-    """Return what the sender of a lost request is told."""
+    """Return the error that the sender of a lost request gets."""
     error = ClusterUnavailableError("the connection broke")
     error.maybe_done = True
     return error
@@ -44,14 +44,14 @@ def lost() -> ClusterUnavailableError:
 
 @dataclass(eq=False)
 class SentEffect:
-    """An effect that is under way."""
+    """An effect in flight."""
 
     owner: "SimulatedReplica"
     effect: Effect
 
 
 class EffectQueue:
-    """Performs effects, when it is told to."""
+    """Performs effects when the test delivers them."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -59,7 +59,7 @@ class EffectQueue:
         self.late: list[Callable[[], Any]] = []
 
     def deliver(self, sent: SentEffect, fate: Fate) -> None:
-        """Let an effect meet its fate, and feed its outcome back."""
+        """Perform an effect according to its fate, and feed its outcome back."""
         self.in_flight.remove(sent)
         answer: Any = None
         try:
@@ -75,7 +75,7 @@ class EffectQueue:
             sent.owner.handle(Answered(sent.effect.id, answer))
 
     def arrive(self, number: int) -> None:
-        """Let one of the late arrive; no replica is told."""
+        """Perform one of the late requests; no replica gets its answer."""
         late = self.late.pop(number % len(self.late))
         try:
             late()
@@ -83,7 +83,7 @@ class EffectQueue:
             return
 
     def abandon(self, owner: "SimulatedReplica") -> None:
-        """Let what a replica has sent be on its way, though nobody waits for the answer."""
+        """Make what a replica has sent late: no replica waits for the answers."""
         for sent in [each for each in self.in_flight if each.owner is owner]:
             self.in_flight.remove(sent)
             self.late.append(partial(self._perform, sent))
@@ -98,7 +98,7 @@ class EffectQueue:
 
 
 def settings_of(name: str) -> SchedulerSettings:
-    """Return the settings of a replica that tries again at once what could not be written."""
+    """Return the settings of a replica that retries a failed binding at once."""
     return SchedulerSettings(name, initial_backoff=0.0, lease=LEASE)
 
 
@@ -115,15 +115,15 @@ class SimulatedReplica:
         self._observed = dict.fromkeys(self._known, 0)
         self.machine = SchedulerMachine(catalog, settings_of(name))
         self.sleeps: list[Sleep] = []
-        """What it waits for the time to pass."""
+        """The sleeps of its flows."""
         self.history: list[tuple[Event, float, bytes]] = []
-        """What it has handled and when, and what came of it."""
+        """The events that it handled, with their times and effects."""
         self.handle(Start(WALL, name))
         for replica in self._known.values():
             replica.next()
 
     def handle(self, event: Event) -> None:
-        """Have the machine handle an event, and send what it returns."""
+        """Handle an event by the machine, and send its effects."""
         now = self._clock()
         effects = self.machine.handle(event, now)
         self.history.append((event, now, encode_effects(effects) if effects else b""))
@@ -137,10 +137,10 @@ class SimulatedReplica:
         """Return an effect as it is sent."""
         return effect
 
-    # What it hears
+    # Watches
 
     def observe(self, kind: Kind[Any], most: int, *, twice: bool = False) -> None:
-        """Hear of `most` events of a kind, of which it knows nothing yet."""
+        """Observe the next `most` events of a kind."""
         api, at = self._post.api, self._observed[kind.plural]
         events = api.history[kind.plural]
         for event in events[at : at + most]:
@@ -151,7 +151,7 @@ class SimulatedReplica:
         self._observed[kind.plural] = min(len(events), at + most)
 
     def observe_all(self) -> None:
-        """Hear of all that has happened."""
+        """Observe all events so far."""
         for kind in KINDS:
             self.observe(kind, 1000)
 
@@ -164,29 +164,29 @@ class SimulatedReplica:
             self._observed[kind.plural] = len(api.history[kind.plural])
 
     def add_object(self, item: Any) -> None:
-        """Learn of something that does not change."""
+        """Observe an object that does not change."""
         self.handle(ObjectChange(None, item))
 
     def begin(self) -> None:
-        """List everything, and seek the Lease."""
+        """List everything, and begin the leader election."""
         self.relist()
         self.handle(Synced(claims=True))
 
-    # What it does
+    # Steps
 
     def end_sleeps(self, longest: float = 1.0) -> None:
-        """Let it wake from its short naps; longer ones end with `longest`."""
+        """End the sleeps of at most `longest` seconds."""
         over = [nap for nap in self.sleeps if nap.seconds <= longest]
         self.sleeps = [nap for nap in self.sleeps if nap.seconds > longest]
         for each in over:
             self.handle(Answered(each.id))
 
     def try_acquire_or_renew(self) -> None:
-        """Let it look at the Lease again, unless it does so already."""
+        """Let the replica try the Lease again, unless it does so already."""
         self.end_sleeps(LEASE.period)
 
     def work(self) -> None:
-        """Let it decide once, if there is something to decide."""
+        """Run one scheduling cycle, if the machine is ready."""
         self.end_sleeps()
         self.handle(Tick(WALL + self._clock()))
         if self.machine.ready(self._clock()):
@@ -194,7 +194,7 @@ class SimulatedReplica:
 
 
 def unconditional(effect: Effect, stripped: Callable[[str, str, bytes | None], Any]) -> Effect:
-    """Return a request without what makes it fail when it is late."""
+    """Return a request without the conditions that make it fail when it is late."""
     if not isinstance(effect, ApiRequest):
         return effect
     body = json.dumps(effect.body).encode() if effect.body else None

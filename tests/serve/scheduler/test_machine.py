@@ -1,4 +1,4 @@
-"""Several replicas, an API server, and whatever can happen between them, in any order: one step at a time."""
+"""Several replicas and an API server, with lost and late requests, in any order: one step at a time."""
 
 import os
 from typing import Any
@@ -42,19 +42,19 @@ from tests.serve.scheduler.simulated import (
 )
 
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
-ACTORS = 3 if LONG else 2
+REPLICAS = 3 if LONG else 2
 DEVICE = 4 * GIB
 NODES_THERE = ("bindings", "claims")
 CROWD = 5
-"""Pods that are there at once, at most: two devices are soon full."""
-actors = st.integers(0, ACTORS - 1)
+"""The most pods at once: two devices are soon full."""
+replicas = st.integers(0, REPLICAS - 1)
 numbers = st.integers(0, 30)
 sizes = st.sampled_from([1024, 2048, 3072, 4096])
 fates = st.sampled_from(["done", "done", "done", "lost", "late"])
 
 
 def surroundings() -> list[Any]:
-    """Return two nodes with a device each; one goes by bindings, the other by claims."""
+    """Return two nodes with a device each; one hands over by bindings, the other by claims."""
     notes = {"annotations": {PLACEMENT_FORMAT: "1"}}
     document = msgspec.to_builtins(node("bindings"))
     document["metadata"] |= notes
@@ -65,7 +65,7 @@ def surroundings() -> list[Any]:
 
 
 class ReplicaStateMachine(RuleBasedStateMachine):
-    """Replicas before one API server."""
+    """Replicas of one API server."""
 
     kind = SimulatedReplica
 
@@ -75,14 +75,14 @@ class ReplicaStateMachine(RuleBasedStateMachine):
         self.post = EffectQueue(self.api)
         self.now = 100.0
         self.names = iter(range(10_000))
-        self.replicas = [self.actor() for _ in range(ACTORS)]
+        self.replicas = [self.replica() for _ in range(REPLICAS)]
 
-    def actor(self) -> SimulatedReplica:
-        found = self.kind(f"actor-{next(self.names)}", self.post, catalogs.shipped(), lambda: self.now)
+    def replica(self) -> SimulatedReplica:
+        replica = self.kind(f"replica-{next(self.names)}", self.post, catalogs.shipped(), lambda: self.now)
         for surrounding in surroundings():
-            found.add_object(surrounding)
-        found.begin()
-        return found
+            replica.add_object(surrounding)
+        replica.begin()
+        return replica
 
     @initialize()
     def a_replica_leads(self) -> None:
@@ -100,7 +100,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
     def create_pod(
         self, mib: int, named: bool, priority: int = 0, preempts: bool = False, volume: bool = False
     ) -> None:
-        """Let a pod come, unless there are many; with a `volume`, that gets its node with the pod."""
+        """Create a pod, unless there are many; its `volume` gets a node together with the pod."""
         if len([*self.api.all("pods")]) >= CROWD:
             return
         name = f"pod-{next(self.names)}"
@@ -119,7 +119,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
 
     @rule(mib=sizes, priority=st.sampled_from([0, 10]))
     def create_gang(self, mib: int, priority: int) -> None:
-        """Let a gang of two come, unless there are many pods."""
+        """Create a gang of two, unless there are many pods."""
         if len([*self.api.all("pods")]) < CROWD - 1:
             gang = f"gang-{next(self.names)}"
             notes = {"fairlead.dev/gang": gang, "fairlead.dev/gang-size": "2"}
@@ -134,14 +134,14 @@ class ReplicaStateMachine(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def delete_pod(self, number: int) -> None:
-        """Let a pod go, bound or not."""
+        """Delete a pod, bound or not."""
         names = [each["metadata"]["name"] for each in self.api.all("pods")]
         if names:
             self.api.delete("pods", names[number % len(names)])
 
     @rule()
     def provision(self) -> None:
-        """Do what volume controllers do: provision what has its node, and bind."""
+        """Do what volume controllers do: provision the claims with a selected node, and bind them."""
         for document in [*self.api.all("persistentvolumeclaims")]:
             meta, spec = document["metadata"], document["spec"]
             chosen = meta.get("annotations", {}).get(SELECTED_NODE)
@@ -159,7 +159,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
 
     @rule()
     def tidy(self) -> None:
-        """Do what controllers do: claims of pods that are gone are freed."""
+        """Do what controllers do: deallocate the claims of deleted pods."""
         alive = {each["metadata"]["uid"] for each in self.api.all("pods")}
         for document in [*self.api.all("resourceclaims")]:
             claim, meta = self.api.read(CLAIMS, document), document["metadata"]
@@ -172,25 +172,25 @@ class ReplicaStateMachine(RuleBasedStateMachine):
                 free = b'{"status": {"reservedFor": null, "allocation": null}}'
                 self.api.request("PATCH", f"{path}/status", free, "merge")
 
-    @rule(who=actors)
-    def try_acquire_or_renew(self, who: int) -> None:
-        self.replicas[who].try_acquire_or_renew()
+    @rule(index=replicas)
+    def try_acquire_or_renew(self, index: int) -> None:
+        self.replicas[index].try_acquire_or_renew()
 
-    @rule(who=actors)
-    def work(self, who: int) -> None:
-        self.replicas[who].work()
+    @rule(index=replicas)
+    def work(self, index: int) -> None:
+        self.replicas[index].work()
 
-    @rule(who=actors, kind=st.sampled_from(KINDS), most=st.integers(1, 9), twice=st.booleans())
-    def observe(self, who: int, kind: Any, most: int, twice: bool) -> None:
-        self.replicas[who].observe(kind, most, twice=twice)
+    @rule(index=replicas, kind=st.sampled_from(KINDS), most=st.integers(1, 9), twice=st.booleans())
+    def observe(self, index: int, kind: Any, most: int, twice: bool) -> None:
+        self.replicas[index].observe(kind, most, twice=twice)
 
-    @rule(who=actors)
-    def relist(self, who: int) -> None:
-        self.replicas[who].relist()
+    @rule(index=replicas)
+    def relist(self, index: int) -> None:
+        self.replicas[index].relist()
 
     @rule(number=numbers, fate=fates)
     def deliver(self, number: int, fate: Fate) -> None:
-        """Let one of the requests under way meet its fate."""
+        """Deliver one of the requests in flight, according to its fate."""
         if self.post.in_flight:
             self.deliver_one(self.post.in_flight[number % len(self.post.in_flight)], fate)
 
@@ -199,94 +199,98 @@ class ReplicaStateMachine(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def arrive(self, number: int) -> None:
-        """Let a write arrive that its sender gave up, whoever leads by now."""
+        """Perform a late write that its sender gave up, whichever replica leads now."""
         if self.post.late:
             self.post.arrive(number)
 
-    @rule(who=actors, times=st.integers(1, 12))
-    def run_undisturbed(self, who: int, times: int) -> None:
-        """Let a replica go on undisturbed for a while, or until it has nothing more to do."""
-        actor = self.replicas[who]
+    @rule(index=replicas, times=st.integers(1, 12))
+    def run_undisturbed(self, index: int, times: int) -> None:
+        """Let a replica run undisturbed for a while, or until it has nothing to do."""
+        replica = self.replicas[index]
         for number in range(times):
             before = self.api.version
-            actor.observe_all()
+            replica.observe_all()
             if not number:
-                actor.try_acquire_or_renew()
-            actor.work()
-            mine = [each for each in self.post.in_flight if each.owner is actor]
+                replica.try_acquire_or_renew()
+            replica.work()
+            mine = [each for each in self.post.in_flight if each.owner is replica]
             for sent in mine:
                 self.deliver_one(sent)
             if number and not mine and self.api.version == before:
                 return
 
     @rule(
-        others=st.integers(1, ACTORS - 1), mib=sizes, more=sizes, steps=st.integers(0, 3), wakes=st.booleans()
+        others=st.integers(1, REPLICAS - 1),
+        mib=sizes,
+        more=sizes,
+        steps=st.integers(0, 3),
+        wakes=st.booleans(),
     )
     def stall(self, others: int, mib: int, more: int, steps: int, wakes: bool) -> None:
-        """Let who leads stop some steps after it has decided; the next finds a more important pod."""
-        who = next((at for at, each in enumerate(self.replicas) if each.machine.term is not None), 0)
-        other = (who + others) % ACTORS
+        """Stop the leader some steps after a decision; the next leader finds a pod of higher priority."""
+        leader = next((at for at, each in enumerate(self.replicas) if each.machine.term is not None), 0)
+        other = (leader + others) % REPLICAS
         self.clear()
         for size in (3072, mib):
-            self.run_undisturbed(who, 12)
+            self.run_undisturbed(leader, 12)
             self.create_pod(size, named=False)
         self.run_undisturbed(other, 1)
-        self.replicas[who].observe_all()
-        self.replicas[who].work()
+        self.replicas[leader].observe_all()
+        self.replicas[leader].work()
         for _ in range(steps):
-            self.deliver_all(who)
+            self.deliver_all(leader)
         self.pass_time(16.0)
         self.create_pod(more, named=False, priority=10)
         for _ in range(2):
             self.run_undisturbed(other, 12)
         if wakes:
-            self.deliver_all(who)
+            self.deliver_all(leader)
 
     @rule(mib=sizes, volume=st.booleans(), steps=st.integers(1, 6))
     def preempt(self, mib: int, volume: bool, steps: int) -> None:
-        """Let the devices be full, and a more important pod come: others must go for it."""
-        who = next((at for at, each in enumerate(self.replicas) if each.machine.term is not None), 0)
+        """Fill the devices, and create a pod of higher priority: others must be evicted for it."""
+        leader = next((at for at, each in enumerate(self.replicas) if each.machine.term is not None), 0)
         self.clear()
         for _ in range(2):
             self.create_pod(4096, named=False)
-        self.run_undisturbed(who, 12)
+        self.run_undisturbed(leader, 12)
         self.create_pod(mib, named=False, priority=10, preempts=True, volume=volume)
-        self.run_undisturbed(who, steps)
+        self.run_undisturbed(leader, steps)
 
     def clear(self) -> None:
-        """Let all pods go."""
+        """Delete all pods."""
         for name in [each["metadata"]["name"] for each in self.api.all("pods")]:
             self.api.delete("pods", name)
         self.tidy()
 
-    @rule(who=actors)
-    def deliver_all(self, who: int) -> None:
-        """Let everything arrive that a replica has sent."""
-        for sent in [each for each in self.post.in_flight if each.owner is self.replicas[who]]:
+    @rule(index=replicas)
+    def deliver_all(self, index: int) -> None:
+        """Deliver everything that a replica has sent."""
+        for sent in [each for each in self.post.in_flight if each.owner is self.replicas[index]]:
             self.deliver_one(sent)
 
     @rule(seconds=st.sampled_from([1.0, 6.0, 11.0, 16.0]))
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
 
-    @rule(who=actors)
-    def kill(self, who: int) -> None:
-        """Kill a replica and start another; what it sent may yet arrive."""
-        self.post.abandon(self.replicas[who])
-        self.replicas[who] = self.actor()
+    @rule(index=replicas)
+    def kill(self, index: int) -> None:
+        """Kill a replica and start another; what it sent may still arrive."""
+        self.post.abandon(self.replicas[index])
+        self.replicas[index] = self.replica()
 
     @invariant()
     def no_device_is_allocated_twice(self) -> None:
-        held = allocated_bytes(self.api.seen(PODS), self.api.seen(CLAIMS), DEVICE)
-        over = {key: size for key, size in held.items() if size > DEVICE}
-        assert not over, f"given away twice: {over}"
+        allocated = allocated_bytes(self.api.seen(PODS), self.api.seen(CLAIMS), DEVICE)
+        over = {key: size for key, size in allocated.items() if size > DEVICE}
+        assert not over, f"allocated twice: {over}"
 
     @invariant()
     def every_victim_was_bound_and_marked(self) -> None:
         for each in self.api.evicted:
             assert each["spec"].get("nodeName"), "a pod that was never bound was evicted"
             marks = [one for one in each["status"].get("conditions", []) if one["type"] == DISRUPTION]
-            assert [one["status"] for one in marks] == ["True"], "it was evicted after its leader was gone"
+            assert [one["status"] for one in marks] == ["True"], "it was evicted after its leader's term"
 
     @invariant()
     def every_bound_pod_reaches_its_volumes(self) -> None:
@@ -298,7 +302,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
                 assert term["matchFields"][0]["values"] == [each.spec.node_name]
 
     def teardown(self) -> None:
-        """Let everything come to its end: what all know is a fold of the list, and nothing is left."""
+        """Deliver everything: all caches equal that of a list, and no allocation is left."""
         self.settle()
         self.no_gang_is_bound_in_part()
         self.clear()
@@ -309,7 +313,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
         self.check_nothing_is_left()
 
     def no_gang_is_bound_in_part(self) -> None:
-        """See that gangs of which both pods are there have both bound, or none."""
+        """Check that every gang with both its pods has both bound, or none."""
         gangs: dict[str, list[str]] = {}
         for each in self.api.seen(PODS):
             if gang := each.metadata.annotations.get("fairlead.dev/gang"):
@@ -318,11 +322,11 @@ class ReplicaStateMachine(RuleBasedStateMachine):
         assert all(all(nodes) or not any(nodes) for nodes in whole.values()), whole
 
     def check_nothing_is_left(self) -> None:
-        """See that no replica keeps anything for pods that are gone."""
-        for actor in self.replicas:
-            cache = actor.machine.cache
+        """Check that no replica keeps anything for deleted pods."""
+        for replica in self.replicas:
+            cache = replica.machine.cache
             kept = [*cache.being_bound, *cache.waiting_for_volumes, *cache.nominations]
-            assert (kept, actor.machine.in_flight) == ([], 0)
+            assert (kept, replica.machine.in_flight) == ([], 0)
 
     def settle(self) -> None:
         while self.post.late:
@@ -331,22 +335,22 @@ class ReplicaStateMachine(RuleBasedStateMachine):
         for number in range(20):
             before = sum(len(self.api.history[kind.plural]) for kind in KINDS)
             if number < 2:
-                self.pass_time(16.0)  # whoever led is gone, or leads again
+                self.pass_time(16.0)  # the leader's term is over, or it leads again
             else:
                 self.tidy()  # a preemptor may wait for a claim that outlived its pod
             self.provision()
-            for who in range(ACTORS):
-                self.run_undisturbed(who, 12)
+            for index in range(REPLICAS):
+                self.run_undisturbed(index, 12)
                 self.no_device_is_allocated_twice()
             after = sum(len(self.api.history[kind.plural]) for kind in KINDS)
             if number > 1 and before == after and not self.post.in_flight:
                 break
         else:
-            raise AssertionError("they do not come to an end")
+            raise AssertionError("the replicas do not settle")
         self.check_caches()
 
     def check_caches(self) -> None:
-        """See that what each replica knows is a fold of the list."""
+        """Check that the cache of each replica equals that of a list."""
         truth = SchedulerCache(catalogs.shipped())
         for surrounding in surroundings():
             truth.on_event(ObjectChange(None, surrounding))
@@ -354,10 +358,10 @@ class ReplicaStateMachine(RuleBasedStateMachine):
             for item in self.api.seen(kind):
                 truth.on_event(ObjectChange(None, item))
         truth.sync()
-        for actor in self.replicas:
-            actor.observe_all()
-            actor.machine.cache.sync()
-            assert sight(actor.machine.cache) == sight(truth)
+        for replica in self.replicas:
+            replica.observe_all()
+            replica.machine.cache.sync()
+            assert sight(replica.machine.cache) == sight(truth)
 
 
 TestReplicaStateMachine = ReplicaStateMachine.TestCase
@@ -377,7 +381,7 @@ class UnfencedReplica(SimulatedReplica):
 
 
 class UnfencedStateMachine(ReplicaStateMachine):
-    """The same play without fences; how it ends does not matter."""
+    """The same steps without fences; how they end does not matter."""
 
     kind = UnfencedReplica
 
@@ -385,7 +389,7 @@ class UnfencedStateMachine(ReplicaStateMachine):
         """End in the middle."""
 
 
-def test_without_fences_a_play_is_found_in_which_a_device_is_given_away_twice() -> None:
+def test_without_fences_steps_are_found_that_allocate_a_device_twice() -> None:
     bounded = settings(
         TestReplicaStateMachine.settings,
         max_examples=200,
@@ -394,13 +398,13 @@ def test_without_fences_a_play_is_found_in_which_a_device_is_given_away_twice() 
         phases=[Phase.generate],
         print_blob=False,
     )
-    with pytest.raises(AssertionError, match="given away twice"):
+    with pytest.raises(AssertionError, match="allocated twice"):
         run_state_machine_as_test(UnfencedStateMachine, settings=bounded)
 
 
 def late_binding(play: ReplicaStateMachine) -> None:
-    """Let one decide and stop; another leads and finds two who are more important; then the first goes on."""
-    for number in range(ACTORS):
+    """Stop a leader after its decision; let the next bind two pods of higher priority; resume the first."""
+    for number in range(REPLICAS):
         play.run_undisturbed(number, 12)
     play.create_pod(4096, named=False)
     play.replicas[0].observe_all()
@@ -415,7 +419,7 @@ def late_binding(play: ReplicaStateMachine) -> None:
 
 
 @pytest.mark.parametrize("kind", [ReplicaStateMachine, UnfencedStateMachine])
-def test_without_fences_a_late_binding_is_seen_to_give_away_what_another_has(
+def test_without_fences_a_late_binding_allocates_a_device_twice(
     kind: type[ReplicaStateMachine],
 ) -> None:
     play = kind()

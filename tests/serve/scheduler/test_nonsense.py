@@ -1,4 +1,4 @@
-"""Nonsense on a real API server: each gets a clear reason on its pod, or is refused by the server itself."""
+"""Invalid pods on a real API server: each gets a clear reason, or the server itself refuses it."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ GPU = {"nvidia.com/gpu": "1"}
 
 @dataclass(frozen=True)
 class Odd:
-    """A pod that makes no sense, and what its user is told."""
+    """An invalid pod, and the words of its reason."""
 
     says: tuple[str, ...]
     limits: dict[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ ODD = {
         {},
         {"fairlead.dev/gang": "g", "fairlead.dev/gang-size": "many"},
     ),
-    "no-such-group": Odd(("no PodGroup",), {}, {"scheduling.k8s.io/group-name": "nobody"}),
+    "no-such-group": Odd(("no PodGroup",), {}, {"scheduling.k8s.io/group-name": "none"}),
     "no-such-claim": Odd(
         ("spec.resourceClaims[0]: no ResourceClaim", "create it"), {}, {}, uses(resourceClaimName="none")
     ),
@@ -111,15 +111,15 @@ IMPOSSIBLE = {
     "fractional": {"fairlead.dev/gpu-mem": "1.5"},
     "no-quantity": {"fairlead.dev/gpu-mem": "much"},
 }
-"""What the server refuses itself."""
+"""Limits that the API server itself refuses."""
 
 
-def test_nonsense_is_told_to_its_user_and_disturbs_nobody(
+def test_an_invalid_pod_gets_a_reason_and_affects_no_other_pod(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
-            await set_out(world)
+            await create_claims(world)
             await world.create_pod("before", {"fairlead.dev/gpu-mem": "1024"})
             for name, odd in ODD.items():
                 await world.create_pod(name, odd.limits, annotations=odd.notes, **odd.spec)
@@ -129,9 +129,9 @@ def test_nonsense_is_told_to_its_user_and_disturbs_nobody(
                     await world.create_pod(name, limits)
             await world.places("before", "after")
             for name, odd in ODD.items():
-                said = await world.pending_message(name)
-                assert all(word in said for word in odd.says), f"{name}: {said}"
-                assert len(said) <= 1000
+                message = await world.pending_message(name)
+                assert all(word in message for word in odd.says), f"{name}: {message}"
+                assert len(message) <= 1000
             assert [text for text in await world.events_of("zero") if "is not above 0" in text]
             await world.create_pod("last", {"fairlead.dev/gpu-mem": "1024"})
             await world.places("last")
@@ -141,8 +141,8 @@ def test_nonsense_is_told_to_its_user_and_disturbs_nobody(
     asyncio.run(scenario())
 
 
-async def set_out(world: Mixed) -> None:
-    """Make the claims that some of the pods name."""
+async def create_claims(world: Mixed) -> None:
+    """Create the claims that some of the pods name."""
     for name, about in {
         "classless": {"deviceClassName": "classless"},
         "odd": {"deviceClassName": "fairlead.dev", "selectors": [{"cel": {"expression": FAILS}}]},
@@ -152,7 +152,7 @@ async def set_out(world: Mixed) -> None:
         await world.client.create(CLAIMS.raw(), {"metadata": {"name": name}, "spec": spec}, world.namespace)
 
 
-def test_a_note_that_is_too_long_for_the_server_is_refused_there(
+def test_the_server_refuses_an_annotation_that_is_too_long(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -181,7 +181,7 @@ def test_priorities_as_high_and_low_as_they_get(real_cluster: RealCluster, catal
     asyncio.run(scenario())
 
 
-def test_pods_that_go_while_they_are_being_placed_leave_nothing_behind(
+def test_pods_that_are_deleted_while_they_are_bound_leave_no_claims(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:

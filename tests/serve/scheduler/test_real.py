@@ -1,4 +1,4 @@
-"""The scheduler on a real API server: everybody who fits is placed, who does not is told why."""
+"""The scheduler on a real API server: a pod that fits is bound, one that does not gets a reason."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -34,15 +34,15 @@ T = TypeVar("T")
 async def running(
     world: World, catalog: Catalog, me: str = "one", *, own_claims: bool = True, record: Path | None = None
 ) -> AsyncIterator[list[str]]:
-    """Run a replica beside the test; yield what it says."""
-    said: list[str] = []
+    """Run a replica beside the test; yield its log lines."""
+    lines: list[str] = []
     stop = asyncio.Event()
-    terms = replace(settings(me, world.namespace), own_claims=own_claims)
-    recording = recorder(record, terms) if record is not None else None
-    scheduler = Scheduler(world.client, catalog, terms, said.append, recorder=recording)
+    changed = replace(settings(me, world.namespace), own_claims=own_claims)
+    recording = recorder(record, changed) if record is not None else None
+    scheduler = Scheduler(world.client, catalog, changed, lines.append, recorder=recording)
     task = asyncio.create_task(scheduler.run(stop))
     try:
-        yield said
+        yield lines
     finally:
         stop.set()
         await task
@@ -58,7 +58,7 @@ def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) 
     asyncio.run(scenario())
 
 
-def test_plain_pods_shares_and_gangs_are_bound_and_nothing_is_given_away_twice(
+def test_plain_pods_shares_and_gangs_are_bound_and_no_device_is_allocated_twice(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def script(world: World) -> None:
@@ -79,7 +79,7 @@ def test_plain_pods_shares_and_gangs_are_bound_and_nothing_is_given_away_twice(
     played(real_cluster, catalog, script)
 
 
-def test_a_named_claim_is_given_its_device_and_a_second_pod_goes_where_it_is(
+def test_a_named_claim_is_allocated_and_a_second_pod_is_bound_to_its_node(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def script(world: World) -> None:
@@ -99,7 +99,7 @@ def test_a_named_claim_is_given_its_device_and_a_second_pod_goes_where_it_is(
     played(real_cluster, catalog, script)
 
 
-def test_who_waits_is_told_why_and_is_placed_when_another_goes(
+def test_a_pending_pod_gets_a_reason_and_is_bound_when_another_is_deleted(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def script(world: World) -> None:
@@ -120,26 +120,26 @@ def test_who_waits_is_told_why_and_is_placed_when_another_goes(
     played(real_cluster, catalog, script, nodes=1)
 
 
-def test_who_is_told_to_stop_hands_over_and_the_next_goes_on(
+def test_a_replica_that_stops_releases_the_lease_and_the_next_one_leads(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
         async with open_world(real_cluster, 1) as world:
-            async with running(world, catalog, "one") as said:
+            async with running(world, catalog, "one") as lines:
                 await world.pod("a", mib=1024)
                 await world.until(bound("a"))
-            assert said[-1] == "stopped; released the Lease"
+            assert lines[-1] == "stopped; released the Lease"
             lease = await world.client.get(LEASES, "fairlead-scheduler", world.namespace)
             assert lease.spec.holder_identity == ""
-            async with running(world, catalog, "two") as said:
+            async with running(world, catalog, "two") as lines:
                 await world.pod("b", mib=1024)
                 await world.until(bound("a", "b"))
-            assert "deciding; fenced 0 pending pods of the previous leader" in said
+            assert "deciding; fenced 0 pending pods of the previous leader" in lines
 
     asyncio.run(scenario())
 
 
-def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_write_fails(
+def test_claims_that_a_leader_left_half_done_are_deallocated_and_its_late_writes_fail(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -156,9 +156,9 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
             allocation = writes.allocate(half, claim, {writes.REQUEST: half.placement.shares})
             await performed(world.client, send_with_retry(allocation))
             await performed(world.client, send_with_retry(writes.set_claim_status(stuck)))
-            async with running(world, catalog) as said:
+            async with running(world, catalog) as lines:
                 await world.until(bound())
-            assert "deciding; fenced 2 pending pods of the previous leader" in said
+            assert "deciding; fenced 2 pending pods of the previous leader" in lines
             late = writes.create_claim(stuck.pod, stuck.placement.shares)
             assert await performed(world.client, send_with_retry(late)) is None
             binder = Binder(lambda epoch: True, Fences(print, lambda: "late"))
@@ -186,8 +186,8 @@ def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
                         each.spec.node_name or each.condition(SCHEDULED).message for each in late(pods)
                     )
                 )
-                (found,) = late(pods)
-                assert "lack memory (need 4.0 GiB, most 0 B free)" in found.condition(SCHEDULED).message
+                (pending,) = late(pods)
+                assert "lack memory (need 4.0 GiB, most 0 B free)" in pending.condition(SCHEDULED).message
                 await world.delete("mal-0")
                 await world.until(bound("late"))
 
@@ -197,7 +197,7 @@ def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
     asyncio.run(scenario())
 
 
-def test_pods_of_another_scheduler_that_ask_by_annotation_take_nothing_from_others(
+def test_pods_of_another_scheduler_hold_nothing_by_annotation(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def script(world: World) -> None:
@@ -213,7 +213,7 @@ def test_pods_of_another_scheduler_that_ask_by_annotation_take_nothing_from_othe
     played(real_cluster, catalog, script, nodes=1)
 
 
-def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
+def test_a_claim_without_room_for_a_mark_does_not_keep_a_new_leader_from_deciding(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -225,23 +225,23 @@ def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
             await world.client.create(CLAIMS.raw(), body, world.namespace)
             await world.pod("hostile", resourceClaims=[{"name": "gpu", "resourceClaimName": "full"}])
             await world.pod("other", mib=1024)
-            async with running(world, catalog) as said:
+            async with running(world, catalog) as lines:
                 await world.until(bound("other"))
-            assert "deciding; fenced 2 pending pods of the previous leader" in said
+            assert "deciding; fenced 2 pending pods of the previous leader" in lines
             (claim, *_) = [each for each in await world.claims() if each.metadata.name == "full"]
-            assert LEADER_EPOCH not in claim.metadata.annotations, "its version changed: what was late fails"
+            assert LEADER_EPOCH not in claim.metadata.annotations, "its version changed: a late write fails"
 
     asyncio.run(scenario())
 
 
 def _planned(pod: LivePod, node: str) -> writes.BindingPlan:
-    """Return what an earlier leader decided: both pods to one device, one after the other."""
+    """Return the plan of an earlier leader: both pods on one device, one after the other."""
     share = DeviceShare("gpu-0", Bytes(4 * GIB), 0)
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     return writes.BindingPlan(pod, Placement(request, node, (share,)), own_claim=True)
 
 
-def test_what_a_replica_recorded_on_a_cluster_is_replayed_without_one(
+def test_a_recording_of_a_live_replica_is_replayed_without_a_cluster(
     real_cluster: RealCluster, catalog: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "recording"
@@ -249,10 +249,10 @@ def test_what_a_replica_recorded_on_a_cluster_is_replayed_without_one(
     async def scenario() -> None:
         async with open_world(real_cluster, 1) as world:
             await world.pod("large", mib=4096)
-            async with running(world, catalog, record=path) as said:
+            async with running(world, catalog, record=path) as lines:
                 await world.pod("plain")
                 await world.until(bound("large", "plain"))
-            assert "stopped; released the Lease" in said
+            assert "stopped; released the Lease" in lines
 
     asyncio.run(scenario())
     assert main(["replay", str(path), "--effects"]) == 0

@@ -1,4 +1,4 @@
-"""What a scheduler handled can be handled again: the effects are the same, byte for byte, in any process."""
+"""Recorded events can be replayed: the effects are the same, byte for byte, in any process."""
 
 import json
 import os
@@ -46,10 +46,10 @@ def played() -> SimulatedReplica:
     return play.replicas[0]
 
 
-def recorded(actor: SimulatedReplica, path: Path) -> Path:
-    """Write what a replica has handled to a file."""
-    writing = recorder(path, settings_of(actor.name))
-    for event, now, effects in actor.history:
+def recorded(replica: SimulatedReplica, path: Path) -> Path:
+    """Write the events and effects of a replica to a file."""
+    writing = recorder(path, settings_of(replica.name))
+    for event, now, effects in replica.history:
         writing.event(event, now)
         writing._file.write((effects or encode_effects([])) + b"\n")
     writing.close()
@@ -66,9 +66,9 @@ def test_a_recording_replayed_gives_the_same_effects_whatever_the_order_of_sets(
             text=True,
             check=False,
         )
-        found = json.loads(ran.stdout)
-        assert (ran.returncode, found["same"], found["problem"]) == (0, True, None)
-        assert found["effects"] > 40
+        result = json.loads(ran.stdout)
+        assert (ran.returncode, result["same"], result["problem"]) == (0, True, None)
+        assert result["effects"] > 40
 
 
 def test_an_effect_that_differs_is_named_with_both_versions(
@@ -92,14 +92,14 @@ def test_a_crash_is_repeated_with_its_traceback(tmp_path: Path, capsys: pytest.C
     for event in (Start(0.0, "n"), Synced(claims=True)):
         writing.event(event, 1.0)
         writing.effects(machine.handle(event, 1.0))
-    writing.event(Answered(1, None), 2.0)  # a lease without a byte: no client returns that
+    writing.event(Answered(1, None), 2.0)  # an empty Lease: no client returns that
     writing.close()
     assert main(["replay", str(path)]) == 1
-    said = capsys.readouterr()
-    assert "Traceback" in said.out
-    assert "election.py" in said.out
-    assert "event 3: TypeError" in said.err
-    assert "the recording ends here too" in said.err
+    printed = capsys.readouterr()
+    assert "Traceback" in printed.out
+    assert "election.py" in printed.out
+    assert "event 3: TypeError" in printed.err
+    assert "the recording ends here too" in printed.err
 
 
 def test_a_line_that_no_scheduler_wrote_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +125,7 @@ def test_a_recording_that_was_cut_off_is_replayed_as_far_as_it_goes(
     assert "RenewLease" in text
 
 
-def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_every_kind_of_event_is_read_as_it_was_written(tmp_path: Path) -> None:
     away = ClusterUnavailableError("no answer", "wait")
     away.maybe_done = True
     old, new = pod("a"), pod("a", 2, on="n", mib=1024)
@@ -166,7 +166,7 @@ def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("", "not a recording"),
         ("[]\n", "not a recording"),
@@ -174,13 +174,15 @@ def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
         ('{"format": "fairlead-recording", "version": 1}\n', "settings"),
     ],
 )
-def test_what_is_no_recording_is_refused_by_name(text: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_an_error_that_names_it(
+    text: str, problem: str, tmp_path: Path
+) -> None:
     (tmp_path / "it").write_text(text)
-    with (tmp_path / "it").open("rb") as file, pytest.raises(RecordingError, match=f"it: .*{said}"):
+    with (tmp_path / "it").open("rb") as file, pytest.raises(RecordingError, match=f"it: .*{problem}"):
         open_recording(file, "it", Catalog({}))
 
 
-def test_a_recording_overwrites_no_file_and_is_its_owners(tmp_path: Path) -> None:
+def test_a_recording_overwrites_no_file_and_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "it"
     recorder(path, settings_of("one")).close()
     assert path.stat().st_mode & 0o777 == 0o600
@@ -190,7 +192,7 @@ def test_a_recording_overwrites_no_file_and_is_its_owners(tmp_path: Path) -> Non
         recorder(tmp_path / "none" / "it", settings_of("one"))
 
 
-def test_the_kinds_that_are_recorded_have_names_of_their_own() -> None:
+def test_the_recorded_kinds_have_unique_names() -> None:
     assert EVENTS.kinds["LivePod"] is PODS.type
     assert EVENTS.kinds["Node"] is NODES.type
     assert len(set(EVENTS.kinds.values())) == len(EVENTS.kinds)

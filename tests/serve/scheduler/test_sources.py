@@ -27,7 +27,7 @@ LABELS = {
     for name, value in {"count": "2", "usable": "2", "kind": "gpu", "memory-mib": "40960"}.items()
 }
 COUNTED = ("a40-0", "a40-1")
-"""The names that are made up for two A40 which are only counted."""
+"""The names that two A40 get where labels only count them."""
 BY_BUS = ("pci-0000-01-00-0", "pci-0000-02-00-0")
 MIB = 20 * 1024
 
@@ -39,9 +39,9 @@ def noted(accelerators: object) -> str:
 
 def labelled(notes: dict[str, str] | None = None) -> Node:
     """Return a node whose labels count two A40; `notes` are its annotations."""
-    made = node("n")
-    meta = structs.replace(made.metadata, labels=LABELS, annotations=notes or {})
-    return structs.replace(made, metadata=meta)
+    plain = node("n")
+    meta = structs.replace(plain.metadata, labels=LABELS, annotations=notes or {})
+    return structs.replace(plain, metadata=meta)
 
 
 def sliced(names: Sequence[str]) -> Slice:
@@ -62,13 +62,13 @@ def sliced(names: Sequence[str]) -> Slice:
 
 
 def holding(name: str, device: str, mib: int = 0, uid: str = "") -> LivePod:
-    """Return a bound pod whose binding notes a device: so much of it, or the whole of it."""
+    """Return a bound pod whose binding names a device: `mib` of it, or the whole of it."""
     note = PLACEMENTS.encode((DeviceShare(device, Bytes(mib << 20), whole=not mib),))
     return pod(name, on="n", mib=mib or 40960, notes={PLACEMENT: note}, uid=uid)
 
 
 def claim_on(device: str, user: LivePod) -> LiveClaim:
-    """Return a claim that was given 20 GiB of a device for a pod."""
+    """Return a claim that is allocated 20 GiB of a device for a pod."""
     made = claim("c", user, on="n", mib=MIB)
     document = json.loads(msgspec.json.encode(made))
     document["status"]["allocation"]["devices"]["results"][0]["device"] = device
@@ -82,14 +82,14 @@ def devices_of(cache: SchedulerCache) -> dict[str, int]:
 
 
 def decided(cache: SchedulerCache, name: str = "new", mib: int = MIB) -> Decision:
-    """Return what is decided for one more pod."""
+    """Return the decision for one more pod."""
     cache.on_event(ObjectChange(None, pod(name, mib=mib)))
     (asked,) = cache.sync().pending
     assert not isinstance(asked, UnreadablePod)
     return place(cache.cluster, asked)
 
 
-def test_a_device_that_is_held_whole_is_not_there_a_second_time_when_another_leaves_the_slice(
+def test_a_device_that_is_held_whole_is_counted_once_when_another_leaves_the_slice(
     catalog: Catalog,
 ) -> None:
     both = sliced(COUNTED)
@@ -101,58 +101,58 @@ def test_a_device_that_is_held_whole_is_not_there_a_second_time_when_another_lea
     assert not decided(cache).placed
 
 
-def test_no_device_is_made_up_beside_a_slice(catalog: Catalog) -> None:
+def test_no_device_is_added_from_labels_beside_a_slice(catalog: Catalog) -> None:
     cache = folded(catalog, [labelled(), sliced(BY_BUS[1:]), holding("owner", BY_BUS[1])])
     assert devices_of(cache) == {BY_BUS[1]: 0}
     assert not decided(cache).placed
 
 
-@pytest.mark.parametrize("told", ["binding", "agent", "claim"])
+@pytest.mark.parametrize("source", ["binding", "agent", "claim"])
 def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
-    catalog: Catalog, told: str
+    catalog: Catalog, source: str
 ) -> None:
     gone, stays = BY_BUS
     notes = {ALLOCATED: noted({gone: {"memory": {"default/owner/main": MIB}}})}
-    owner = holding("owner", gone, MIB) if told == "binding" else pod("owner", on="n", mib=MIB)
-    given = claim_on(gone, owner)
-    world: list[Any] = [labelled(notes if told == "agent" else {}), sliced(BY_BUS), owner]
-    cache = folded(catalog, [*world, given] if told == "claim" else world)
+    owner = holding("owner", gone, MIB) if source == "binding" else pod("owner", on="n", mib=MIB)
+    allocated = claim_on(gone, owner)
+    world: list[Any] = [labelled(notes if source == "agent" else {}), sliced(BY_BUS), owner]
+    cache = folded(catalog, [*world, allocated] if source == "claim" else world)
     assert devices_of(cache) == {gone: 20, stays: 40}
     cache.on_event(ObjectChange(sliced(BY_BUS), sliced([stays])))
     cache.sync()
     assert (devices_of(cache), shares(cache, "uid-owner")) == ({stays: 40}, [])
     cache.on_event(ObjectChange(sliced([stays]), sliced(BY_BUS)))
     cache.sync()
-    assert devices_of(cache) == {gone: 20, stays: 40}, "it came back, and with it who holds it"
+    assert devices_of(cache) == {gone: 20, stays: 40}, "the device came back, and with it its holder"
 
 
-def test_what_is_being_bound_to_a_device_that_leaves_the_slice_does_no_harm(catalog: Catalog) -> None:
+def test_a_pod_that_is_being_bound_to_a_device_that_leaves_the_slice_takes_no_other(catalog: Catalog) -> None:
     gone, stays = BY_BUS
-    cache = folded(catalog, [labelled(), sliced([gone]), pod("untold", on="n", mib=MIB)])
-    made = decided(cache).placement
-    assert made is not None
-    cache.assume([made])
+    cache = folded(catalog, [labelled(), sliced([gone]), pod("unreported", on="n", mib=MIB)])
+    placement = decided(cache).placement
+    assert placement is not None
+    cache.assume([placement])
     cache.on_event(ObjectChange(sliced([gone]), sliced([stays])))
     cache.sync()
-    assert devices_of(cache) == {stays: 20}, "who holds what nobody tells is counted where it may be"
+    assert devices_of(cache) == {stays: 20}, "a holder of an unknown device is counted where it may be"
 
 
-@pytest.mark.parametrize("told", ["binding", "agent", "claim"])
-def test_where_devices_are_only_counted_one_held_under_another_name_is_among_them(
-    catalog: Catalog, told: str
+@pytest.mark.parametrize("source", ["binding", "agent", "claim"])
+def test_where_labels_only_count_devices_one_held_under_another_name_is_among_them(
+    catalog: Catalog, source: str
 ) -> None:
     notes = {ALLOCATED: noted({BY_BUS[0]: {"memory": {"default/owner/main": 40960}}})}
     owner = pod("owner", on="n", mib=40960)
-    world: list[Any] = [labelled(notes if told == "agent" else {})]
-    if told == "claim":
+    world: list[Any] = [labelled(notes if source == "agent" else {})]
+    if source == "claim":
         world.append(claim("c", pod("waits", mib=40960), on="n", mib=40960))
     else:
-        world.append(holding("owner", BY_BUS[0], 40960) if told == "binding" else owner)
+        world.append(holding("owner", BY_BUS[0], 40960) if source == "binding" else owner)
     cache = folded(catalog, world)
     assert sorted(devices_of(cache).values()) == [0, 40]
 
 
-def test_the_list_of_the_agent_counts_alone_whatever_slices_and_labels_say(catalog: Catalog) -> None:
+def test_the_agents_list_of_devices_counts_alone_whatever_slices_and_labels_are(catalog: Catalog) -> None:
     row = {"id": BY_BUS[0], "model": "a40", "vendor": "NVIDIA", "memory_mib": 40960, "shareable": True}
     cache = folded(catalog, [labelled({DEVICES: noted([row])}), sliced(["a40-7"])])
     assert devices_of(cache) == {BY_BUS[0]: 40}

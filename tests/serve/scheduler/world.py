@@ -1,4 +1,4 @@
-"""A small cluster on a real API server: nodes with accelerators, pods, and what must hold at all times."""
+"""A small cluster on a real API server: nodes with accelerators, pods, and an invariant on allocations."""
 
 import asyncio
 import json
@@ -21,8 +21,8 @@ from tests.serve.scheduler.objects import device_slice
 
 GIB = 1 << 30
 DEVICE = 4 * GIB
-_LOOKS = 5
-"""Looks at a device that is given away twice."""
+_READS = 5
+"""Reads after which a device counts as allocated twice."""
 
 
 class World:
@@ -36,7 +36,7 @@ class World:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["World"]:
-        """Make the nodes; what outlives the namespace is taken away."""
+        """Create the nodes; delete what outlives the namespace at the end."""
         for name in self.nodes:
             await self.build(name)
         try:
@@ -45,7 +45,7 @@ class World:
             await self.client.delete_collection(RESOURCE_SLICES, labels=f"{LABEL}={self.namespace}")
 
     async def build(self, name: str) -> None:
-        """Make a node with its devices."""
+        """Create a node with its devices."""
         await self.client.create(NODES, self._node(name))
         slices = msgspec.to_builtins(device_slice(name, devices=self._devices))
         meta = {"metadata": {"name": slices["metadata"]["name"], "labels": {LABEL: self.namespace}}}
@@ -57,7 +57,7 @@ class World:
         return {"metadata": meta, "status": {"capacity": has, "allocatable": has}}
 
     async def pod(self, name: str, mib: int = 0, notes: dict[str, str] | None = None, **spec: Any) -> None:
-        """Make a pod that waits for this world's scheduler."""
+        """Create a pod that names this world's scheduler."""
         size = {"fairlead.dev/gpu-mem": str(mib)} if mib else {}
         resources = {"requests": {"cpu": "50m", **size}, "limits": size}
         body = {
@@ -73,13 +73,13 @@ class World:
         await self.client.create(PODS.raw(), body, self.namespace)
 
     async def delete(self, name: str) -> None:
-        """Take a pod away at once, with what no controller here would clean up after it."""
+        """Delete a pod at once, with the claims that no controller here would delete."""
         with suppress(ClusterError):
             await self.client.delete(PODS, name, self.namespace, grace=0)
         await self.clean()
 
     async def clean(self) -> None:
-        """Do what the controller manager does: claims made for a pod go with it."""
+        """Do what the controller manager does: delete the own claims of deleted pods."""
         claims = await self.claims()
         alive = {pod.metadata.uid for pod in await self.pods()}
         for claim in claims:
@@ -97,19 +97,19 @@ class World:
         return (await self.client.list(seen.CLAIMS, self.namespace)).items
 
     async def allocated_bytes(self) -> Counter[tuple[str, str]]:
-        """Return the bytes that are given away of each device, read from the API alone; check that they fit.
+        """Return the allocated bytes of each device, read from the API alone; check that they fit.
 
-        Claims are read before pods, so what goes in between is counted too much. What is really given away
-        twice stays so: it must be seen in every one of several looks.
+        Claims are read before pods, so a claim that is deleted in between is counted too much. A device that
+        is really allocated twice stays so: every one of several reads must show it.
         """
         over: dict[tuple[str, str], int] = {}
-        for _ in range(_LOOKS):
+        for _ in range(_READS):
             held = await self._read_allocated_bytes()
             over = {key: size for key, size in held.items() if size > DEVICE}
             if not over:
                 return held
-        found = json.dumps({str(key): size for key, size in over.items()})
-        raise AssertionError(f"given away more than there is: {found}")
+        devices = json.dumps({str(key): size for key, size in over.items()})
+        raise AssertionError(f"allocated more than there is: {devices}")
 
     async def _read_allocated_bytes(self) -> Counter[tuple[str, str]]:
         claims, pods = await self.claims(), await self.pods()
@@ -130,7 +130,7 @@ class World:
     async def until(
         self, right: Callable[[tuple[LivePod, ...]], bool], seconds: float = 60.0
     ) -> tuple[LivePod, ...]:
-        """Wait until the pods are as they should be; at every look nothing may be given away twice."""
+        """Wait until `right` holds for the pods; meanwhile check that no device is allocated twice."""
         pods: tuple[LivePod, ...] = ()
         try:
             async with asyncio.timeout(seconds):
@@ -139,20 +139,20 @@ class World:
                     await asyncio.sleep(0.1)
         except TimeoutError:
             waiting = [pod for pod in pods if not pod.spec.node_name]
-            said = "; ".join(
+            reasons = "; ".join(
                 f"{pod.metadata.name}: {pod.condition(seen.SCHEDULED).message}" for pod in waiting
             )
-            raise AssertionError(f"after {seconds:.0f} s these wait: {said}") from None
+            raise AssertionError(f"after {seconds:.0f} s these wait: {reasons}") from None
         return pods
 
 
 @asynccontextmanager
 async def open_world(room: RealCluster, nodes: int, devices: int = 2) -> AsyncIterator[World]:
-    """Open a world in a namespace of a real cluster."""
+    """Create a world in a namespace of a real cluster."""
     async with room.connect() as client, World(client, room.namespace, nodes, devices).open() as world:
         yield world
 
 
 def bound(*names: str) -> Callable[[tuple[LivePod, ...]], bool]:
-    """Return what says whether these pods have a node; without names, all."""
+    """Return whether these pods have a node, as a function; without names, all pods."""
     return lambda pods: all(pod.spec.node_name for pod in pods if not names or pod.metadata.name in names)

@@ -74,8 +74,8 @@ def test_the_next_leader_uses_the_places_that_a_killed_leader_freed_by_eviction(
             real_cluster.connect() as client,
             open_full_world(client, real_cluster.namespace, nodes=2) as full,
         ):
-            said: list[str] = []
-            first = Scheduler(client, catalog, settings("first", full.namespace), said.append)
+            lines: list[str] = []
+            first = Scheduler(client, catalog, settings("first", full.namespace), lines.append)
             leader = asyncio.create_task(first.run(asyncio.Event()))
             await full.fill(waiting=6)
             full.ending.clear()
@@ -86,14 +86,14 @@ def test_the_next_leader_uses_the_places_that_a_killed_leader_freed_by_eviction(
                 await leader
             (vip,) = [pod for pod in await full.pods() if pod.metadata.name == "vip"]
             assert vip.status.nominated_node_name
-            async with running(full, catalog, "second") as said:
+            async with running(full, catalog, "second") as lines:
                 async with asyncio.timeout(60):
-                    while not any(line.startswith("deciding") for line in said):
+                    while not any(line.startswith("deciding") for line in lines):
                         await asyncio.sleep(0.1)
                 full.ending.set()
                 await full.until(bound("vip"))
                 assert len(full.evicted) == 2
-                assert not [line for line in said if line.startswith("evicted")]
+                assert not [line for line in lines if line.startswith("evicted")]
 
     asyncio.run(scenario())
 
