@@ -1,4 +1,4 @@
-"""The cache is a fold of the list: whatever is heard, twice, late or never, the next list makes it right."""
+"""The cache equals that of a list: whatever events are repeated, late or lost, the next list corrects it."""
 
 from collections.abc import Callable, Iterable
 from random import Random
@@ -23,7 +23,7 @@ from tests.serve.scheduler.objects import claim, device_slice, node, pod
 
 
 def folded(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
-    """SchedulerCache a whole list from scratch."""
+    """Return the cache of a whole list."""
     cache = SchedulerCache(catalog)
     for object_ in objects:
         cache.on_event(ObjectChange(None, object_))
@@ -32,7 +32,7 @@ def folded(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
 
 
 def sight(cache: SchedulerCache) -> tuple[Any, ...]:
-    """Return all that a cache says of a cluster, in an order of its own."""
+    """Return the whole content of a cache, in a fixed order."""
     cluster = cache.cluster
     placements = sorted(cluster.placements(), key=lambda each: each.request.id)
     names = sorted(each.name for each in cluster.nodes())
@@ -45,7 +45,7 @@ def shares(cache: SchedulerCache, identity: str) -> list[tuple[str, int]]:
     return [(share.device, share.memory >> 20) for share in found.shares]
 
 
-def test_a_claim_counts_from_its_allocation_on_and_once_its_pod_is_bound_for_the_pod(
+def test_a_claim_counts_from_its_allocation_and_for_its_pod_once_that_is_bound(
     catalog: Catalog,
 ) -> None:
     waiting = pod("a", mib=1024)
@@ -59,17 +59,17 @@ def test_a_claim_counts_from_its_allocation_on_and_once_its_pod_is_bound_for_the
     assert cache.cluster.free("n").devices[0].memory >> 20 == 3072
 
 
-def test_a_binding_tells_the_accelerator_and_where_nobody_does_the_fullest_is_likely(
+def test_a_binding_names_the_accelerator_and_without_one_the_fullest_is_assumed(
     catalog: Catalog,
 ) -> None:
     note = PLACEMENTS.encode((DeviceShare("gpu-1", Bytes(1 << 30)),))
-    told, untold = pod("a", on="n", mib=1024, notes={PLACEMENT: note}), pod("b", on="n", mib=512)
-    cache = folded(catalog, [node("n"), device_slice("n"), untold, told])
+    placed, bare = pod("a", on="n", mib=1024, notes={PLACEMENT: note}), pod("b", on="n", mib=512)
+    cache = folded(catalog, [node("n"), device_slice("n"), bare, placed])
     assert shares(cache, "uid-a") == [("gpu-1", 1024)]
     assert shares(cache, "uid-b") == [("gpu-1", 512)]
 
 
-def test_what_is_assumed_stays_until_the_api_shows_what_became_of_it(catalog: Catalog) -> None:
+def test_an_assumed_pod_stays_assumed_until_the_api_server_shows_the_result(catalog: Catalog) -> None:
     waiting = pod("a", mib=1024)
     cache = SchedulerCache(catalog)
     for each in (node("n"), device_slice("n"), waiting):
@@ -111,7 +111,7 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     assert sight(cache) == sight(folded(catalog, [node("n"), device_slice("n"), bound]))
 
 
-def test_a_claim_that_comes_has_those_read_anew_who_name_it(catalog: Catalog) -> None:
+def test_a_new_claim_makes_the_pods_that_name_it_read_again(catalog: Catalog) -> None:
     one, other = (
         pod(name, resourceClaims=[{"name": "it", "resourceClaimName": f"of-{name}"}]) for name in "ab"
     )
@@ -121,7 +121,7 @@ def test_a_claim_that_comes_has_those_read_anew_who_name_it(catalog: Catalog) ->
     assert [each.id for each in cache.sync().pending] == ["uid-a"]
 
 
-def test_a_pod_that_cannot_be_read_says_why_and_one_that_goes_waits_no_more(catalog: Catalog) -> None:
+def test_an_unreadable_pod_has_a_reason_and_a_deleted_one_is_not_pending(catalog: Catalog) -> None:
     cache = SchedulerCache(catalog)
     wrong = pod("a", mib=512, notes={"fairlead.dev/accelerators": "no-such-model"})
     cache.on_event(ObjectChange(None, wrong))
@@ -172,7 +172,7 @@ steps = st.lists(
 
 
 class Follower:
-    """Informers of all kinds, as far as they decide what to believe, before a cache."""
+    """The reflectors of all kinds, in front of a cache."""
 
     def __init__(self, cache: SchedulerCache) -> None:
         self.cache = cache
@@ -196,7 +196,7 @@ class Follower:
 
 @settings(max_examples=150, deadline=None)
 @given(steps)
-def test_after_any_events_the_cache_is_a_fold_of_the_list(
+def test_after_any_events_the_cache_equals_that_of_the_list(
     catalog: Catalog, script: list[tuple[Make, str, str]]
 ) -> None:
     follower = Follower(SchedulerCache(catalog))

@@ -56,7 +56,7 @@ def of_snapshot(found: Snapshot, unreadable: Iterable[UnreadablePod] = ()) -> Se
 
 
 def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
-    """Return what a scheduler knows that hears of objects one by one, of some first in an older version."""
+    """Return the cluster of a cache that observes objects one by one, some first in an older version."""
     cache = SchedulerCache(catalog)
     waiting: dict[str, Any] = {}
     events: list[ObjectChange[Any]] = []
@@ -144,7 +144,7 @@ def named_claim(number: int, on: str, mib: int) -> list[Any]:
 
 
 def template_claim(number: int, on: str, mib: int) -> list[Any]:
-    """Return a pod whose claim was made of a template that has changed since; some claims are allocated."""
+    """Return a pod whose claim was created from a template that has changed since; some are allocated."""
     its = [{"name": "it", "resourceClaimTemplateName": "t"}]
     user = pod(f"p{number}", on=on if mib > 512 else "", resourceClaims=its)
     made = (PodResourceClaimStatus("it", f"c{number}"),)
@@ -188,7 +188,7 @@ WAYS: dict[str, Callable[[int, str, int], list[Any]]] = {
     "nothing yet": lambda number, on, mib: [pod(f"p{number}", mib=mib)],
     "a node": lambda number, on, mib: [pod(f"p{number}", on=on, mib=mib)],
 }
-"""What a pod may have, and the objects that say so."""
+"""How a pod may hold devices, and the objects that show it."""
 PODS = st.tuples(st.sampled_from(sorted(WAYS)), st.sampled_from("nm"), st.sampled_from((0, 256, 1024, 4096)))
 
 
@@ -202,7 +202,7 @@ def world(pods: list[tuple[str, str, int]], dice: Random) -> FoundObjects:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(PODS, max_size=8), st.integers())
-def test_a_list_is_the_cluster_that_a_scheduler_hears_of(pods: list[tuple[str, str, int]], seed: int) -> None:
+def test_a_list_gives_the_same_cluster_as_a_watch(pods: list[tuple[str, str, int]], seed: int) -> None:
     dice, catalog = Random(seed), catalogs.shipped()
     objects = world(pods, dice)
     found = ListedCluster.of(objects, catalog)
@@ -223,7 +223,7 @@ def test_a_file_is_the_cluster_that_it_was_printed_from(
     )
 
 
-def test_objects_without_uids_are_told_apart_and_show_none(catalog: Catalog) -> None:
+def test_objects_without_uids_are_distinct_and_show_none(catalog: Catalog) -> None:
     bare = [replace(each, metadata=replace(each.metadata, uid="")) for each in (pod("a"), pod("b", on="n"))]
     found = ListedCluster.of_files(listed([node("n"), *bare]), catalog).snapshot
     assert [(each.id, each.uid) for each in found.pending] == [("default/a", "")]
@@ -246,7 +246,7 @@ def test_a_node_that_cannot_be_read_is_named_and_hides_no_other(catalog: Catalog
     ]
 
 
-def test_a_file_has_pods_of_templates_from_which_no_claim_was_made_and_a_server_has_not(
+def test_a_template_without_a_claim_places_a_pod_of_a_file_and_not_one_of_a_server(
     catalog: Catalog,
 ) -> None:
     template = named("t", {"spec": ASKS})
@@ -259,7 +259,7 @@ def test_a_file_has_pods_of_templates_from_which_no_claim_was_made_and_a_server_
     assert "no claim exists yet for ResourceClaimTemplate default/t" in unreadable.reason
 
 
-def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> None:
+def test_a_kind_that_may_not_be_listed_blocks_no_pod(catalog: Catalog) -> None:
     mount = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
     items = listed([node("n"), pod("a", volumes=[mount])])
     assert not ListedCluster.of(items, catalog).snapshot.pending
@@ -269,14 +269,14 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
     assert [str(complaint) for complaint in found.read_errors] == ["volumes are not checked: you may not"]
 
 
-def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:
+def test_a_claim_counts_as_it_was_created_after_its_template_changed(catalog: Catalog) -> None:
     found = ListedCluster.of(
         listed([node("n"), device_slice("n"), TEMPLATE, *template_claim(0, "n", 0)]), catalog
     )
     assert [each.demand.count for each in found.snapshot.pending] == [1]
 
 
-def test_what_a_claim_holds_outlives_the_document(catalog: Catalog) -> None:
+def test_an_allocation_survives_the_round_trip_of_a_snapshot(catalog: Catalog) -> None:
     waiting = pod("a", mib=1024)
     items = listed([node("n"), device_slice("n"), waiting, claim("c", waiting, on="n")])
     kept = ListedCluster.of(items, catalog).snapshot
@@ -285,7 +285,7 @@ def test_what_a_claim_holds_outlives_the_document(catalog: Catalog) -> None:
     assert [placement.shares[0].memory for placement in again.placements] == [1 << 30]
 
 
-def test_what_other_drivers_say_of_a_node_is_not_older_than_what_ours_does(catalog: Catalog) -> None:
+def test_slices_of_other_drivers_do_not_make_ours_outdated(catalog: Catalog) -> None:
     ours, theirs = device_slice("n", generation=7), device_slice("n", devices=1)
     other = replace(
         theirs,

@@ -1,4 +1,4 @@
-"""What matters of a pod at a glance, and who waits for which claim."""
+"""Which changes of a pod affect scheduling, and which pods name a claim."""
 
 import pytest
 from msgspec.structs import replace
@@ -38,20 +38,20 @@ def note(*shares: DeviceShare) -> dict[str, str]:
         (pod("a", 2, on="n", notes={PLACEMENT: "?"}), (PART,), False),
     ],
 )
-def test_a_pod_is_as_assumed_where_its_binding_says_just_that(
+def test_a_pod_is_as_assumed_where_its_binding_has_exactly_that_placement(
     now: LivePod, shares: tuple[DeviceShare, ...], same: bool
 ) -> None:
     assert is_as_assumed(pod("a"), now, Placement(Request("a", uid="uid-a"), "n", shares)) is same
 
 
-def test_of_a_pod_with_claims_nothing_is_taken_for_granted() -> None:
+def test_a_pod_with_claims_is_never_as_assumed() -> None:
     assumed = Placement(Request("a", uid="uid-a"), "n", (PART,))
     assert not is_as_assumed(
         pod("a", resourceClaims=WANTS), pod("a", 2, on="n", notes=note(PART), resourceClaims=WANTS), assumed
     )
 
 
-def test_claims_are_those_that_a_pod_names_or_that_were_made_for_it() -> None:
+def test_the_claims_of_a_pod_are_those_that_it_names_and_its_own() -> None:
     claims = [{"name": "own", "resourceClaimName": "mine"}, *WANTS]
     waiting = pod("a", resourceClaims=claims)
     assert claims_named(waiting) == {"own": ("default", "mine")}
@@ -60,7 +60,7 @@ def test_claims_are_those_that_a_pod_names_or_that_were_made_for_it() -> None:
     assert claims_named(given) == {"own": ("default", "mine"), "it": ("default", "a-it")}
 
 
-def test_a_claim_concerns_those_who_name_it_now() -> None:
+def test_a_claim_affects_the_pods_that_name_it_now() -> None:
     claimants = ClaimIndex()
     claimants.put("a", [("default", "x"), ("default", "y")])
     claimants.put("b", [("default", "y")])
@@ -68,6 +68,6 @@ def test_a_claim_concerns_those_who_name_it_now() -> None:
     assert claimants.of(("default", "y")) == {"a", "b"}
     claimants.put("a", [("default", "z")])
     claimants.drop("b")
-    claimants.drop("nobody")
+    claimants.drop("unknown")
     assert claimants.of(("default", "x")) == claimants.of(("default", "y")) == set()
     assert claimants.of(("default", "z")) == {"a"}

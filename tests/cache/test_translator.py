@@ -1,4 +1,4 @@
-"""Pods of strangers: whatever they say is a request, or a reason for their user; never an end."""
+"""Arbitrary pods: each is a request or has a reason for its user, and never ends the scheduler."""
 
 import pytest
 from hypothesis import given, settings
@@ -65,9 +65,7 @@ def asking(notes: dict[str, str], limits: dict[str, str]) -> LivePod:
     st.dictionaries(st.sampled_from(NOTES), TEXTS, max_size=5),
     st.dictionaries(st.sampled_from(RESOURCES), NUMBERS, max_size=3),
 )
-def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
-    notes: dict[str, str], limits: dict[str, str]
-) -> None:
+def test_every_pod_is_read_or_refused_with_a_reason(notes: dict[str, str], limits: dict[str, str]) -> None:
     found = reading(CATALOG).translate_pending(asking(notes, limits), {})
     if isinstance(found, UnreadablePod):
         assert found.reason.startswith(("pod default/p: ", "p: "))
@@ -78,14 +76,14 @@ def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
 
 
 @pytest.mark.parametrize("key", NOTES)
-def test_no_note_is_so_long_that_its_reason_is(key: str, catalog: Catalog) -> None:
+def test_the_reason_of_a_long_annotation_is_short(key: str, catalog: Catalog) -> None:
     notes = {keys.MODEL: "m", keys.GANG: "g", key: "1" * 250_000}
     found = reading(catalog).translate_pending(asking(notes, {}), {})
     assert isinstance(found, UnreadablePod)
     assert len(found.reason) < 500
 
 
-def test_claims_and_templates_that_are_not_there_are_named(catalog: Catalog) -> None:
+def test_missing_claims_and_templates_are_named(catalog: Catalog) -> None:
     for field, word in (("resourceClaimName", "ResourceClaim"), ("resourceClaimTemplateName", "Template")):
         found = reading(catalog).translate_pending(
             pod("a", resourceClaims=[{"name": "gpu", field: "mine"}]), {}
@@ -95,13 +93,13 @@ def test_claims_and_templates_that_are_not_there_are_named(catalog: Catalog) -> 
         assert f"{word} default/mine" in found.reason
 
 
-def test_a_group_that_is_only_told_how_it_fares_changes_nothing(catalog: Catalog) -> None:
+def test_a_change_of_a_groups_status_makes_no_pod_read_again(catalog: Catalog) -> None:
     kind = next(kind for kind in RULES if kind.name == "PodGroup")
     body = {"metadata": {"name": "g", "namespace": "default"}}
     group: PodGroup = read(
         kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
     )
-    told: PodGroup = read(
+    changed: PodGroup = read(
         kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
     )
     found = reading(catalog)
@@ -110,5 +108,5 @@ def test_a_group_that_is_only_told_how_it_fares_changes_nothing(catalog: Catalog
     asked = found.translate_pending(member, {})
     assert isinstance(asked, Request)
     assert (asked.priority, asked.gang.size if asked.gang else 0) == (7, 2)
-    assert not found.on_rule(ObjectChange(group, told))
-    assert found.group(member) is told
+    assert not found.on_rule(ObjectChange(group, changed))
+    assert found.group(member) is changed

@@ -1,4 +1,4 @@
-"""One write where the agent goes by bindings and the kubelet is sure to find the units; else a claim."""
+"""One write where the agent reads bindings and the kubelet is sure to find the units; else a claim."""
 
 from typing import Any
 
@@ -115,28 +115,28 @@ CLAIM: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node | None, list[LiveP
 
 
 @pytest.mark.parametrize(("asks", "shares", "there", "others"), BINDING.values(), ids=BINDING)
-def test_the_binding_does(
+def test_the_binding_is_enough(
     asks: LivePod, shares: tuple[DeviceShare, ...], there: Node, others: list[LivePod]
 ) -> None:
     assert reason_for_claim(asks, shares, there, others) == ""
 
 
 @pytest.mark.parametrize(("asks", "shares", "there", "others", "reason"), CLAIM.values(), ids=CLAIM)
-def test_a_claim_must_tell(
+def test_a_claim_is_needed(
     asks: LivePod, shares: tuple[DeviceShare, ...], there: Node | None, others: list[LivePod], reason: str
 ) -> None:
     assert reason in reason_for_claim(asks, shares, there, others)
 
 
 def promising() -> Node:
-    """Return a node with room, whose agent goes by bindings."""
+    """Return a node with free units, whose agent reads bindings."""
     document: dict[str, Any] = msgspec.to_builtins(objects.node("n"))
     document["metadata"]["annotations"] = {PLACEMENT_FORMAT: "1"}
     document["status"]["allocatable"][MEMORY] = "8192"
     return msgspec.convert(document, Node)
 
 
-def test_the_binding_is_all_that_is_planned_while_there_is_room_by_the_kubelets_count(
+def test_only_bindings_are_planned_while_the_kubelet_counts_enough_units(
     catalog: Catalog,
 ) -> None:
     waiting = [pod(name, mib=3072) for name in "ab"]
@@ -145,4 +145,4 @@ def test_the_binding_is_all_that_is_planned_while_there_is_room_by_the_kubelets_
     )
     plans = run_all(cycle).plans
     assert {plan.pod.metadata.name: plan.own_claim for plan in plans} == {"a": False, "b": False, "c": True}
-    assert all(plan.fenced for plan in plans), "the next leader can forestall each of them"
+    assert all(plan.fenced for plan in plans), "the next leader can fence each of them"

@@ -1,4 +1,4 @@
-"""Plans are carried out in order, together or not at all, and what is lost on the way is settled."""
+"""Plans are written in order, together or not at all, and lost writes are resolved."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.serve.scheduler.objects import GIB, pod, read
 
 EPOCH = 3
 NONCES = count()
-"""A mark that stands already changes nothing: then a late write would land."""
+"""Each mark is new: the same mark again would change nothing, and a late write would succeed."""
 
 
 def always(epoch: int) -> bool:
@@ -31,7 +31,7 @@ def always(epoch: int) -> bool:
 
 
 def fences(log: Callable[[str], None] = lambda line: None) -> Fences:
-    """Return what fences objects; each mark is another one."""
+    """Return fences with a new nonce for each mark."""
     return Fences(log, lambda: f"nonce-{next(NONCES)}")
 
 
@@ -40,7 +40,7 @@ def binder(leads: Callable[[int], bool] = always) -> Binder:
 
 
 def plan_for(wire: Wire, name: str, *, own_claim: bool = True) -> BindingPlan:
-    """Return a plan for a pod that is created for it."""
+    """Create a pod, and return a plan for it."""
     made = wire.api.create("pods", msgspec.to_builtins(pod(name, mib=1024)))
     found: LivePod = read(PODS, made)
     request = Request(name, uid=found.metadata.uid)
@@ -57,7 +57,7 @@ def claims(wire: Wire) -> list[str]:
     return [each["metadata"]["name"] for each in wire.api.all("resourceclaims")]
 
 
-def test_a_share_is_pointed_to_made_allocated_and_bound() -> None:
+def test_a_share_is_named_created_allocated_and_bound() -> None:
     wire = Wire()
     assert bind(wire, plan_for(wire, "a")) == {}
     assert wire.requests == [
@@ -68,14 +68,14 @@ def test_a_share_is_pointed_to_made_allocated_and_bound() -> None:
     ]
 
 
-def test_a_gang_is_booked_whole_before_the_first_is_bound() -> None:
+def test_the_claims_of_a_gang_are_reserved_before_the_first_pod_is_bound() -> None:
     wire = Wire()
     bind(wire, plan_for(wire, "a"), plan_for(wire, "b"))
     binds = [at for at, (_, path) in enumerate(wire.requests) if path.endswith("/binding")]
     assert binds == [6, 7]
 
 
-def test_where_one_of_a_gang_cannot_be_booked_all_is_taken_back_and_none_is_bound() -> None:
+def test_where_one_claim_of_a_gang_cannot_be_reserved_all_are_unreserved_and_no_pod_is_bound() -> None:
     wire = Wire(lambda method, path: ConflictError("not as you thought") if path == "pods/b/status" else None)
     plans = plan_for(wire, "a"), plan_for(wire, "b")
     assert set(bind(wire, *plans)) == {plan.uid for plan in plans}
@@ -84,20 +84,20 @@ def test_where_one_of_a_gang_cannot_be_booked_all_is_taken_back_and_none_is_boun
     assert not [path for _, path in wire.requests if path.endswith("/binding")]
 
 
-def test_a_pod_that_another_bound_gives_back_what_was_booked_for_it() -> None:
+def test_the_claim_of_a_pod_that_another_client_bound_is_deallocated() -> None:
     wire = Wire(lambda method, path: ConflictError("already assigned") if path.endswith("/binding") else None)
     plan = plan_for(wire, "a")
     assert bind(wire, plan) == {plan.uid: "already assigned"}
     assert claims(wire) == []
 
 
-def test_a_binding_whose_answer_was_lost_counts_where_the_pod_says_so() -> None:
+def test_a_binding_whose_answer_was_lost_counts_where_the_pod_has_its_node() -> None:
     wire = Wire(lambda method, path: "lost" if path.endswith("/binding") else None)
     assert bind(wire, plan_for(wire, "a", own_claim=False)) == {}
     assert wire.requests == [("POST", "pods/a/binding"), ("PATCH", "pods/a/status")]
 
 
-def test_a_binding_that_is_late_is_made_impossible_each_time() -> None:
+def test_a_late_binding_is_fenced_each_time() -> None:
     wire = Wire(lambda method, path: "late" if path.endswith("/binding") else None)
     plan = plan_for(wire, "a", own_claim=False)
     assert set(bind(wire, plan)) == {plan.uid}
@@ -106,7 +106,7 @@ def test_a_binding_that_is_late_is_made_impossible_each_time() -> None:
     assert wire.arrive() == ["ConflictError", "ConflictError"]
 
 
-def test_an_allocation_that_is_late_is_made_impossible_and_its_claim_taken_back() -> None:
+def test_a_late_allocation_is_fenced_and_its_claim_deleted() -> None:
     def fate(method: str, path: str) -> Fate:
         return "late" if path.endswith("00000001/status") else None
 
@@ -117,7 +117,7 @@ def test_an_allocation_that_is_late_is_made_impossible_and_its_claim_taken_back(
     assert claims(wire) == []
 
 
-def test_who_leads_no_more_gives_nothing_away_and_leaves_what_it_began_to_the_next() -> None:
+def test_a_replica_that_no_longer_leads_allocates_nothing_and_leaves_its_claims_to_the_next_leader() -> None:
     wire = Wire()
     plan = plan_for(wire, "a")
     assert bind(wire, plan, leads=lambda epoch: False) == {plan.uid: "another replica leads now"}
@@ -137,7 +137,7 @@ def test_a_pod_that_is_deleted_while_it_is_being_placed_leaves_no_claim() -> Non
     assert claims(wire) == []
 
 
-def test_what_others_write_to_a_pods_status_does_not_keep_it_from_being_bound() -> None:
+def test_a_write_of_another_client_to_a_pods_status_does_not_prevent_its_binding() -> None:
     wire = Wire()
     plan = plan_for(wire, "a", own_claim=False)
     said = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
@@ -158,7 +158,7 @@ def marked(wire: Wire, pod: LivePod, epoch: int, nonce: str) -> LivePod:
 
 
 @pytest.mark.parametrize("epoch", [3, 4])
-def test_the_mark_of_a_leader_does_whatever_its_epoch(epoch: int) -> None:
+def test_the_mark_of_a_leader_of_any_epoch_prevents_a_binding(epoch: int) -> None:
     wire = Wire()
     plan = plan_for(wire, "a", own_claim=False)
     before = marked(wire, plan.pod, 3, "x")
@@ -167,7 +167,7 @@ def test_the_mark_of_a_leader_does_whatever_its_epoch(epoch: int) -> None:
     assert wire.requests == [("POST", "pods/a/binding"), ("GET", "pods/a")]
 
 
-def test_a_pod_is_touched_until_that_is_allowed_and_not_contended() -> None:
+def test_fencing_a_pod_is_retried_until_it_succeeds() -> None:
     troubles: list[ClusterError] = [lost(), AccessError("you may not"), AccessError("you may not")]
     troubles.append(ConflictError("too many write at once"))
     wire = Wire(lambda method, path: troubles.pop(0) if method == "PATCH" and troubles else None)
@@ -180,7 +180,7 @@ def test_a_pod_is_touched_until_that_is_allowed_and_not_contended() -> None:
     assert wire.slept == [1.0] * 3
 
 
-def test_what_is_gone_or_another_by_now_is_not_touched() -> None:
+def test_a_deleted_or_replaced_object_is_not_fenced() -> None:
     wire = Wire()
     pod = plan_for(wire, "a").pod
     wire.api.delete("pods", "a")
@@ -194,8 +194,8 @@ def test_a_pod_that_its_owner_made_too_large_for_a_mark_is_changed_by_making_it_
     too_large = [TooLargeError("etcdserver: request is too large")]
     wire = Wire(lambda method, path: too_large.pop() if method == "PATCH" and too_large else None)
     plan = plan_for(wire, "a", own_claim=False)
-    told = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
-    body = msgspec.json.encode(told)
+    status = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
+    body = msgspec.json.encode(status)
     waiting = read(PODS, json.loads(wire.api.request("PATCH", _status(plan.pod), body, STRATEGIC)))
     touched = run(fences().fence_pod(waiting, 4), wire.perform)
     assert touched is not None
@@ -204,7 +204,7 @@ def test_a_pod_that_its_owner_made_too_large_for_a_mark_is_changed_by_making_it_
     assert wire.requests == [("PATCH", "pods/a/status")] * 2
 
 
-def test_an_object_that_cannot_be_made_smaller_keeps_nobody_from_going_on() -> None:
+def test_an_object_that_cannot_be_made_smaller_is_skipped() -> None:
     wire = Wire(lambda method, path: TooLargeError("too large") if method == "PATCH" else None)
     logged: list[str] = []
     assert run(fences(logged.append).fence_pod(plan_for(wire, "a").pod, 4), wire.perform) is None
@@ -218,7 +218,7 @@ def _status(pod: LivePod) -> str:
     return PODS.path("default", pod.metadata.name, "status")
 
 
-def test_a_claim_of_its_owner_is_not_deleted_under_another_pod_whatever_its_annotations_say() -> None:
+def test_a_claim_in_use_by_another_pod_is_not_deleted_whatever_its_annotations_are() -> None:
     wire = Wire()
     user, other = plan_for(wire, "user").pod, plan_for(wire, "other").pod
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "user", "uid": user.metadata.uid, "controller": True}

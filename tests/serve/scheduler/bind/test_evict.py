@@ -1,4 +1,4 @@
-"""A pod is evicted on the version that says so, and not any more when that serves no pod."""
+"""A pod is evicted on the version that carries its mark, and only while a preemptor needs it."""
 
 import json
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_a_victim_is_marked_with_its_preemptor_then_evicted() -> None:
     assert said["message"].endswith("preempting to accommodate shop/vip")
 
 
-def test_a_pod_that_changed_meanwhile_is_looked_at_again_and_evicted_as_it_is() -> None:
+def test_a_pod_that_changed_meanwhile_is_read_again_and_evicted() -> None:
     wire = Wire()
     one = victim(wire)
     wire.api.request(
@@ -67,7 +67,7 @@ def test_a_pod_that_changed_meanwhile_is_looked_at_again_and_evicted_as_it_is() 
     assert [pod["status"]["phase"] for pod in wire.api.evicted] == ["Running"]
 
 
-def test_an_eviction_that_a_budget_forbids_is_reported_and_the_mark_taken_off() -> None:
+def test_an_eviction_that_a_budget_forbids_is_reported_and_the_mark_removed() -> None:
     def fate(method: str, path: str) -> Fate:
         return TooManyRequestsError("it would violate web-pdb") if path.endswith("/eviction") else None
 
@@ -79,7 +79,7 @@ def test_an_eviction_that_a_budget_forbids_is_reported_and_the_mark_taken_off() 
 @pytest.mark.parametrize(
     ("needs", "leads"), [((), (True,)), ((True, False), (True, True)), ((True, True), (True, False))]
 )
-def test_nothing_is_evicted_for_a_pod_that_waits_no_more_or_by_a_leader_that_is_gone(
+def test_no_pod_is_evicted_for_a_pod_that_is_not_pending_or_by_a_replica_that_no_longer_leads(
     needs: tuple[bool, ...], leads: tuple[bool, ...]
 ) -> None:
     wire, still, terms = Wire(), iter(needs), iter(leads)
@@ -90,13 +90,13 @@ def test_nothing_is_evicted_for_a_pod_that_waits_no_more_or_by_a_leader_that_is_
         assert condition(wire)["status"] == "False"
 
 
-def test_an_eviction_whose_answer_was_lost_is_done() -> None:
+def test_an_eviction_whose_answer_was_lost_counts_as_done() -> None:
     wire = Wire(lambda method, path: "lost" if path.endswith("/eviction") else None)
     assert evicted(wire, victim(wire)) == ""
     assert len(wire.api.evicted) == 1
 
 
-def test_a_new_leader_takes_the_mark_off_so_that_a_late_eviction_fails(catalog: Catalog) -> None:
+def test_a_new_leader_removes_the_mark_so_that_a_late_eviction_fails(catalog: Catalog) -> None:
     wire, cache = Wire(), SchedulerCache(catalog)
     marked = read(PODS, json.loads(wire.perform(evict.mark(victim(wire), "shop/vip", "now"))))
     assert marked.is_victim
@@ -116,4 +116,4 @@ def test_a_new_leader_takes_the_mark_off_so_that_a_late_eviction_fails(catalog: 
     assert wire.api.evicted == []
     assert condition(wire)["status"] == "False"
     assert condition(wire)["message"] == "fairlead-scheduler: leader 4 decides again"
-    assert wire.slept, "decisions are safe when the cache has seen it"
+    assert wire.slept, "decisions are safe when the cache has observed it"

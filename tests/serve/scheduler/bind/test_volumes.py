@@ -1,4 +1,4 @@
-"""Pods go where their volumes are; what has none yet gets it where the pod goes; the rest is told."""
+"""Pods are placed where their volumes are; a late claim gets its volume on the pod's node."""
 
 import asyncio
 from typing import Any
@@ -107,7 +107,7 @@ def all_of(cycle: SchedulingCycle) -> dict[str, str]:
     return places(run_all(cycle))
 
 
-def test_a_pod_goes_where_its_volumes_can_be_reached(catalog: Catalog) -> None:
+def test_a_pod_is_placed_where_its_volumes_can_be_reached(catalog: Catalog) -> None:
     volumes = [volume("v1", "n1"), volume("v2", "n2"), volume("both", "n1", "n2"), volume("any")]
     claims = [claim(name, name) for name in ("v1", "v2", "both", "any")]
     pods = [using("a", "v1"), using("b", "v2", "both"), using("c", "both", "any"), using("d", "v1", "v2")]
@@ -130,7 +130,7 @@ def test_a_pod_goes_where_its_volumes_can_be_reached(catalog: Catalog) -> None:
         ([claim("data", phase="Lost")], "has lost its volume"),
     ],
 )
-def test_what_is_not_to_be_had_is_told(catalog: Catalog, there: list[Any], says: str) -> None:
+def test_an_unavailable_volume_is_reported(catalog: Catalog, there: list[Any], says: str) -> None:
     cycle = two(catalog, *there, using("a", "data"), pod("other"))
     assert list(all_of(cycle)) == ["other"]
     assert says in cycle.reporter.text("uid-a")
@@ -142,7 +142,7 @@ def test_what_is_not_to_be_had_is_told(catalog: Catalog, there: list[Any], says:
     assert all_of(cycle) == {"a": "n2"}
 
 
-def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Catalog) -> None:
+def test_a_volume_is_provisioned_on_the_pods_node_and_its_place_is_reserved(catalog: Catalog) -> None:
     unmade = claim("data", kind=None)
     wanted = using("a", "data", mib=4096)
     cycle = two(catalog, storage("late", "b", usual=True), unmade, wanted)
@@ -154,8 +154,8 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/data"
     assert write.body == {"metadata": {"annotations": {SELECTED_NODE: "n2"}}}
     assert cycle.reporter.text(uid) == "a has its place on n2 and waits for its volumes: data"
-    told = Explainer(cycle, "me", "fairlead").answer(Explain("default", "a", "uid-a"), 0.0)
-    assert (told["state"], told["sentence"]) == ("waiting-for-volumes", cycle.reporter.text(uid))
+    answer = Explainer(cycle, "me", "fairlead").answer(Explain("default", "a", "uid-a"), 0.0)
+    assert (answer["state"], answer["sentence"]) == ("waiting-for-volumes", cycle.reporter.text(uid))
 
     for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept
         cycle.cache.on_event(ObjectChange(None, pod(name, mib=4096)))
@@ -164,7 +164,7 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     cycle.refresh(1.0)
     result = run_all(cycle)
     assert len(result.plans) == 3
-    assert result.volumes == (), "it is noted already"
+    assert result.volumes == (), "the selected node is written already"
     assert list(cycle.cache.waiting_for_volumes) == ["uid-a"]
 
     cycle.cache.on_event(ObjectChange(None, volume("v", "n2")))
@@ -174,8 +174,8 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert cycle.cache.waiting_for_volumes == {}
 
 
-def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
-    """Classes of local volumes make none: the smallest is taken that is large enough, where the pod goes."""
+def test_an_existing_volume_is_reserved_for_the_claim(catalog: Catalog) -> None:
+    """Classes of local volumes have no provisioner: the claim gets the smallest fitting volume."""
     small, large, fitting = (free(name, size, "n2") for name, size in (("s", 1), ("l", 9), ("f", 4)))
     other, unmade, second = free("o", 4, "n2", kind="another"), claim("data", size=2), claim("more", size=2)
     local = storage("late", made_by=NO_PROVISIONER)
@@ -194,7 +194,7 @@ def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
         cycle.cache.on_event(ObjectChange(each, kept(each, wanting)))
     cycle.refresh(1.0)
     result = run_all(cycle)
-    assert (result.plans, result.volumes) == ((), ()), "both are kept for it already"
+    assert (result.plans, result.volumes) == ((), ()), "both are reserved for it already"
     for wanting, name in ((unmade, "f"), (second, "l")):
         cycle.cache.on_event(ObjectChange(wanting, claim(wanting.metadata.name, name)))
     cycle.refresh(2.0)
@@ -210,7 +210,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[str, Any]) -> None:
+def test_a_pod_gets_a_reason_where_no_volume_is_free(catalog: Catalog, wrong: dict[str, Any]) -> None:
     local = storage("late", made_by=NO_PROVISIONER)
     there = free("v", **{"size": 4, **wrong})
     cycle = two(catalog, local, claim("data", size=2), there, using("a", "data"))
@@ -223,7 +223,7 @@ def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[s
     assert [binding.node for _, binding in result.volumes] == ["n1"]
 
 
-def test_a_size_beyond_counting_disturbs_nobody(catalog: Catalog) -> None:
+def test_a_size_too_large_to_parse_affects_no_other_pod(catalog: Catalog) -> None:
     document = msgspec.to_builtins(claim("data", node="n1"))
     document["spec"]["resources"] = {"requests": {"storage": "1e300"}}
     odd = read(VOLUME_CLAIMS, document)
@@ -234,7 +234,7 @@ def test_a_size_beyond_counting_disturbs_nobody(catalog: Catalog) -> None:
     assert result.volumes == ()
 
 
-def test_where_no_volume_could_be_made_another_node_is_chosen(catalog: Catalog) -> None:
+def test_another_node_is_chosen_where_no_volume_could_be_provisioned(catalog: Catalog) -> None:
     unmade, chosen = claim("data"), claim("data", node="n1")
     cycle = two(catalog, storage("late"), chosen, using("a", "data", mib=4096))
     result = run_all(cycle)
@@ -263,7 +263,7 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     assert set(all_of(cycle)) == {"a", "b"}
 
 
-def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) -> None:
+def test_a_higher_priority_pod_takes_a_reserved_place(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     results = []
     for each in (using("a", "data", mib=4096), pod("vip", mib=4096, priority=9)):
@@ -279,7 +279,7 @@ def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) ->
     assert cycle.cache.waits("uid-a")
 
 
-def test_a_place_that_waits_for_volumes_too_long_goes_to_another_pod(catalog: Catalog) -> None:
+def test_another_pod_gets_a_place_that_was_reserved_for_volumes_for_too_long(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     for each in (using("a", "data", mib=4096), pod("b", mib=4096)):
         cycle.cache.on_event(ObjectChange(None, each))
@@ -293,7 +293,7 @@ def test_a_place_that_waits_for_volumes_too_long_goes_to_another_pod(catalog: Ca
 
 
 @pytest.mark.parametrize("end", ["gone", "ended"])
-def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: str) -> None:
+def test_a_pod_that_ends_while_it_waits_for_volumes_leaves_nothing(catalog: Catalog, end: str) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     member = using("a", "data", mib=4096, notes=ring)
     cycle = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
@@ -306,7 +306,7 @@ def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: s
     assert [each.id for each in cycle.queue.group_of("uid-b").members.values()] == ["uid-b"]  # type: ignore[union-attr]
 
 
-def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog) -> None:
+def test_an_ephemeral_claim_is_found_by_its_name(catalog: Catalog) -> None:
     scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
     cycle = two(catalog, pod("a", volumes=scratch))
     assert all_of(cycle) == {}
@@ -317,7 +317,7 @@ def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog)
     assert all_of(cycle) == {"a": "n1"}
 
 
-def test_pods_alike_but_for_their_token_are_read_once(catalog: Catalog) -> None:
+def test_pods_that_differ_only_in_their_token_are_read_once(catalog: Catalog) -> None:
     pods = [pod(f"p{at}", volumes=[{"name": f"kube-api-access-{at}", "projected": {}}]) for at in range(9)]
     placed: list[dict[str, str]] = []
     assert calls(read_request, lambda: placed.append(all_of(two(catalog, *pods)))) == 1
@@ -325,7 +325,7 @@ def test_pods_alike_but_for_their_token_are_read_once(catalog: Catalog) -> None:
 
 
 async def provide(world: World, name: str) -> str:
-    """Do what a provisioner and the volume controller do, when a node is chosen; return the node."""
+    """Do what a provisioner and the volume controller do, once a node is selected; return the node."""
     claims = VOLUME_CLAIMS
     async with asyncio.timeout(30):
         while not (where := (await world.client.get(claims, name, world.namespace)).node):
@@ -351,7 +351,7 @@ async def provide(world: World, name: str) -> str:
     return where
 
 
-def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_there(
+def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_bound(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def script(world: World) -> None:

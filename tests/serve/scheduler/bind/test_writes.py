@@ -1,4 +1,4 @@
-"""What is written for a decision, in which order, and under which conditions."""
+"""The writes of a decision, their order, and their conditions."""
 
 import json
 from typing import Any
@@ -32,14 +32,14 @@ def test_a_plain_pod_is_bound_by_one_write_that_names_it_by_uid() -> None:
     assert write.body["target"]["name"] == "n"
 
 
-def test_who_gets_part_of_a_device_is_bound_only_as_it_was_seen_and_with_a_note_of_it() -> None:
+def test_a_pod_with_part_of_a_device_is_bound_at_its_version_and_with_its_placement() -> None:
     meta = writes.bind(plan(pod("a", version=7, mib=1024), SHARE)).body["metadata"]
     assert meta["resourceVersion"] == "7"
     assert json.loads(meta["annotations"][PLACEMENT]) == {"version": 1, "shares": [SHARE.to_json()]}
     assert writes.bind(plan(pod("a", version=7), SHARE), "9").body["metadata"]["resourceVersion"] == "9"
 
 
-def test_a_pod_points_to_its_claim_only_as_it_was_seen() -> None:
+def test_a_pods_status_names_its_claim_at_its_version() -> None:
     write = writes.set_claim_status(plan(pod("a", version=7, mib=1024), SHARE))
     assert write.body["metadata"] == {"resourceVersion": "7"}
     assert write.body["status"]["extendedResourceClaimStatus"] == {
@@ -57,7 +57,9 @@ def test_a_pod_points_to_its_claim_only_as_it_was_seen() -> None:
         (WHOLE, None, None),
     ],
 )
-def test_a_claim_says_what_is_taken_of_which_device(share: DeviceShare, capacity: Any, consumed: Any) -> None:
+def test_a_claim_names_the_device_and_the_consumed_capacity(
+    share: DeviceShare, capacity: Any, consumed: Any
+) -> None:
     given = pod("a", mib=1024)
     made = writes.create_claim(given, [share]).body
     assert made["spec"]["devices"]["requests"][0]["exactly"].get("capacity") == capacity
@@ -90,7 +92,7 @@ def test_the_shares_go_to_the_requests_of_named_claims_in_order() -> None:
     ]
 
 
-def test_a_second_pod_on_a_claim_is_only_added_to_those_who_use_it() -> None:
+def test_a_second_pod_of_a_claim_is_only_added_to_its_users() -> None:
     given = claim("c", pod("a"), on="n", version=3)
     (found,) = writes.shares_by_request(plan(pod("b"), named_claims=(given,)))
     status = writes.allocate(plan(pod("b")), *found).body["status"]
@@ -98,7 +100,7 @@ def test_a_second_pod_on_a_claim_is_only_added_to_those_who_use_it() -> None:
     assert "allocation" not in status
 
 
-def test_a_claim_of_ours_is_freed_and_deleted_only_as_it_was_seen() -> None:
+def test_a_pods_own_claim_is_freed_and_deleted_at_its_version() -> None:
     given = claim("c", pod("a"), on="n", version=3)
     assert writes.remove_finalizer(given).body == {
         "metadata": {"uid": "c-c", "resourceVersion": "3", "finalizers": None}
@@ -110,13 +112,13 @@ def test_a_claim_of_ours_is_freed_and_deleted_only_as_it_was_seen() -> None:
     )
 
 
-def test_no_two_fences_are_the_same_write() -> None:
+def test_no_two_fencing_writes_are_the_same() -> None:
     first, second = (writes.fence_pod(pod("a"), 3, nonce) for nonce in ("x", "y"))
     assert first.body["status"] != second.body["status"]
     assert read(seen.PODS, {"status": dict(first.body["status"])}).leader_epoch == 3
 
 
-def test_the_longest_name_makes_a_name_that_fits() -> None:
+def test_the_longest_pod_name_gives_a_valid_claim_name() -> None:
     name = writes.claim_name(pod("x" * 253))
     assert len(name) == 253
     assert name.endswith("x-fairlead-uid-xxxx")

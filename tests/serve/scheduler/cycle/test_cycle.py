@@ -1,4 +1,4 @@
-"""From what changed to plans: a pod that fits is planned; one that does not has its reason reported."""
+"""From events to plans: a pod that fits is planned; the reason of one that does not is reported."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def cycle_of(catalog: Catalog, *objects: Any) -> SchedulingCycle:
 
 
 def run_all(cycle: SchedulingCycle, now: float = 0.0) -> CycleResult:
-    """Run cycles until no pod is active; return all that they led to."""
+    """Run cycles until no pod is active; return their results together."""
     results = []
     while cycle.queue.has_active:
         results.append(cycle.run(now))
@@ -47,14 +47,16 @@ def gang(name: str) -> Any:
     return pod(name, mib=3072, notes={"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"})
 
 
-def test_who_fits_is_planned_with_a_claim_where_it_asks_by_resource(catalog: Catalog) -> None:
+def test_a_pod_that_fits_is_planned_with_a_claim_where_it_requests_a_resource(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024), pod("b"))
     plans = run_all(cycle).plans
     assert {plan.pod.metadata.name: plan.own_claim for plan in plans} == {"a": True, "b": False}
     assert {plan.placement.node for plan in plans} == {"n"}
 
 
-def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog) -> None:
+def test_an_unschedulable_pod_gets_a_reason_and_becomes_active_when_a_pod_is_deleted(
+    catalog: Catalog,
+) -> None:
     full = [pod(name, on="n", mib=4096) for name in "xy"]
     cycle = cycle_of(catalog, node("n"), device_slice("n"), *full, pod("a", mib=1024))
     assert cycle.run(0.0).plans == ()
@@ -63,14 +65,16 @@ def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog
     assert cycle.metrics.decisions["refused", "accelerator-memory"] == 1
 
     cycle.refresh(1.0)
-    assert cycle.run(1.0).plans == (), "nothing happened that could help"
+    assert cycle.run(1.0).plans == (), "no event of its hints happened"
     cycle.cache.on_event(ObjectChange(full[0], None))
     cycle.refresh(2.0)
     (plan,) = cycle.run(2.0).plans
     assert plan.pod.metadata.name == "a"
 
 
-def test_a_pod_that_asks_for_no_cpu_wakes_on_a_node_whose_cpu_is_over_committed(catalog: Catalog) -> None:
+def test_a_pod_without_a_cpu_request_becomes_active_for_a_node_with_overcommitted_cpu(
+    catalog: Catalog,
+) -> None:
     full = [pod(name, on="n", mib=4096) for name in "xy"]
     bare = {"name": "main", "resources": {"requests": {"fairlead.dev/gpu-mem": "1024"}}}
     strained = [node("n", cpu="100m"), device_slice("n"), *full, pod("z", on="n")]
@@ -83,7 +87,7 @@ def test_a_pod_that_asks_for_no_cpu_wakes_on_a_node_whose_cpu_is_over_committed(
     assert plan.pod.metadata.name == "a"
 
 
-def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
+def test_nothing_is_reported_of_pods_that_joined_the_queue_just_now(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=8192))
     cycle.cache.on_event(ObjectChange(None, pod("b", mib=8192)))
     cycle.refresh(5.0)
@@ -102,7 +106,7 @@ def test_a_gang_is_planned_together_or_waits_together(catalog: Catalog) -> None:
     assert sorted(plan.pod.metadata.name for plan in cycle.run(1.0).plans) == ["a", "b"]
 
 
-def test_the_more_important_has_others_put_out_once_and_takes_their_place(catalog: Catalog) -> None:
+def test_a_higher_priority_pod_evicts_once_and_takes_the_place(catalog: Catalog) -> None:
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     cycle = cycle_of(catalog, node("n"), device_slice("n"), *low, pod("vip", mib=4096, priority=10))
     result = cycle.run(0.0)
@@ -114,14 +118,14 @@ def test_the_more_important_has_others_put_out_once_and_takes_their_place(catalo
     cycle.refresh(1.0)
     again = run_all(cycle, 1.0)
     assert again.plans == ()
-    assert victims(again) == [], "it is on its way out"
+    assert victims(again) == [], "the victim is already being evicted"
 
     cycle.cache.on_event(ObjectChange(victim, None))
     cycle.refresh(2.0)
     assert [plan.pod.metadata.name for plan in cycle.run(2.0).plans] == ["vip"]
 
 
-def test_who_may_put_nobody_out_or_is_not_more_important_waits(catalog: Catalog) -> None:
+def test_a_pod_that_may_not_preempt_or_has_no_higher_priority_waits(catalog: Catalog) -> None:
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     polite = pod("polite", mib=4096, priority=10, preemptionPolicy="Never")
     cycle = cycle_of(catalog, node("n"), device_slice("n"), *low, polite, pod("same", mib=4096))
@@ -130,7 +134,7 @@ def test_who_may_put_nobody_out_or_is_not_more_important_waits(catalog: Catalog)
     assert cycle.runs == 2
 
 
-def test_for_many_pods_of_one_shape_victims_are_sought_once(catalog: Catalog) -> None:
+def test_for_many_pods_of_one_shape_victims_are_searched_once(catalog: Catalog) -> None:
     low = pod("low", on="n", mib=1024)
     held = [pod(name, on="n", mib=mib, priority=10) for name, mib in (("x", 3072), ("y", 4096))]
     vips = [pod(f"vip-{number}", mib=2048, priority=5) for number in range(20)]
@@ -146,7 +150,7 @@ def test_for_many_pods_of_one_shape_victims_are_sought_once(catalog: Catalog) ->
     assert [name for result in results for name in victims(result)] == ["low"]
 
 
-def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: Catalog) -> None:
+def test_a_higher_priority_gang_evicts_as_many_pods_as_it_needs(catalog: Catalog) -> None:
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     strong = [pod(name, mib=4096, notes=ring, priority=10) for name in "ab"]
@@ -163,7 +167,7 @@ def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: 
     assert victims(result) == []
 
 
-def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
+def test_an_incomplete_gang_evicts_no_pod(catalog: Catalog) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     low = pod("x", on="n", mib=4096)
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), low)
@@ -172,10 +176,10 @@ def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
         cycle.refresh(0.0)
         result = cycle.run(0.0)
         assert result.plans == ()
-        assert victims(result) == [], "one device is too little for two, whoever goes"
+        assert victims(result) == [], "one device is too little for two pods"
 
 
-def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: Catalog) -> None:
+def test_a_failed_binding_frees_its_place_and_is_tried_later(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=4096))
     (plan,) = cycle.run(0.0).plans
     cycle.record_failure(plan.uid, 0.0)
@@ -186,21 +190,21 @@ def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: C
     assert [each.uid for each in cycle.run(1.0).plans] == [plan.uid]
 
 
-def test_a_pod_that_goes_while_it_is_being_placed_leaves_nothing_behind(catalog: Catalog) -> None:
+def test_a_pod_that_is_deleted_while_it_is_being_bound_leaves_nothing_behind(catalog: Catalog) -> None:
     waiting = pod("a", mib=1024)
     cycle = cycle_of(catalog, node("n"), device_slice("n"), waiting)
     (plan,) = cycle.run(0.0).plans
     cycle.cache.on_event(ObjectChange(waiting, None))
     cycle.refresh(0.0)
     free = cycle.cache.cluster.free("n").devices
-    assert sum(each.memory >> 20 for each in free) == 7168, "what is under way may yet take effect"
+    assert sum(each.memory >> 20 for each in free) == 7168, "a write in flight may still take effect"
     cycle.record_failure(plan.uid, 0.0)
     cycle.refresh(0.0)
     assert len(cycle.queue) == 0
     assert cycle.cache.cluster.placements() == ()
 
 
-def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_writes_failed(
+def test_a_pod_that_another_client_bound_elsewhere_counts_on_both_nodes_until_our_writes_fail(
     catalog: Catalog,
 ) -> None:
     waiting = pod("a", mib=4096, nodeSelector={"here": "yes"})
@@ -217,14 +221,14 @@ def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_
 
 
 def named_claim(name: str, user: Any, on: str = "", **notes: str) -> Any:
-    """Return a claim of the user's own making; `on` is a node, where it was given a device there."""
+    """Return a claim that its user created; `on` is the node where it is allocated."""
     given = msgspec.to_builtins(claim(name, user, on=on))
     given["metadata"] |= {"annotations": notes, "ownerReferences": []}
     request = {"name": "it", "exactly": {"deviceClassName": "fairlead.dev"}}
     return read(CLAIMS, {**given, "spec": {"devices": {"requests": [request]}}})
 
 
-def test_a_claim_that_was_given_devices_for_a_pod_that_cannot_go_there_is_given_back(
+def test_a_claim_that_is_allocated_where_its_pod_does_not_fit_is_deallocated(
     catalog: Catalog,
 ) -> None:
     uses = [{"name": "gpu", "resourceClaimName": "c"}]
@@ -235,11 +239,11 @@ def test_a_claim_that_was_given_devices_for_a_pod_that_cannot_go_there_is_given_
         result = cycle.run(0.0)
         assert result.plans == ()
         stranded = [each.metadata.name for _, each in result.stranded]
-        assert stranded == expected, "ours alone, and for it alone"
+        assert stranded == expected, "allocated by this scheduler, and for this pod alone"
         assert cycle.run(0.0).stranded == ()
 
 
-def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catalog: Catalog) -> None:
+def test_a_pod_that_is_deleted_before_its_claim_is_observed_still_counts(catalog: Catalog) -> None:
     waiting = pod("a", mib=4096)
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), waiting)
     (plan,) = cycle.run(0.0).plans
@@ -267,7 +271,7 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     assert cycle.cache.cluster.placements() == ()
 
 
-def test_a_pod_that_is_seen_gone_just_before_its_claim_is_seen_is_counted_by_its_claim(
+def test_a_pod_that_is_deleted_just_before_its_claim_is_observed_counts_by_its_claim(
     catalog: Catalog,
 ) -> None:
     waiting = pod("a", mib=4096)
@@ -288,7 +292,7 @@ def test_a_pod_that_is_seen_gone_just_before_its_claim_is_seen_is_counted_by_its
     assert cycle.cache.cluster.placements() == ()
 
 
-def test_one_freed_device_does_not_have_thousands_of_shapes_judged_anew(catalog: Catalog) -> None:
+def test_one_freed_device_does_not_make_thousands_of_shapes_active(catalog: Catalog) -> None:
     full = [pod(name, on="n", mib=4096) for name in "xy"]
     crowd = [pod(f"p{number}", mib=1 + number) for number in range(1, 2000)]
     cycle = cycle_of(catalog, node("n", cpu="4000"), device_slice("n"), *full, *crowd)
@@ -299,10 +303,10 @@ def test_one_freed_device_does_not_have_thousands_of_shapes_judged_anew(catalog:
     cycle.refresh(1.0)
     asked = cycle.metrics.decisions.total()
     run_all(cycle, 1.0)
-    assert cycle.metrics.decisions.total() - asked <= 6, "only those whom 6 MiB could be enough for"
+    assert cycle.metrics.decisions.total() - asked <= 6, "only pods that may fit in 6 MiB"
 
 
-def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
+def test_a_gated_or_leaving_pod_is_not_pending(catalog: Catalog) -> None:
     gated = pod("a", mib=1024, schedulingGates=[{"name": "x.dev/not-yet"}])
     leaving = msgspec.to_builtins(pod("b", mib=1024))
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x.dev/wait"]}
@@ -313,7 +317,7 @@ def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
     assert [plan.pod.metadata.resource_version for plan in cycle.run(1.0).plans] == ["2"]
 
 
-def test_a_node_that_goes_while_a_pod_is_being_bound_there_is_forgotten_with_it(catalog: Catalog) -> None:
+def test_a_node_that_is_deleted_while_a_pod_is_being_bound_there_is_dropped_with_it(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
     (plan,) = cycle.run(0.0).plans
     cycle.cache.on_event(ObjectChange(node("n"), None))
@@ -327,14 +331,14 @@ def test_a_node_that_goes_while_a_pod_is_being_bound_there_is_forgotten_with_it(
     assert [each.uid for each in cycle.run(1.0).plans] == [plan.uid]
 
 
-def test_nonsense_is_told_to_its_user_and_disturbs_nobody(catalog: Catalog) -> None:
+def test_an_invalid_pod_gets_a_reason_and_affects_no_other_pod(catalog: Catalog) -> None:
     odd = pod("odd", mib=1024, notes={"fairlead.dev/gpu-compute": "-5%"})
     cycle = cycle_of(catalog, node("n"), device_slice("n"), odd, pod("b"))
     assert [plan.pod.metadata.name for plan in cycle.run(0.0).plans] == ["b"]
     assert "gpu-compute" in cycle.reporter.take(0.0, 9)["uid-odd"]
 
 
-def test_the_page_counts_decisions_with_their_reason(catalog: Catalog) -> None:
+def test_the_metrics_count_decisions_by_reason(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), pod("a", mib=1024), pod("b"))
     run_all(cycle)
     text = render(cycle.metrics, SchedulerGauges(True, 3, {"active": 0, "unschedulable": 1}, 1), {}).decode()

@@ -1,4 +1,4 @@
-"""What is upset while the scheduler works: a namespace that goes, a node that goes, a watch that stammers."""
+"""Disturbances: a namespace that is deleted, a node that is deleted, a watch that repeats its events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -21,7 +21,7 @@ from tests.serve.scheduler.world import GIB, World, bound, open_world
 
 
 class Stammerer(Client):
-    """A client whose watches tell everything twice."""
+    """A client whose watches repeat every event."""
 
     async def watch(self, *given: Any, **named: Any) -> AsyncGenerator[WatchEvent[Any], None]:
         async for event in super().watch(*given, **named):
@@ -30,7 +30,7 @@ class Stammerer(Client):
 
 
 class Axe(Client):
-    """A client that has a node go just before the first pod is bound to it."""
+    """A client that deletes a node just before the first pod is bound to it."""
 
     node = ""
 
@@ -44,7 +44,7 @@ class Axe(Client):
 
 @asynccontextmanager
 async def scheduling(world: World, catalog: Catalog, client: Client) -> AsyncIterator[Scheduler]:
-    """Run a replica by a client of its own."""
+    """Run a replica with its own client."""
     stop = asyncio.Event()
     replica = Scheduler(client, catalog, settings("one", world.namespace), lambda line: None)
     task = asyncio.create_task(replica.run(stop))
@@ -55,7 +55,7 @@ async def scheduling(world: World, catalog: Catalog, client: Client) -> AsyncIte
         await task
 
 
-def test_what_is_told_twice_counts_once(real_cluster: RealCluster, catalog: Catalog) -> None:
+def test_an_event_that_a_watch_repeats_counts_once(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def scenario() -> None:
         async with (
             open_world(real_cluster, 2) as world,
@@ -76,13 +76,13 @@ def test_what_is_told_twice_counts_once(real_cluster: RealCluster, catalog: Cata
 
 
 async def until_known(world: World, replica: Scheduler) -> None:
-    """Wait until what a replica knows is a fold of a fresh list; other tests change the cluster too."""
+    """Wait until the cache of a replica equals that of a fresh list; other tests change the cluster too."""
     async with asyncio.timeout(20):
         while digest(replica.cache) != digest(await listed(world.client, world.namespace)):
             await asyncio.sleep(0.1)
 
 
-def test_a_node_that_goes_while_a_pod_is_bound_to_it_holds_it_still_when_it_comes_back(
+def test_a_node_that_is_deleted_and_created_again_still_holds_its_pod(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -108,7 +108,7 @@ def test_a_node_that_goes_while_a_pod_is_bound_to_it_holds_it_still_when_it_come
     asyncio.run(scenario())
 
 
-def test_a_namespace_that_goes_takes_what_it_held_and_keeps_nobody_else_waiting(
+def test_a_deleted_namespace_frees_its_devices_and_blocks_no_other_pod(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:

@@ -45,7 +45,7 @@ WITH_GROUPS = LabTuning("GenericWorkload=true", "scheduling.k8s.io/v1beta1=true"
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[RealApi]:
-    """Return an API server that knows groups: a lab of its own, or the user's if that one does."""
+    """Return an API server that serves groups: a lab of its own, or the user's if it serves them."""
     if own := os.environ.get(OWN_CLUSTER):
         config = kubeconfig.load(own)
         if not asyncio.run(_serves_groups(RealApi(config, Path(own), None))):
@@ -85,7 +85,7 @@ def room(api: RealApi, request: pytest.FixtureRequest) -> Iterator[RealCluster]:
 
 
 async def group(world: Mixed, name: str, least: int | None = None, **spec: Any) -> None:
-    """Make a group: a gang of so many, or one whose pods are placed one by one."""
+    """Create a group: a gang of at least `least` pods, or one whose pods are placed one by one."""
     policy = {"basic": {}} if least is None else {"gang": {"minCount": least}}
     body = {"metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}}
     await world.client.create(GROUPS, body, world.namespace)
@@ -96,7 +96,7 @@ async def member(world: Mixed, name: str, of: str, **more: Any) -> None:
 
 
 async def fares(world: Mixed, name: str, status: str) -> str:
-    """Wait until a group is told how it fares, and return the words."""
+    """Wait until a group has a condition of this status, and return its message."""
     async with asyncio.timeout(30):
         while True:
             found = json.loads(await world.client.request("GET", GROUPS.path(world.namespace, name)))
@@ -108,7 +108,7 @@ async def fares(world: Mixed, name: str, status: str) -> str:
 
 @asynccontextmanager
 async def classes(world: Mixed, **values: int) -> AsyncIterator[dict[str, str]]:
-    """Make priority classes, and return their names."""
+    """Create priority classes, and return their names."""
     names = {name: f"{world.namespace}-{name}" for name in values}
     for name, value in values.items():
         meta = {"name": names[name], "labels": {LABEL: world.namespace}}
@@ -119,7 +119,9 @@ async def classes(world: Mixed, **values: int) -> AsyncIterator[dict[str, str]]:
         await world.client.delete_collection(CLASSES, labels=f"{LABEL}={world.namespace}")
 
 
-def test_a_gang_comes_one_by_one_and_is_placed_whole(room: RealCluster, catalog: Catalog) -> None:
+def test_the_pods_of_a_gang_are_created_one_by_one_and_bound_together(
+    room: RealCluster, catalog: Catalog
+) -> None:
     async def scenario() -> None:
         async with mixed(room, catalog, GPUS) as world:
             await member(world, "one", "late")
@@ -134,7 +136,7 @@ def test_a_gang_comes_one_by_one_and_is_placed_whole(room: RealCluster, catalog:
     asyncio.run(scenario())
 
 
-def test_a_gang_that_does_not_fit_takes_nothing_until_it_may_be_smaller(
+def test_a_gang_that_does_not_fit_holds_nothing_until_its_minimum_is_lowered(
     room: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -165,7 +167,7 @@ def test_a_group_without_a_gang_is_placed_one_by_one(room: RealCluster, catalog:
     asyncio.run(scenario())
 
 
-def test_a_gang_of_higher_priority_puts_others_out_and_one_that_may_not_waits(
+def test_a_gang_of_higher_priority_evicts_pods_and_one_that_may_not_preempt_waits(
     room: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:

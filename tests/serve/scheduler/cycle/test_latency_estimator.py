@@ -1,4 +1,4 @@
-"""Placing by prediction on a real API server: by the profiles that the cluster keeps."""
+"""Placement by prediction on a real API server: by the cluster's ModelProfiles."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ MODEL = "fairlead.dev/model"
 
 @pytest.fixture
 def keeping(real_cluster: RealCluster) -> Iterator[RealCluster]:
-    """Lend a cluster that knows the kind; models that are named after its namespace then go."""
+    """Return a cluster that serves ModelProfiles; delete those named after its namespace at the end."""
     define(real_cluster.api)
     yield real_cluster
 
@@ -48,7 +48,7 @@ async def bring(client: Client, folder: Path, model: str, name: str) -> str:
     return found.metadata.labels[DIGEST]
 
 
-def test_each_model_goes_where_it_is_predicted_to_be_fastest(
+def test_each_model_is_placed_where_it_is_predicted_to_be_fastest(
     keeping: RealCluster, catalog: Catalog, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
@@ -62,13 +62,13 @@ def test_each_model_goes_where_it_is_predicted_to_be_fastest(
             await world.create_pod("heavy", {"cpu": "1"}, annotations={MODEL: digest[:12]})
             assert await world.places("light", "heavy") == {"light": "stick", "heavy": "board"}
             assert '"memory_bytes":509208633' in await world.placement_annotation("heavy"), (
-                "as much as it was estimated"
+                "the estimated memory"
             )
 
     asyncio.run(scenario())
 
 
-def test_a_latency_that_nothing_keeps_is_told_with_the_best_there_is(
+def test_a_latency_that_no_accelerator_keeps_is_reported_with_the_best_one(
     keeping: RealCluster, catalog: Catalog, tmp_path: Path
 ) -> None:
     async def scenario() -> None:

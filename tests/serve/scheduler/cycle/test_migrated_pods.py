@@ -34,7 +34,7 @@ POLICIES = {
 
 @dataclass(frozen=True)
 class Moved:
-    """A pod of another project, and what it is to get: MiB and thousandths of compute, for each device."""
+    """A pod of another project, and its expected shares: MiB and thousandths of compute, for each device."""
 
     limits: dict[str, str]
     memory: int
@@ -81,7 +81,7 @@ MOVED = {
 def test_pods_of_other_projects_get_what_they_got_there(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world:
-            # Who has no choice comes first: the others could fill the only node that would do.
+            # A pod with a single possible node comes first: the others could fill that node.
             choosy = [name for name, moved in MOVED.items() if len(moved.nodes) == 1]
             for names in (choosy, [name for name in MOVED if name not in choosy]):
                 for name in names:
@@ -97,7 +97,7 @@ def test_pods_of_other_projects_get_what_they_got_there(real_cluster: RealCluste
     asyncio.run(scenario())
 
 
-def test_a_whole_gpu_is_nobody_elses(real_cluster: RealCluster, catalog: Catalog) -> None:
+def test_no_other_pod_gets_a_part_of_a_whole_gpu(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, {"only": ("t4", 16)}) as world:
             await world.create_pod("whole", {"nvidia.com/gpu": "1"})
@@ -129,7 +129,7 @@ async def policy(client: Client, namespace: str) -> AsyncIterator[None]:
             await client.delete_collection(kind, labels=f"{LABEL}={namespace}")
 
 
-def test_who_asks_by_annotation_gets_a_resource_by_which_it_is_handed_over(
+def test_a_pod_that_requests_by_annotation_gets_a_resource_for_its_handover(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
@@ -150,7 +150,7 @@ def test_who_asks_by_annotation_gets_a_resource_by_which_it_is_handed_over(
 
 
 async def _mutated(world: Mixed) -> LivePod:
-    """Make pods until the server has taken the policy in, and return the first that was changed, bound."""
+    """Create pods until the server applies the policy, and return the first changed pod, bound."""
     async with asyncio.timeout(30):
         for number in range(100):
             name = f"new-{number}"

@@ -1,4 +1,4 @@
-"""A preemptor keeps what its victims leave: exactly the victims it needs, whatever else waits."""
+"""A preemptor gets the places of its victims, and evicts exactly as many as it needs, whatever else waits."""
 
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ RING = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
 
 
 class Story:
-    """A cluster that is full, pods that wait, and an API server that does at once what it is asked."""
+    """A full cluster, pending pods, and an API server that carries out every request at once."""
 
     def __init__(self, catalog: Catalog, nodes: int, devices: int, gib: int = 4, half: int = 2048) -> None:
         names = [f"n{number}" for number in range(nodes)]
@@ -36,13 +36,13 @@ class Story:
         self.now = 0.0
 
     def add_pods(self, *pods: LivePod) -> None:
-        """Let pods come."""
+        """Add pods to the cache."""
         for each in pods:
             self.there[each.metadata.uid] = each
             self.cycle.cache.on_event(ObjectChange(None, each))
 
     def step(self, *, gone: bool = True) -> None:
-        """Decide all that can be decided; victims end at once where they are `gone`, else they leave."""
+        """Run cycles while a pod is active; victims end at once where they are `gone`, else they leave."""
         self.now += 1.0
         self.cycle.refresh(self.now)
         while self.cycle.queue.has_active:
@@ -56,7 +56,7 @@ class Story:
             self.cycle.refresh(self.now)
 
     def bind(self, plan: BindingPlan) -> None:
-        """Let a pod be bound."""
+        """Bind a pod."""
         shares = [each.to_json() for each in plan.placement.shares]
         note = {
             **plan.pod.metadata.annotations,
@@ -70,7 +70,7 @@ class Story:
         self.cycle.record_bound(plan.uid, self.now)
 
     def evict(self, victim: LivePod, *, gone: bool = True) -> None:
-        """Let a pod be evicted."""
+        """Evict a pod."""
         self.evicted.append(victim.metadata.name)
         self.cycle.record_eviction(victim.metadata.uid, "", self.now)
         document = msgspec.to_builtins(victim)
@@ -83,7 +83,7 @@ class Story:
             self.end(victim.metadata.uid)
 
     def end(self, uid: str) -> None:
-        """Let a pod be gone."""
+        """End a pod."""
         self._seen(self.there[uid], None)
 
     def _seen(self, before: LivePod, now: LivePod | None) -> None:
@@ -117,7 +117,7 @@ def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Cata
     assert story.names() == ["vip"], "nothing else was free at any time"
 
 
-def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalog) -> None:
+def test_the_place_of_a_victim_is_reserved_until_the_last_one_is_gone(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
@@ -132,7 +132,7 @@ def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalo
     assert len(story.evicted) == 2
 
 
-def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Catalog) -> None:
+def test_a_gang_evicts_as_many_as_it_needs_and_reserves_their_places(catalog: Catalog) -> None:
     story = Story(catalog, nodes=4, devices=2)
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
     story.step()
@@ -144,7 +144,7 @@ def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Ca
     assert len(story.evicted) == 10
 
 
-def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
+def test_a_pod_with_several_devices_evicts_where_the_fewest_victims_are(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=4)
     for uid in ("uid-low-n1-0", "uid-low-n1-4"):  # of gpu-0 and gpu-2
         story.end(uid)
@@ -203,13 +203,13 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
     assert sorted(story.names()) == ["a", "b"]
 
 
-def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catalog) -> None:
+def test_the_reservation_of_a_deleted_preemptor_ends(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     victim = story.evicted[0]
     story.end("uid-vip")
-    assert not story.cycle.preemptions.is_needed(f"uid-{victim}"), "no eviction that serves nobody is sent"
+    assert not story.cycle.preemptions.is_needed(f"uid-{victim}"), "no pod needs this eviction"
     story.end(f"uid-{victim}")
     story.step()
     assert story.names() == ["wait"]
@@ -229,7 +229,7 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
     assert story.names() == ["vip", "wait"]
 
 
-def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalog: Catalog) -> None:
+def test_a_reservation_expires_and_stuck_victims_are_left_alone(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1)
     story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
@@ -253,13 +253,15 @@ def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for
     assert plan.pod.metadata.name == "vip"
     cycle.record_failure(plan.uid, 10.0)
     cycle.refresh(10.1)
-    assert [plan for _ in range(3) for plan in cycle.run(10.1).plans] == [], "it is tried again after a pause"
+    assert [plan for _ in range(3) for plan in cycle.run(10.1).plans] == [], (
+        "it is tried again after a backoff"
+    )
     cycle.queue.flush_expired(11.0)
     cycle.refresh(11.0)
     assert [each.pod.metadata.name for each in cycle.run(11.0).plans] == ["vip"]
 
 
-def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_says_it_is_bound(catalog: Catalog) -> None:
+def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_server_shows_it_bound(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), pod("low", mib=4096))
     (plan,) = cycle.run(0.0).plans
     cycle.cache.on_event(ObjectChange(None, pod("vip", mib=4096, priority=9)))
@@ -288,7 +290,7 @@ def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_
     assert story.names() == ["king"]
 
 
-def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) -> None:
+def test_the_next_leader_uses_the_places_that_the_last_one_freed_by_eviction(catalog: Catalog) -> None:
     story = Story(catalog, nodes=3, devices=1)
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
     story.add_pods(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
@@ -304,7 +306,7 @@ def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) ->
     again.there = story.there
     again.step(gone=False)
     assert again.names() == []
-    assert again.evicted == [], "what is leaving is enough for both"
+    assert again.evicted == [], "the leaving pods make enough room for both"
     for name in story.evicted[1:]:
         again.end(f"uid-{name}")
     again.step()
@@ -347,7 +349,7 @@ def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(cat
     assert (result.plans, victims(result)) == ((), ["web"])
 
 
-def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: Catalog) -> None:
+def test_a_victim_that_could_not_be_evicted_is_not_chosen_for_a_while(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1, half=4096)
     story.end("uid-low-n0-1")
     story.end("uid-low-n1-1")
@@ -391,7 +393,7 @@ def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(cata
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_quiet_preemption_evicts_exactly_what_is_needed(catalog: Catalog, seed: int) -> None:
+def test_preemption_evicts_exactly_as_many_pods_as_needed(catalog: Catalog, seed: int) -> None:
     dice = Random(seed)
     nodes, devices = dice.randint(2, 8), dice.choice((1, 2, 4))
     story = Story(catalog, nodes, devices)

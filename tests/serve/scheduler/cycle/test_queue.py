@@ -1,4 +1,4 @@
-"""Who is next: the important, then the patient; and who was refused sleeps until something could help."""
+"""The queue: higher priority first, then earlier arrival; a refused pod waits for an event of its hints."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def filled(*requests: Request) -> SchedulingQueue:
     return queue
 
 
-def test_the_important_come_first_then_those_who_came_first() -> None:
+def test_higher_priority_comes_first_then_earlier_arrival() -> None:
     assert drained(filled(request("a"), request("b", 5), request("c"), request("d", 5))) == [
         ["b"],
         ["d"],
@@ -40,13 +40,13 @@ def test_the_important_come_first_then_those_who_came_first() -> None:
     ]
 
 
-def test_a_gang_is_taken_out_together_at_its_highest_priority() -> None:
+def test_a_gang_is_popped_together_at_its_highest_priority() -> None:
     gang = Gang("ring", 2)
     queue = filled(request("a", 1), request("g1", 0, gang), request("g2", 3, gang))
     assert drained(queue) == [["g1", "g2"], ["a"]]
 
 
-def test_who_was_refused_sleeps_until_what_could_help_and_keeps_its_place() -> None:
+def test_an_unschedulable_pod_becomes_active_at_an_event_of_its_hints_and_keeps_its_place() -> None:
     queue = filled(request("old"))
     queue.add_unschedulable(queue.pop(), ROOM, 0.0)
     queue.add(request("new"), 1.0)
@@ -56,7 +56,7 @@ def test_who_was_refused_sleeps_until_what_could_help_and_keeps_its_place() -> N
     assert drained(queue) == [["old"], ["new"]]
 
 
-def test_a_change_wakes_and_a_report_of_the_same_does_not() -> None:
+def test_a_changed_request_becomes_active_and_an_unchanged_one_does_not() -> None:
     queue = filled(request("a"))
     queue.add_unschedulable(queue.pop(), ROOM, 0.0)
     queue.add(request("a"), 1.0)
@@ -65,7 +65,7 @@ def test_a_change_wakes_and_a_report_of_the_same_does_not() -> None:
     assert drained(queue) == [["a"]]
 
 
-def test_a_newcomer_wakes_its_gang() -> None:
+def test_a_new_member_activates_its_gang() -> None:
     gang = Gang("ring", 2)
     queue = filled(request("a", gang=gang))
     queue.add_unschedulable(queue.pop(), frozenset({ClusterEvent.NODE_CHANGED}), 0.0)
@@ -73,7 +73,7 @@ def test_a_newcomer_wakes_its_gang() -> None:
     assert drained(queue) == [["a", "b"]]
 
 
-def test_what_could_not_be_written_is_tried_later_and_later() -> None:
+def test_a_failed_binding_backs_off_for_longer_each_time() -> None:
     queue = filled(request("a"))
     pauses = []
     now = 0.0
@@ -100,7 +100,7 @@ def test_the_backoff_of_a_queue_can_be_set() -> None:
     assert untils == [2.0, 3.0, 3.0]
 
 
-def test_nobody_sleeps_for_ever() -> None:
+def test_an_unschedulable_pod_becomes_active_after_the_safety_net() -> None:
     queue = filled(request("a"))
     queue.add_unschedulable(queue.pop(), frozenset(), 10.0)
     assert queue.flush_expired(10.0) == 10.0 + SAFETY_NET
@@ -108,7 +108,7 @@ def test_nobody_sleeps_for_ever() -> None:
     assert drained(queue) == [["a"]]
 
 
-def test_where_something_became_free_only_those_wake_for_whom_it_could_be_enough() -> None:
+def test_where_something_became_free_only_pods_that_may_fit_become_active() -> None:
     queue = SchedulingQueue()
     asked = [replace(request(str(cpu)), cpu=cpu) for cpu in (100, 200, 200, 4000)]
     for number, each in enumerate(asked):
@@ -122,17 +122,17 @@ def test_where_something_became_free_only_those_wake_for_whom_it_could_be_enough
         return wanted.cpu <= 200
 
     assert queue.move_to_active(ROOM, could) == 3
-    assert sorted(judged) == [100, 200, 4000], "of each shape, one is asked"
+    assert sorted(judged) == [100, 200, 4000], "one pod of each shape is checked"
     assert drained(queue) == [["0"], ["1"], ["2"]]
 
 
-def test_those_who_are_next_are_listed_without_being_taken_out() -> None:
+def test_the_next_pods_are_listed_without_being_popped() -> None:
     queue = filled(request("a"), request("b", 5), request("c"))
     assert queue.next_active(2) == ["b", "a"]
     assert drained(queue) == [["b"], ["a"], ["c"]]
 
 
-def test_every_reason_has_something_that_helps() -> None:
+def test_every_reason_has_queueing_hints() -> None:
     assert set(HINTS_BY_REASON) == set(Reason)
     assert queueing_hints([Rejection(Reason.POD_AFFINITY, "")]) == {
         ClusterEvent.NODE_CHANGED,
@@ -143,7 +143,7 @@ def test_every_reason_has_something_that_helps() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["add", "pop", "park", "remove", "wake"])))
 )
-def test_nobody_is_lost_and_nobody_is_there_twice(script: list[tuple[str, str]]) -> None:
+def test_no_pod_is_lost_or_queued_twice(script: list[tuple[str, str]]) -> None:
     queue, there, out = SchedulingQueue(), set[str](), dict[str, Request]()
     for name, what in script:
         if what == "add" and name not in out:

@@ -1,4 +1,4 @@
-"""Quotas: what is asked for by annotation counts against them as what is asked for by resource does."""
+"""Quotas: a request by annotation counts against them like a request by resource."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def halves(*names: str, **more: str) -> list[Any]:
     return [pod(name, notes={**HALF, **more}) for name in names]
 
 
-def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_it_is(
+def test_pods_that_request_by_annotation_are_placed_up_to_the_quota_and_the_refusal_names_it(
     catalog: Catalog,
 ) -> None:
     cycle = cycle_of(
@@ -123,7 +123,7 @@ def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_i
     assert cycle.metrics.decisions["refused", "quota"] == 1
 
 
-def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Catalog) -> None:
+def test_a_pod_over_quota_becomes_active_when_the_quota_grows_or_a_pod_is_deleted(catalog: Catalog) -> None:
     before, running = quota({SHARES: "1"}), halves("b", "c")
     cycle = cycle_of(catalog, node("n"), device_slice("n"), before, pod("a", notes=HALF))
     (first,) = cycle.run(0.0).plans
@@ -133,7 +133,7 @@ def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Cata
     assert decide_all(cycle, 1.0) == []
     cycle.cache.on_event(ObjectChange(None, pod("plain", on="n")))
     cycle.refresh(2.0)
-    assert not cycle.queue.has_active, "a pod that comes helps with no quota"
+    assert not cycle.queue.has_active, "a new pod does not change a quota"
     cycle.record_failure(first.uid, 2.0)
     cycle.refresh(2.0)
     assert decide_all(cycle, 2.0) == ["b"]
@@ -143,7 +143,7 @@ def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Cata
     assert decide_all(cycle, 3.0) == ["c"]
 
 
-def test_what_runs_counts_by_its_placement_though_its_annotations_are_gone(catalog: Catalog) -> None:
+def test_a_running_pod_counts_by_its_placement_after_its_annotations_are_removed(catalog: Catalog) -> None:
     note = PLACEMENTS.encode((DeviceShare("gpu-0", Bytes(2 << 30)),))
     running = pod("r", on="n", notes={"fairlead.dev/placement": note})
     cycle = cycle_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), running, *halves("a"))
@@ -160,7 +160,7 @@ def test_a_gang_is_within_its_quota_together_or_not_at_all(catalog: Catalog) -> 
         assert free >> 20 == 8192 - 2048 * len(placed)
 
 
-def test_nobody_is_evicted_for_a_pod_that_its_quota_keeps_from_being_placed(catalog: Catalog) -> None:
+def test_no_pod_is_evicted_for_a_pod_over_quota(catalog: Catalog) -> None:
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     for notes in ({keys.KAI_FRACTION: "1"}, {keys.COUNT: "1"}):
         vip = pod("vip", notes=notes, priority=10)
@@ -170,22 +170,22 @@ def test_nobody_is_evicted_for_a_pod_that_its_quota_keeps_from_being_placed(cata
         assert "exceeded quota: gpus" in cycle.reporter.take(0.0, 9)["uid-vip"]
 
 
-def test_what_a_model_takes_is_known_when_it_has_a_place(catalog: Catalog) -> None:
+def test_the_memory_of_a_model_is_known_when_it_has_a_place(catalog: Catalog) -> None:
     small, large = device_slice("n", devices=1), device_slice("m", devices=1, gib=16)
     odd = pod("a", notes={keys.COUNT: "1"}, nodeSelector={"large": "yes"})
     cycle = cycle_of(catalog, node("n"), small, node("m", large="yes"), large, quota({MEMORY: "8000"}), odd)
     assert decide_all(cycle) == []
     assert "requested: requests.fairlead.dev/gpu-mem=16384" in cycle.reporter.take(0.0, 9)["uid-a"]
-    assert cycle.cache.cluster.placements() == (), "it was placed to be measured, and released"
+    assert cycle.cache.cluster.placements() == (), "it was placed to be charged, and released"
 
 
-def test_quotas_of_other_things_and_of_other_namespaces_bound_nobody_here(catalog: Catalog) -> None:
+def test_quotas_of_other_resources_and_of_other_namespaces_limit_no_pod_here(catalog: Catalog) -> None:
     others = quota({"requests.cpu": "0", "pods": "0", "count/pods": "0"})
     cycle = cycle_of(catalog, node("n"), device_slice("n"), others, *halves("a"), pod("b", mib=1024))
     assert decide_all(cycle) == ["a", "b"]
     zero = quota({MEMORY: "0", SHARES: "0"})
     cycle = cycle_of(catalog, node("n"), device_slice("n"), zero, pod("b", mib=1024))
-    assert decide_all(cycle) == ["b"], "the API server has counted it when it was made"
+    assert decide_all(cycle) == ["b"], "the API server has counted it when it was created"
 
 
 SCOPES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
@@ -204,7 +204,7 @@ SCOPES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", SCOPES.values(), ids=SCOPES)
-def test_a_quota_of_a_scope_bounds_the_pods_of_that_scope(
+def test_a_quota_of_a_scope_limits_the_pods_of_that_scope(
     case: tuple[dict[str, Any], dict[str, Any], bool], catalog: Catalog
 ) -> None:
     scope, spec, covered = case

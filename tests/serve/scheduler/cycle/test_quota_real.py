@@ -40,14 +40,14 @@ BY_CLAIM = ("count/resourceclaims.resource.k8s.io", "fairlead.dev.deviceclass.re
 
 
 async def limit(client: Client, namespace: str, hard: dict[str, str]) -> None:
-    """Make a quota, with the status that the controller manager writes."""
+    """Create a quota, with the status that the controller manager writes."""
     await client.create(QUOTAS.raw(), {"metadata": {"name": "gpus"}, "spec": {"hard": hard}}, namespace)
     status = {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
     await client.patch_status(QUOTAS.raw(), "gpus", status, namespace)
 
 
 async def refused(world: Mixed, word: str, limits: dict[str, str], notes: dict[str, str]) -> None:
-    """Make pods until the server, which may not know the policy yet, refuses one for a quota."""
+    """Create pods until the server, which may not apply the policy yet, refuses one for a quota."""
     said = ""
     async with asyncio.timeout(30):
         while not said:
@@ -60,9 +60,7 @@ async def refused(world: Mixed, word: str, limits: dict[str, str], notes: dict[s
     assert f"exceeded quota: gpus, requested: {word}=1" in said
 
 
-def test_the_server_counts_what_is_asked_for_in_any_syntax(
-    real_cluster: RealCluster, catalog: Catalog
-) -> None:
+def test_the_server_counts_requests_in_any_syntax(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def scenario() -> None:
         async with mixed(real_cluster, catalog, GPUS) as world, policy(world.client, world.namespace):
             counted = (*(f"requests.{name}" for name in BY_RESOURCE), *BY_CLAIM)
@@ -79,7 +77,7 @@ def test_the_server_counts_what_is_asked_for_in_any_syntax(
     asyncio.run(scenario())
 
 
-def test_the_scheduler_counts_the_memory_that_is_asked_for_by_annotation(
+def test_the_scheduler_counts_the_memory_that_is_requested_by_annotation(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:

@@ -21,12 +21,12 @@ GARBAGE = {
     "count": {keys.COUNT: "-1"},
     "memory": {keys.KAI_MEMORY: "1"},
     "models": {keys.MODELS: "no-such-model"},
-    "vendors": {keys.VENDORS: "nobody"},
+    "vendors": {keys.VENDORS: "none"},
     "precision": {keys.PRECISION: "fp13"},
     "model": {keys.MODEL: "never-heard-of"},
     "latency": {keys.SLO: "soon"},
     "gang": {keys.GANG: "x", keys.GANG_SIZE: "many"},
-    "group": {keys.VOLCANO: "nobody"},
+    "group": {keys.VOLCANO: "none"},
     "index": {keys.ALIYUN_INDEX: "1"},
 }
 
@@ -50,7 +50,7 @@ def test_a_decided_placement_counts_whatever_else_its_pod_carries(
     assert free(folded(catalog, [node("n"), device_slice("n"), bound])) == [0, 4096]
 
 
-def test_a_pod_from_which_the_annotation_was_taken_that_it_asked_by_keeps_its_placement(
+def test_a_pod_keeps_its_placement_after_its_annotation_is_removed(
     catalog: Catalog,
 ) -> None:
     specs: tuple[dict[str, Any], ...] = (
@@ -62,7 +62,7 @@ def test_a_pod_from_which_the_annotation_was_taken_that_it_asked_by_keeps_its_pl
         assert free(folded(catalog, [node("n"), device_slice("n"), bound])) == [4096, 0]
 
 
-def test_cpu_memory_ports_and_rules_of_a_pod_count_though_its_annotations_are_garbage(
+def test_cpu_memory_ports_and_rules_of_a_pod_count_with_garbage_annotations(
     catalog: Catalog,
 ) -> None:
     container = {
@@ -92,7 +92,7 @@ def test_one_resource_that_cannot_be_read_hides_no_other(catalog: Catalog) -> No
     assert (cache.cluster.free("n").cpu, sorted(free(cache))) == (2000, [0, 4096])
 
 
-def test_pods_that_ask_for_exabytes_and_name_their_node_leave_it_no_room(catalog: Catalog) -> None:
+def test_pods_that_request_exabytes_and_name_their_node_leave_it_no_room(catalog: Catalog) -> None:
     spec: dict[str, Any] = {
         "containers": [{"name": "main", "resources": {"requests": {"memory": "4E", "a.dev/b": "4E"}}}]
     }
@@ -110,14 +110,14 @@ def test_a_running_pod_is_read_again_when_its_owner_edits_it(catalog: Catalog) -
     cache.sync()
     placed = cache.cluster.placement("uid-a")
     assert placed is not None
-    assert placed.request.labels == {"app": "web"}, "as a scheduler that starts now reads it"
+    assert placed.request.labels == {"app": "web"}, "as a scheduler that starts now would read it"
 
 
 # Ghosts: pods that ask by what gives them nothing.
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "fairlead"])
-def test_a_bound_pod_that_asks_by_annotation_alone_holds_no_accelerator(
+def test_a_bound_pod_that_requests_by_annotation_alone_holds_no_accelerator(
     scheduler: str, catalog: Catalog
 ) -> None:
     asking = (
@@ -133,7 +133,7 @@ def test_a_bound_pod_that_asks_by_annotation_alone_holds_no_accelerator(
     ]
     cache = folded(catalog, [node("n"), device_slice("n"), *ghosts])
     assert free(cache) == [4096, 4096]
-    assert cache.cluster.free("n").pods == 10 - len(ghosts), "they take their places on the node"
+    assert cache.cluster.free("n").pods == 10 - len(ghosts), "they count as pods of the node"
 
 
 def test_a_bound_pod_holds_by_a_resource_only_what_its_node_has_a_plugin_for(catalog: Catalog) -> None:
@@ -142,14 +142,14 @@ def test_a_bound_pod_holds_by_a_resource_only_what_its_node_has_a_plugin_for(cat
         return pod(name, on="n", schedulerName="default-scheduler", **spec)
 
     cache = folded(catalog, [node("n"), device_slice("n"), ghost("a", "nvidia.com/gpu")])
-    assert free(cache) == [4096, 4096], "a kubelet admits it and leaves out what no plugin offers"
+    assert free(cache) == [4096, 4096], "a kubelet admits it and ignores a resource without a plugin"
     real = msgspec.to_builtins(node("n"))
     real["status"]["allocatable"]["nvidia.com/gpu"] = "2"
     cache = folded(catalog, [read(NODES, real), device_slice("n"), ghost("a", "nvidia.com/gpu")])
     assert sorted(free(cache)) == [0, 4096]
 
 
-def test_annotations_make_what_a_pod_asks_for_by_resource_neither_smaller_nor_vanish(
+def test_annotations_neither_shrink_nor_hide_what_a_pod_requests_by_resource(
     catalog: Catalog,
 ) -> None:
     for notes in ({}, {keys.COMPUTE: "1%"}, {keys.MODELS: "a100"}, {keys.ALIYUN_INDEX: "99"}):
@@ -165,7 +165,7 @@ def test_annotations_make_what_a_pod_asks_for_by_resource_neither_smaller_nor_va
         assert free(folded(catalog, [read(NODES, offers), device_slice("n"), bound])) == left, notes
 
 
-def test_an_admitted_pod_that_fits_nowhere_is_held_all_the_same(catalog: Catalog) -> None:
+def test_an_admitted_pod_that_fits_nowhere_still_holds_its_devices(catalog: Catalog) -> None:
     full = [pod(name, on="n", mib=3072, notes=decided(f"gpu-{at}", 3072)) for at, name in enumerate("ab")]
     cache = folded(catalog, [node("n"), device_slice("n"), *full, pod("c", on="n", mib=2048)])
     assert sorted(free(cache)) == [-1024, 1024]
@@ -175,7 +175,7 @@ def test_an_admitted_pod_that_fits_nowhere_is_held_all_the_same(catalog: Catalog
 
 
 def owned(name: str, owner: Any, on: str = "n", mib: int = 1, device: str = "gpu-0") -> Any:
-    """Return an allocated claim that nobody reserves any more, and whose owner is said to be a pod."""
+    """Return an allocated claim without consumers, whose owner reference names a pod."""
     document = msgspec.to_builtins(claim(name, owner, on=on, mib=mib))
     document["status"]["reservedFor"] = []
     document["status"]["allocation"]["devices"]["results"][0]["device"] = device
@@ -213,12 +213,12 @@ def test_a_claim_that_two_pods_share_is_counted_once_for_the_one_that_was_placed
     assert free(cache) == [3072, 4096]
 
 
-def test_every_annotation_that_asks_for_accelerators_has_its_pod_fenced() -> None:
+def test_every_pod_with_an_annotation_that_requests_accelerators_is_fenced() -> None:
     for key in (keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES):
         assert asks_for_devices(pod("a", notes={key: "1"})), key
 
 
-def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog) -> None:
+def test_a_change_by_a_tenant_makes_only_its_own_pods_read_again(catalog: Catalog) -> None:
     mine, other = pod("mine", mib=1024), msgspec.to_builtins(pod("other", mib=1024))
     other["metadata"]["namespace"] = "elsewhere"
     cache = folded(catalog, [mine, read(PODS, other)])
@@ -235,7 +235,7 @@ def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog
     labelled = {**named, "metadata": {**named["metadata"], "labels": {"x": "y"}}}
     for kind in ("ResourceClaimTemplate", "PodGroup"):
         assert changed(kind, None, named) == ["mine"]
-        assert changed(kind, named, labelled) == [], "a label says nothing of where pods go"
+        assert changed(kind, named, labelled) == [], "a label of a class does not affect placement"
     wide = {"metadata": {"name": "c"}, "value": 3}
     assert changed("PriorityClass", None, wide) == ["mine", "other"]
     assert changed("PriorityClass", wide, {**wide, "metadata": {"name": "c", "labels": {"x": "y"}}}) == []

@@ -1,4 +1,4 @@
-"""What a scheduler says of a pod that waits: the sentence of its condition, and what would let it fit."""
+"""The explanation of a pending pod: the sentence of its condition, and what would let it fit."""
 
 from typing import Any
 
@@ -29,99 +29,99 @@ def full(catalog: Catalog, *others: Any) -> SchedulingCycle:
     return cycle
 
 
-def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit(catalog: Catalog) -> None:
+def test_an_explanation_has_the_sentence_of_the_condition_and_what_would_fit(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("x", on="n", mib=3072), pod("a", mib=8192))
     cycle.run(0.0)
-    told = asked(cycle, "a")
-    assert told["sentence"] == cycle.reporter.take(0.0, 9)["uid-a"]
-    assert (told["state"], told["placed"], told["leader"]) == ("unschedulable", False, "me")
-    assert told["queueing_hints"] == ["NodeChanged", "PodDeleted"]
-    assert told["retry_in_seconds"] == 300
-    assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
-    assert "smallest change" not in told["sentence"]
+    answer = asked(cycle, "a")
+    assert answer["sentence"] == cycle.reporter.take(0.0, 9)["uid-a"]
+    assert (answer["state"], answer["placed"], answer["leader"]) == ("unschedulable", False, "me")
+    assert answer["queueing_hints"] == ["NodeChanged", "PodDeleted"]
+    assert answer["retry_in_seconds"] == 300
+    assert answer["changes"][0]["text"].startswith("ask for 4.0 GiB")
+    assert "smallest change" not in answer["sentence"]
 
 
-def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
+def test_sentence_and_changes_are_of_one_state_of_the_cluster(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192))
     assert "most 0 B free" in cycle.reporter.take(0.0, 9)["uid-a"]
     cycle.cache.on_event(
         ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
     )
     cycle.refresh(40.0)
-    assert not cycle.queue.has_active, "what became free is too little: nothing is decided for it"
-    told = asked(cycle, "a", 40.0)
-    assert "most 4.0 GiB free" in told["sentence"]
-    assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
-    assert told["decided_seconds_ago"] == 0
+    assert not cycle.queue.has_active, "what became free is too little: the pod stays unschedulable"
+    answer = asked(cycle, "a", 40.0)
+    assert "most 4.0 GiB free" in answer["sentence"]
+    assert answer["changes"][0]["text"].startswith("ask for 4.0 GiB")
+    assert answer["decided_seconds_ago"] == 0
 
 
-def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(catalog: Catalog) -> None:
+def test_a_pod_that_fits_meanwhile_gets_the_age_of_its_refusal_and_no_changes(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=1024))
     cycle.cache.on_event(
         ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
     )
     cycle.refresh(40.0)
-    told = asked(cycle, "a", 40.0)
-    assert (told["state"], told["changes"], told["decided_seconds_ago"]) == ("active", [], 40)
-    assert "most 0 B free" in told["sentence"]
-    assert told["note"] == "it fits as the cluster is now, and is tried again"
+    answer = asked(cycle, "a", 40.0)
+    assert (answer["state"], answer["changes"], answer["decided_seconds_ago"]) == ("active", [], 40)
+    assert "most 0 B free" in answer["sentence"]
+    assert answer["note"] == "it fits as the cluster is now, and is tried again"
 
 
-def test_asking_about_a_gang_changes_nothing(catalog: Catalog) -> None:
+def test_an_explanation_of_a_gang_changes_nothing(catalog: Catalog) -> None:
     cycle = full(catalog, gang("a"), gang("b"))
     before = set(map(repr, cycle.cache.cluster.placements()))
-    told = asked(cycle, "a")
-    assert "gang" in told["sentence"]
-    assert told["decided_seconds_ago"] == 0
+    answer = asked(cycle, "a")
+    assert "gang" in answer["sentence"]
+    assert answer["decided_seconds_ago"] == 0
     assert set(map(repr, cycle.cache.cluster.placements())) == before
 
 
-def test_a_sentence_that_is_too_long_is_cut_once_for_all(catalog: Catalog) -> None:
+def test_a_sentence_that_is_too_long_is_shortened_alike_everywhere(catalog: Catalog) -> None:
     name = "a" * 2000
     cycle = full(catalog, pod(name, mib=1024))
-    told = asked(cycle, name)["sentence"]
-    assert told == cycle.reporter.take(0.0, 9)[f"uid-{name}"]
-    assert len(told) == 1000
+    answer = asked(cycle, name)["sentence"]
+    assert answer == cycle.reporter.take(0.0, 9)[f"uid-{name}"]
+    assert len(answer) == 1000
 
 
-def test_who_has_not_been_looked_at_waits_for_its_turn(catalog: Catalog) -> None:
+def test_a_pod_without_a_decision_is_active(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
-    told = asked(cycle, "a")
-    assert (told["state"], told["sentence"]) == ("active", "a is in the active queue")
+    answer = asked(cycle, "a")
+    assert (answer["state"], answer["sentence"]) == ("active", "a is in the active queue")
 
 
-def test_who_is_being_written_is_told_where_it_goes(catalog: Catalog) -> None:
+def test_a_pod_that_is_being_bound_has_its_node_in_the_explanation(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
     cycle.run(0.0)
-    told = asked(cycle, "a")
-    assert (told["state"], told["placed"], told["node"]) == ("in-flight", True, "n")
+    answer = asked(cycle, "a")
+    assert (answer["state"], answer["placed"], answer["node"]) == ("in-flight", True, "n")
 
     cycle.record_failure("uid-a", 1.0)
     cycle.refresh(1.0)
-    told = asked(cycle, "a")
-    assert (told["placed"], told["node"]) == (False, None)
-    assert told["sentence"].endswith("but its binding failed and is tried again")
+    answer = asked(cycle, "a")
+    assert (answer["placed"], answer["node"]) == (False, None)
+    assert answer["sentence"].endswith("but its binding failed and is tried again")
 
 
-def test_who_cannot_be_read_is_told_why(catalog: Catalog) -> None:
+def test_an_unreadable_pod_has_its_reason_in_the_explanation(catalog: Catalog) -> None:
     odd = pod("odd", notes={"fairlead.dev/gpu-compute": "many"})
-    told = asked(cycle_of(catalog, node("n"), odd), "odd")
-    assert told["state"] == "unreadable"
-    assert "fairlead.dev/gpu-compute" in told["sentence"]
+    answer = asked(cycle_of(catalog, node("n"), odd), "odd")
+    assert answer["state"] == "unreadable"
+    assert "fairlead.dev/gpu-compute" in answer["sentence"]
 
 
-def test_a_member_of_a_gang_is_told_the_reason_of_all(catalog: Catalog) -> None:
-    told = asked(full(catalog, gang("a"), gang("b")), "a")
-    assert "gang" in told["sentence"]
-    assert told["state"] == "unschedulable"
+def test_a_member_of_a_gang_has_the_reason_of_its_gang(catalog: Catalog) -> None:
+    answer = asked(full(catalog, gang("a"), gang("b")), "a")
+    assert "gang" in answer["sentence"]
+    assert answer["state"] == "unschedulable"
 
 
-def test_who_waits_until_others_are_gone_is_told_for_whom(catalog: Catalog) -> None:
-    told = asked(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
-    assert told["pending_victims"] in (["default/x"], ["default/y"])
+def test_the_explanation_of_a_preemptor_names_its_pending_victims(catalog: Catalog) -> None:
+    answer = asked(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
+    assert answer["pending_victims"] in (["default/x"], ["default/y"])
 
 
-def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
+def test_no_pod_of_another_namespace_is_named(catalog: Catalog) -> None:
     taken = [elsewhere(pod(f"secret-{number}", on="n", mib=4096)) for number in range(2)]
     waiting = pod("vip", mib=4096, priority=10), pod("meek", mib=4096)
     cycle = cycle_of(catalog, node("n"), device_slice("n"), *taken, *waiting)
@@ -136,12 +136,12 @@ def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
     ("namespace", "name", "uid"),
     [("default", "a", ""), ("default", "a", "uid-b"), ("default", "b", "uid-a"), ("theirs", "a", "uid-a")],
 )
-def test_without_its_uid_a_pod_is_as_unknown_as_one_that_does_not_exist(
+def test_without_its_uid_a_pod_is_unknown_like_one_that_does_not_exist(
     catalog: Catalog, namespace: str, name: str, uid: str
 ) -> None:
     explainer = Explainer(full(catalog, pod("a", mib=8192)), "me", "fairlead")
-    told = explainer.answer(Explain(namespace, name, uid), 0.0)
-    assert told == {"leader": "me", "scheduler": "fairlead", **unknown(namespace, name)}
+    answer = explainer.answer(Explain(namespace, name, uid), 0.0)
+    assert answer == {"leader": "me", "scheduler": "fairlead", **unknown(namespace, name)}
 
 
 def unknown(namespace: str, name: str) -> dict[str, str]:
@@ -152,12 +152,12 @@ def elsewhere(one: LivePod) -> LivePod:
     return replace(one, metadata=replace(one.metadata, namespace="theirs"))
 
 
-@pytest.mark.parametrize("name", ["x", "nobody"])
-def test_who_does_not_wait_is_not_known(catalog: Catalog, name: str) -> None:
+@pytest.mark.parametrize("name", ["x", "none"])
+def test_a_pod_that_is_not_pending_is_unknown(catalog: Catalog, name: str) -> None:
     assert asked(full(catalog), name)["state"] == "unknown"
 
 
-def test_changes_are_remembered_and_none_are_sought_in_a_rest(catalog: Catalog) -> None:
+def test_changes_are_kept_and_none_are_computed_during_a_rest(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192), pod("b", mib=8100))
     explainer = Explainer(cycle, "me", "fairlead")
     first = explainer.answer(Explain("default", "a", "uid-a"), 1.0)
@@ -168,17 +168,17 @@ def test_changes_are_remembered_and_none_are_sought_in_a_rest(catalog: Catalog) 
     assert other["changes"] == []
     assert other["note"] == "what would let it fit was not computed: ask again in 7 s"
     assert other["sentence"].startswith("0 of 2 accelerators can take b")
-    assert other["decided_seconds_ago"] > 0, "the sentence is of the last decision, and says so"
+    assert other["decided_seconds_ago"] > 0, "the sentence is of the last decision, with its age"
     assert explainer.answer(Explain("default", "b", "uid-b"), 10.0)["note"] == ""
 
 
-def test_an_answer_is_worked_out_again_after_a_while(catalog: Catalog) -> None:
+def test_an_answer_is_computed_again_after_a_while(catalog: Catalog) -> None:
     explainer = Explainer(full(catalog, pod("a", mib=8192)), "me", "fairlead")
     ages = [explainer.answer(Explain("default", "a", "uid-a"), now) for now in (1.0, 10.9, 11.0)]
     assert [age["decided_seconds_ago"] for age in ages] == [0, 9.9, 0]
 
 
-def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
+def test_a_deleted_pod_is_unknown(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192))
     cycle.cache.on_event(ObjectChange(pod("a", mib=8192), None))
     cycle.refresh(1.0)
@@ -199,7 +199,7 @@ def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
         (Address("127.0.0.1", 1), {"POD_NAME": "p", "POD_NAMESPACE": "s"}, "127.0.0.1:1", ""),
     ],
 )
-def test_the_lease_says_where_its_holder_can_be_asked(
+def test_the_lease_shows_where_its_holder_answers(
     where: Address, environ: dict[str, str], address: str, named: str
 ) -> None:
     assert lease_annotations(where, "fairlead", environ, "box") == {

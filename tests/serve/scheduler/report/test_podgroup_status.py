@@ -1,4 +1,4 @@
-"""What is said beside why pods wait."""
+"""The status of PodGroups, and events on pods without a handover."""
 
 from typing import Any
 
@@ -34,30 +34,30 @@ def plan(mib: int = 0, *, own_claim: bool = False) -> BindingPlan:
 @pytest.mark.parametrize(
     ("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own_claim=True), 0)]
 )
-def test_who_is_bound_and_handed_nothing_is_told(found: BindingPlan, said: int) -> None:
+def test_a_bound_pod_without_a_handover_gets_an_event(found: BindingPlan, said: int) -> None:
     writes = podgroup_status.report_bound([found], None, NOW)
     assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * said
     assert all("gpu-0 of n" in each.body["message"] for each in writes)
 
 
-def told(writes: list[Any]) -> dict[str, Any]:
+def condition_of(writes: list[Any]) -> dict[str, Any]:
     (write,) = writes
     assert write.path.endswith("/namespaces/default/podgroups/ring/status")
     found: dict[str, Any] = write.body["status"]["conditions"][0]
     return found
 
 
-def test_a_group_is_told_how_it_fares() -> None:
-    first = told(podgroup_status.report_unschedulable(group(), "too few", NOW))
+def test_a_group_gets_its_status() -> None:
+    first = condition_of(podgroup_status.report_unschedulable(group(), "too few", NOW))
     assert (first["status"], first["message"], first["observedGeneration"]) == ("False", "too few", 3)
     assert first["lastTransitionTime"] == NOW
-    again = told(podgroup_status.report_unschedulable(group("False", "too few"), "no room", NOW))
+    again = condition_of(podgroup_status.report_unschedulable(group("False", "too few"), "no room", NOW))
     assert again["lastTransitionTime"] == BEFORE, "it was so before"
-    placed = told(podgroup_status.report_bound([], group("False", "no room"), NOW))
+    placed = condition_of(podgroup_status.report_bound([], group("False", "no room"), NOW))
     assert (placed["status"], placed["lastTransitionTime"]) == ("True", NOW)
 
 
-def test_nothing_is_said_twice_or_taken_back() -> None:
+def test_no_status_is_written_twice_or_reverted() -> None:
     assert podgroup_status.report_unschedulable(group("False", "too few"), "too few", NOW) == []
     assert podgroup_status.report_unschedulable(group("True"), "one more does not fit", NOW) == []
     assert podgroup_status.report_bound([], group("True"), NOW) == []

@@ -1,4 +1,4 @@
-"""What a tenant reads of its pods names nothing that lives in another namespace, and no model but its own."""
+"""What a tenant reads of its pods names no object of another namespace, and no model but its own."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
 SECRET = "hidden"
-"""In the name of everything that is another tenant's."""
+"""A part of the name of every object of another tenant."""
 
 
 def theirs(one: Any) -> Any:
@@ -36,7 +36,7 @@ def rule(kind: str, name: str, **spec: Any) -> Any:
 
 
 def others() -> list[Any]:
-    """Return what another tenant has: pods on both accelerators, a gang, claims, volumes, models."""
+    """Return the objects of another tenant: pods on both accelerators, a gang, claims, volumes, models."""
     gang = {"fairlead.dev/gang": f"{SECRET}-gang", "fairlead.dev/gang-size": "3"}
     port = [{"name": "main", "ports": [{"hostPort": 80, "containerPort": 80}]}]
     running = [pod(f"{SECRET}-{at}", on="n", mib=4000, notes=gang) for at in range(2)]
@@ -60,7 +60,7 @@ def profile_named(profile: Any, name: str) -> Any:
 
 
 def ours() -> dict[str, LivePod]:
-    """Return pods of ours that cannot be placed, each for another reason, many of them for a near name."""
+    """Return unschedulable pods of our own, each for another reason, many of them with a similar name."""
     gang = {"fairlead.dev/gang": f"{SECRET[1:]}-gang", "fairlead.dev/gang-size": "3"}
     port = [{"name": "main", "ports": [{"hostPort": 80, "containerPort": 80}]}]
     near = SECRET[:-1]
@@ -83,13 +83,13 @@ def ours() -> dict[str, LivePod]:
 
 @pytest.fixture
 def cycle(catalog: Catalog) -> SchedulingCycle:
-    """Return a scheduler that has decided for everybody."""
+    """Return a scheduling cycle that has decided for every pod."""
     found = cycle_of(catalog, node("n"), device_slice("n"), *others(), volume_claim("data"), *ours().values())
     run_all(found)
     return found
 
 
-def test_conditions_and_explanations_name_nothing_of_others(cycle: SchedulingCycle) -> None:
+def test_conditions_and_explanations_name_nothing_of_other_tenants(cycle: SchedulingCycle) -> None:
     explainer = Explainer(cycle, "me", "fairlead")
     for name, one in ours().items():
         uid = one.metadata.uid
@@ -99,7 +99,7 @@ def test_conditions_and_explanations_name_nothing_of_others(cycle: SchedulingCyc
         assert SECRET not in own, f"{name}: {said}"
 
 
-def test_the_extender_names_nothing_of_others(cycle: SchedulingCycle) -> None:
+def test_the_extender_names_nothing_of_other_tenants(cycle: SchedulingCycle) -> None:
     judge = NodeEvaluator(cycle.cache, policy_named("fairlead"))
     for name, one in ours().items():
         verdict = judge.filter(one, ["n", "unseen"], 0.0)
