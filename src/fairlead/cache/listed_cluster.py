@@ -50,7 +50,7 @@ class ListedCluster:
 
 
 def _list_cluster(
-    found: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
+    items: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
 ) -> ListedCluster:
     places = {(each.kind, *each.body.key): each.where for each in objects.entries}
     # Files often hold no volumes at all, though their pods name some.
@@ -58,7 +58,7 @@ def _list_cluster(
     storage = any(map(objects.all, _STORAGE)) if authored else not unlisted
     cache = SchedulerCache(catalog, None, ObjectOrigin(places, authored, storage))
     pods: list[str] = []
-    for each in found:
+    for each in items:
         if not isinstance(each.body, Controller | CronJob):  # in a cluster their pods already exist
             cache.on_event(ObjectChange(None, each.body))
         if isinstance(each.body, LivePod):

@@ -108,12 +108,12 @@ class QuotaCache:
         self, namespace: str, held: Iterable[ChargedPod], taken: Iterable[PodShares]
     ) -> Rejection | None:
         """Return the rejection by the quota that these requests would exceed together; None where none is."""
-        asked = self._charges(taken)
-        for name, quota in sorted(self._quotas[namespace].items()) if asked else ():
+        requested = self._charges(taken)
+        for name, quota in sorted(self._quotas[namespace].items()) if requested else ():
             for resource in sorted({MEMORY, SHARES}.intersection(quota.spec.hard)):
                 more, others = (
-                    sum(each.of(resource) for pod, each in found if quota.covers(pod))
-                    for found in (asked, held)
+                    sum(use.of(resource) for pod, use in charges if quota.covers(pod))
+                    for charges in (requested, held)
                 )
                 used = _amount(quota.status.used.get(resource, 0)) + others
                 hard = _amount(quota.spec.hard[resource])

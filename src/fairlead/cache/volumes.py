@@ -125,18 +125,18 @@ class VolumeCache:
                 bindings.append(VolumeBinding(claim, node.name))
         return bindings
 
-    def with_volume_affinity(self, pod: LivePod, asked: Request, known: Callable[[str], bool]) -> Request:
+    def with_volume_affinity(self, pod: LivePod, request: Request, known: Callable[[str], bool]) -> Request:
         """Return a request with the node affinity of its volumes; ManifestError where one is unavailable.
 
         `known` says whether a node of a name exists: a claim's selected node counts only while it does.
         """
-        affinity = asked.affinity
+        affinity = request.affinity
         for field, key in volume_claims(pod) if self._origin.storage else ():
             where = f"{self._origin.place('Pod', pod)}: {field}"
             affinity = _intersection(affinity, self._node_selectors(where, key, known))
             if len(affinity) > _MOST:
                 raise ManifestError(f"{where}: its volumes have too many alternatives", "use fewer volumes")
-        return replace(asked, affinity=affinity)
+        return replace(request, affinity=affinity)
 
     def _node_selectors(self, where: str, key: Key, known: Callable[[str], bool]) -> tuple[Selector, ...]:
         """Return the selectors of which one must match for a claim; empty: every node matches."""

@@ -43,7 +43,7 @@ _STUCK: Final = 30.0
 _UNIDENTIFIED: Final = Response(
     401, b"ask for /explain/NAMESPACE/POD/UID: the uid of the pod shows that you may read it\n"
 )
-_UNKNOWN: Final = Response(503, b"the cluster is not known yet\n")
+_UNKNOWN: Final = Response(503, b"caches are not synced yet\n")
 
 
 def boottime() -> float:

@@ -335,7 +335,7 @@ class SchedulerMachine:
             group = self.cache.group_of(pod)
             if group is not None:
                 groups[group.key] = podgroup_status.report_unschedulable(group, text, now)
-        return [*reports, *(each for found in groups.values() for each in found)]
+        return [*reports, *(report for of_group in groups.values() for report in of_group)]
 
     def _resign_when_drained(self, now: float, stop_by: float) -> None:
         """Resign once the flows in flight have ended; where all have, the next leader may begin at once."""

@@ -34,14 +34,14 @@ def reason_for_claim(
         return f"the node's agent does not read placements of format {PLACEMENTS.newest}"
     if pod.status.extended_resource_claim_status.resource_claim_name:
         return "the pod's status already names a claim, which cannot be removed"
-    asked = {
+    requested = {
         name: count
         for name, count in effective_requests("", pod.spec).items()
         if is_accelerator(name) and count
     }
-    if len(asked) != 1:
+    if len(requested) != 1:
         return "it requests accelerators by more than one resource"
-    resource, count = asked.popitem()
+    resource, count = requested.popitem()
     annotations = node.metadata.annotations
     if not _units_match(resource, count, shares) or not _has_unit_devices(
         resource, shares, annotations.get(DEVICES, "")

@@ -171,7 +171,7 @@ class Binder:
 
 
 def _deallocate_once(claim: LiveClaim, pod: LivePod) -> Flow[bool]:
-    """Deallocate a claim at the version we read; say whether the writes succeeded."""
+    """Deallocate a claim at the version we read; say whether nothing is left to deallocate."""
     if not claim.made_for(pod.metadata.uid):
         mine = any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
         return not mine or (yield from send_with_retry(writes.deallocate(claim, pod))) is not None

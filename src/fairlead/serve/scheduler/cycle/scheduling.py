@@ -216,10 +216,8 @@ class SchedulingCycle:
             self._refused_at = cluster.changes
             self._refused.clear()
         known = None if first.inter_pod else self._refused.get(first.shape)
-        if known is not None:
-            return [
-                replace(known, request=first)
-            ]  # a pod of its shape was refused, and nothing changed since
+        if known is not None:  # a pod of its shape was refused, and nothing has changed since
+            return [replace(known, request=first)]
         before = self.last_decisions.get(first.id)
         refused_before = (
             before is not None and before.decision.placement is None and self.queue.activated_by_deletion
@@ -352,13 +350,13 @@ class SchedulingCycle:
         assert pod is not None, "a pending pod is in the cache"
         claims = self.cache.claims_of(pod)
         own = self.own_claims and not claims and self._needs_claim(pod, placement)
-        made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
+        existing = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
         ordered = [
             claims[resource_claim.name]
             for resource_claim in pod.spec.resource_claims
             if resource_claim.name in claims
         ]
-        plan = BindingPlan(pod, placement, tuple(ordered), own, made)
+        plan = BindingPlan(pod, placement, tuple(ordered), own, existing)
         self.cache.unobserved.add(placement, plan.claims_to_allocate)
         return plan
 
