@@ -55,9 +55,9 @@ def test_the_claims_of_a_pod_are_those_that_it_names_and_its_own() -> None:
     claims = [{"name": "own", "resourceClaimName": "mine"}, *WANTS]
     waiting = pod("a", resourceClaims=claims)
     assert claims_named(waiting) == {"own": ("default", "mine")}
-    made = (PodResourceClaimStatus(name="it", resource_claim_name="a-it"),)
-    given = replace(waiting, status=replace(waiting.status, resource_claim_statuses=made))
-    assert claims_named(given) == {"own": ("default", "mine"), "it": ("default", "a-it")}
+    statuses = (PodResourceClaimStatus(name="it", resource_claim_name="a-it"),)
+    claimed = replace(waiting, status=replace(waiting.status, resource_claim_statuses=statuses))
+    assert claims_named(claimed) == {"own": ("default", "mine"), "it": ("default", "a-it")}
 
 
 def test_a_claim_affects_the_pods_that_name_it_now() -> None:

@@ -43,11 +43,11 @@ class Api:
         if place in self.objects:
             raise AlreadyExistsError(f"{place[1]} is there already")
         self.born += 1
-        given = {
+        assigned = {
             "uid": f"{self.born:08}-{place[1]}",
             "creationTimestamp": f"2026-01-01T00:00:{self.born:02}Z",
         }
-        meta = {"namespace": "default", **document["metadata"], **given}
+        meta = {"namespace": "default", **document["metadata"], **assigned}
         return self._keep(place, "ADDED", {**document, "metadata": meta})
 
     def delete(self, plural: str, name: str, body: Document | None = None) -> Document:

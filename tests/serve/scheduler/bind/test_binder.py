@@ -140,9 +140,9 @@ def test_a_pod_that_is_deleted_while_it_is_being_placed_leaves_no_claim() -> Non
 def test_a_write_of_another_client_to_a_pods_status_does_not_prevent_its_binding() -> None:
     wire = Wire()
     plan = plan_for(wire, "a", own_claim=False)
-    said = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
+    status = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
     path = f"/api/v1/namespaces/default/pods/{plan.pod.metadata.name}/status"
-    wire.api.request("PATCH", path, msgspec.json.encode(said), STRATEGIC)
+    wire.api.request("PATCH", path, msgspec.json.encode(status), STRATEGIC)
     assert bind(wire, plan) == {}
     assert wire.requests == [("POST", "pods/a/binding"), ("GET", "pods/a"), ("POST", "pods/a/binding")]
 

@@ -53,8 +53,8 @@ def test_a_victim_is_marked_with_its_preemptor_then_evicted() -> None:
     assert evicted(wire, victim(wire)) == ""
     assert wire.requests[:2] == BOTH
     (gone,) = wire.api.evicted
-    (said,) = gone["status"]["conditions"]
-    assert said["message"].endswith("preempting to accommodate shop/vip")
+    (disruption,) = gone["status"]["conditions"]
+    assert disruption["message"].endswith("preempting to accommodate shop/vip")
 
 
 def test_a_pod_that_changed_meanwhile_is_read_again_and_evicted() -> None:

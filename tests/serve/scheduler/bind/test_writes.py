@@ -19,9 +19,9 @@ SHARE = DeviceShare("gpu-0", Bytes(GIB), 250)
 WHOLE = DeviceShare("gpu-1", Bytes(4 * GIB), 1000, whole=True)
 
 
-def plan(given: LivePod, *shares: DeviceShare, **more: Any) -> BindingPlan:
+def plan(planned: LivePod, *shares: DeviceShare, **more: Any) -> BindingPlan:
     return BindingPlan(
-        given, Placement(Request(given.metadata.name, uid=given.metadata.uid), "n", shares), **more
+        planned, Placement(Request(planned.metadata.name, uid=planned.metadata.uid), "n", shares), **more
     )
 
 
@@ -60,12 +60,12 @@ def test_a_pods_status_names_its_claim_at_its_version() -> None:
 def test_a_claim_names_the_device_and_the_consumed_capacity(
     share: DeviceShare, capacity: Any, consumed: Any
 ) -> None:
-    given = pod("a", mib=1024)
-    made = writes.create_claim(given, [share]).body
-    assert made["spec"]["devices"]["requests"][0]["exactly"].get("capacity") == capacity
-    assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-a"
-    empty = claim("c", given, version=3)
-    write = writes.allocate(plan(given, share), empty, {"shares": [share]})
+    pending = pod("a", mib=1024)
+    created = writes.create_claim(pending, [share]).body
+    assert created["spec"]["devices"]["requests"][0]["exactly"].get("capacity") == capacity
+    assert created["metadata"]["ownerReferences"][0]["uid"] == "uid-a"
+    empty = claim("c", pending, version=3)
+    write = writes.allocate(plan(pending, share), empty, {"shares": [share]})
     assert write.body["metadata"] == {"resourceVersion": "3"}
     (result,) = write.body["status"]["allocation"]["devices"]["results"]
     assert (result["pool"], result["device"], result.get("consumedCapacity")) == ("n", share.device, consumed)
@@ -93,19 +93,19 @@ def test_the_shares_go_to_the_requests_of_named_claims_in_order() -> None:
 
 
 def test_a_second_pod_of_a_claim_is_only_added_to_its_users() -> None:
-    given = claim("c", pod("a"), on="n", version=3)
-    (found,) = writes.shares_by_request(plan(pod("b"), named_claims=(given,)))
-    status = writes.allocate(plan(pod("b")), *found).body["status"]
+    allocated = claim("c", pod("a"), on="n", version=3)
+    (written,) = writes.shares_by_request(plan(pod("b"), named_claims=(allocated,)))
+    status = writes.allocate(plan(pod("b")), *written).body["status"]
     assert [each["name"] for each in status["reservedFor"]] == ["a", "b"]
     assert "allocation" not in status
 
 
 def test_a_pods_own_claim_is_freed_and_deleted_at_its_version() -> None:
-    given = claim("c", pod("a"), on="n", version=3)
-    assert writes.remove_finalizer(given).body == {
+    own = claim("c", pod("a"), on="n", version=3)
+    assert writes.remove_finalizer(own).body == {
         "metadata": {"uid": "c-c", "resourceVersion": "3", "finalizers": None}
     }
-    assert writes.delete_claim(given) == Deallocate(
+    assert writes.delete_claim(own) == Deallocate(
         "DELETE",
         "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c",
         {"preconditions": {"uid": "c-c", "resourceVersion": "3"}},

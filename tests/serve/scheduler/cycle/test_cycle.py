@@ -222,10 +222,10 @@ def test_a_pod_that_another_client_bound_elsewhere_counts_on_both_nodes_until_ou
 
 def named_claim(name: str, user: Any, on: str = "", **notes: str) -> Any:
     """Return a claim that its user created; `on` is the node where it is allocated."""
-    given = msgspec.to_builtins(claim(name, user, on=on))
-    given["metadata"] |= {"annotations": notes, "ownerReferences": []}
+    document = msgspec.to_builtins(claim(name, user, on=on))
+    document["metadata"] |= {"annotations": notes, "ownerReferences": []}
     request = {"name": "it", "exactly": {"deviceClassName": "fairlead.dev"}}
-    return read(CLAIMS, {**given, "spec": {"devices": {"requests": [request]}}})
+    return read(CLAIMS, {**document, "spec": {"devices": {"requests": [request]}}})
 
 
 def test_a_claim_that_is_allocated_where_its_pod_does_not_fit_is_deallocated(

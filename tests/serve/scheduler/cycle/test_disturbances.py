@@ -23,8 +23,8 @@ from tests.serve.scheduler.world import GIB, World, bound, open_world
 class Stammerer(Client):
     """A client whose watches repeat every event."""
 
-    async def watch(self, *given: Any, **named: Any) -> AsyncGenerator[WatchEvent[Any], None]:
-        async for event in super().watch(*given, **named):
+    async def watch(self, *args: Any, **options: Any) -> AsyncGenerator[WatchEvent[Any], None]:
+        async for event in super().watch(*args, **options):
             yield event
             yield event
 
@@ -34,12 +34,12 @@ class Axe(Client):
 
     node = ""
 
-    async def request(self, method: str, path: str, **named: Any) -> bytes:
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
         if path.endswith("/binding") and self.node:
             name, self.node = self.node, ""
             await self.delete(RESOURCE_SLICES, f"{name}-fairlead-0")
             await self.delete(NODES, name)
-        return await super().request(method, path, **named)
+        return await super().request(method, path, **options)
 
 
 @asynccontextmanager
@@ -112,7 +112,7 @@ def test_a_deleted_namespace_frees_its_devices_and_blocks_no_other_pod(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
     async def scenario() -> None:
-        async with open_world(real_cluster, 1) as world, running(world, catalog) as said:
+        async with open_world(real_cluster, 1) as world, running(world, catalog) as lines:
             guests = World(world.client, f"{real_cluster.namespace}-guests", 0)
             await open_namespace(real_cluster.api, guests.namespace)
             like: dict[str, Any] = {
@@ -128,7 +128,7 @@ def test_a_deleted_namespace_frees_its_devices_and_blocks_no_other_pod(
             await guests.delete("held")
             await world.until(bound("mine"))
             assert sorted((await world.allocated_bytes()).values()) == [4 * GIB]
-            assert any("guests/waits" in line and "being terminated" in line for line in said), said
+            assert any("guests/waits" in line and "being terminated" in line for line in lines), lines
             await wipe_namespace(real_cluster.api, guests.namespace)
             await world.pod("next", mib=4096)
             await world.until(bound("next"))

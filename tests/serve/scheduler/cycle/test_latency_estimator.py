@@ -78,13 +78,15 @@ def test_a_latency_that_no_accelerator_keeps_is_reported_with_the_best_one(
             await world.create_pod(
                 "a", {"cpu": "1"}, annotations={MODEL: name, "fairlead.dev/slo-latency": "1ms"}
             )
-            said = await world.pending_message("a")
-            assert "accelerators can take a" in said
-            assert "are too slow (need 1 ms, best" in said or "are too slow (need 1.0 ms" in said, said
+            message = await world.pending_message("a")
+            assert "accelerators can take a" in message
+            assert "are too slow (need 1 ms, best" in message or "are too slow (need 1.0 ms" in message, (
+                message
+            )
 
             await world.create_pod("b", {"cpu": "1"}, annotations={MODEL: f"slov-{world.namespace}"})
-            said = await world.pending_message("b")
-            assert f"the cluster knows no model 'slov-{world.namespace}'" in said
-            assert name not in said, "a refusal names no model that the pod does not name"
+            message = await world.pending_message("b")
+            assert f"the cluster knows no model 'slov-{world.namespace}'" in message
+            assert name not in message, "a refusal names no model that the pod does not name"
 
     asyncio.run(scenario())

@@ -91,8 +91,8 @@ def test_pods_of_other_projects_get_what_they_got_there(real_cluster: RealCluste
             for name, moved in MOVED.items():
                 assert places[name] in moved.nodes, f"{name} is on {places[name]}"
                 (share,) = json.loads(await world.placement_annotation(name))["shares"]
-                given = (share["memory_bytes"], share["compute_milli"], share["whole"])
-                assert given == (moved.memory * MIB, moved.compute, False), name
+                amounts = (share["memory_bytes"], share["compute_milli"], share["whole"])
+                assert amounts == (moved.memory * MIB, moved.compute, False), name
 
     asyncio.run(scenario())
 

@@ -94,8 +94,8 @@ def test_what_the_api_server_has_not_counted_is_charged(
 
 
 def scoped(operator: str, *values: str) -> dict[str, Any]:
-    said = {"scopeName": "PriorityClass", "operator": operator, "values": values}
-    return {"scopeSelector": {"matchExpressions": [said]}}
+    expression = {"scopeName": "PriorityClass", "operator": operator, "values": values}
+    return {"scopeSelector": {"matchExpressions": [expression]}}
 
 
 def decide_all(cycle: SchedulingCycle, now: float = 0.0) -> list[str]:

@@ -48,16 +48,16 @@ async def limit(client: Client, namespace: str, hard: dict[str, str]) -> None:
 
 async def refused(world: Mixed, word: str, limits: dict[str, str], notes: dict[str, str]) -> None:
     """Create pods until the server, which may not apply the policy yet, refuses one for a quota."""
-    said = ""
+    message = ""
     async with asyncio.timeout(30):
-        while not said:
+        while not message:
             name = f"p{next(NUMBERS)}"
             try:
                 await world.create_pod(name, limits, annotations=notes)
                 await asyncio.sleep(0.1)
             except AccessError as error:
-                said = str(error)
-    assert f"exceeded quota: gpus, requested: {word}=1" in said
+                message = str(error)
+    assert f"exceeded quota: gpus, requested: {word}=1" in message
 
 
 def test_the_server_counts_requests_in_any_syntax(real_cluster: RealCluster, catalog: Catalog) -> None:

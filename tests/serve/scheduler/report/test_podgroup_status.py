@@ -18,10 +18,10 @@ BEFORE = "2026-11-16T03:00:00Z"
 
 
 def group(status: str = "", message: str = "") -> PodGroup:
-    said = {"type": PLACED_ONCE, "status": status, "message": message, "lastTransitionTime": BEFORE}
+    condition = {"type": PLACED_ONCE, "status": status, "message": message, "lastTransitionTime": BEFORE}
     document = {
         "metadata": {"name": "ring", "namespace": "default", "uid": "g", "generation": 3},
-        "status": {"conditions": [said] if status else []},
+        "status": {"conditions": [condition] if status else []},
     }
     return msgspec.convert(document, PodGroup)
 
@@ -32,11 +32,11 @@ def plan(mib: int = 0, *, own_claim: bool = False) -> BindingPlan:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own_claim=True), 0)]
+    ("planned", "events"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own_claim=True), 0)]
 )
-def test_a_bound_pod_without_a_handover_gets_an_event(found: BindingPlan, said: int) -> None:
-    writes = podgroup_status.report_bound([found], None, NOW)
-    assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * said
+def test_a_bound_pod_without_a_handover_gets_an_event(planned: BindingPlan, events: int) -> None:
+    writes = podgroup_status.report_bound([planned], None, NOW)
+    assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * events
     assert all("gpu-0 of n" in each.body["message"] for each in writes)
 
 

@@ -93,15 +93,15 @@ def test_conditions_and_explanations_name_nothing_of_other_tenants(cycle: Schedu
     explainer = Explainer(cycle, "me", "fairlead")
     for name, one in ours().items():
         uid = one.metadata.uid
-        said = f"{cycle.reporter.text(uid)} {explainer.answer(Explain('default', name, uid), 0.0)}"
+        text = f"{cycle.reporter.text(uid)} {explainer.answer(Explain('default', name, uid), 0.0)}"
         assert cycle.reporter.text(uid), f"{name} waits"
-        own = said.replace(f"model '{SECRET}'", "").replace(f"'{SECRET}' may be", "")
-        assert SECRET not in own, f"{name}: {said}"
+        own = text.replace(f"model '{SECRET}'", "").replace(f"'{SECRET}' may be", "")
+        assert SECRET not in own, f"{name}: {text}"
 
 
 def test_the_extender_names_nothing_of_other_tenants(cycle: SchedulingCycle) -> None:
     judge = NodeEvaluator(cycle.cache, policy_named("fairlead"))
     for name, one in ours().items():
         verdict = judge.filter(one, ["n", "unseen"], 0.0)
-        said = str((verdict.failed, verdict.for_good)).replace(f"'{SECRET}' may be", "")
-        assert SECRET not in said, f"{name}: {said}"
+        text = str((verdict.failed, verdict.for_good)).replace(f"'{SECRET}' may be", "")
+        assert SECRET not in text, f"{name}: {text}"
