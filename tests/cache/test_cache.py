@@ -40,9 +40,9 @@ def sight(cache: SchedulerCache) -> tuple[Any, ...]:
 
 
 def shares(cache: SchedulerCache, identity: str) -> list[tuple[str, int]]:
-    found = cache.cluster.placement(identity)
-    assert found is not None
-    return [(share.device, share.memory >> 20) for share in found.shares]
+    placement = cache.cluster.placement(identity)
+    assert placement is not None
+    return [(share.device, share.memory >> 20) for share in placement.shares]
 
 
 def test_a_claim_counts_from_its_allocation_and_for_its_pod_once_that_is_bound(
@@ -125,9 +125,9 @@ def test_an_unreadable_pod_has_a_reason_and_a_deleted_one_is_not_pending(catalog
     cache = SchedulerCache(catalog)
     wrong = pod("a", mib=512, notes={"fairlead.dev/accelerators": "no-such-model"})
     cache.on_event(ObjectChange(None, wrong))
-    (found,) = cache.sync().pending
-    assert isinstance(found, UnreadablePod)
-    assert "no-such-model" in found.reason
+    (unreadable,) = cache.sync().pending
+    assert isinstance(unreadable, UnreadablePod)
+    assert "no-such-model" in unreadable.reason
     cache.on_event(ObjectChange(wrong, None))
     assert cache.sync().gone == ("uid-a",)
 
@@ -228,8 +228,8 @@ def test_a_placement_holds_what_it_takes(catalog: Catalog) -> None:
     cache = folded(
         catalog, [node("n"), device_slice("n"), pod("a", on="n", mib=4096), pod("b", on="n", mib=4096)]
     )
-    found: list[Placement] = sorted(cache.cluster.placements(), key=lambda each: each.request.id)
-    assert [share.device for each in found for share in each.shares] == ["gpu-0", "gpu-1"]
+    placements: list[Placement] = sorted(cache.cluster.placements(), key=lambda each: each.request.id)
+    assert [share.device for each in placements for share in each.shares] == ["gpu-0", "gpu-1"]
 
 
 def test_pods_that_no_agent_reports_are_packed_so_that_all_of_them_fit(catalog: Catalog) -> None:

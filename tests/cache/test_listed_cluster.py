@@ -48,11 +48,11 @@ def listed(items: list[Any]) -> FoundObjects:
     return collect(("list", document(each)) for each in items)
 
 
-def of_snapshot(found: Snapshot, unreadable: Iterable[UnreadablePod] = ()) -> Seen:
-    nodes = {each.name: each for each in found.nodes}
-    placements = {placement.request.id: placement for placement in found.placements}
+def of_snapshot(described: Snapshot, unreadable: Iterable[UnreadablePod] = ()) -> Seen:
+    nodes = {each.name: each for each in described.nodes}
+    placements = {placement.request.id: placement for placement in described.placements}
     wrong = {each.id for each in unreadable}
-    return nodes, placements, {each.id: each for each in found.pending}, wrong
+    return nodes, placements, {each.id: each for each in described.pending}, wrong
 
 
 def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
@@ -205,8 +205,8 @@ def world(pods: list[tuple[str, str, int]], dice: Random) -> FoundObjects:
 def test_a_list_gives_the_same_cluster_as_a_watch(pods: list[tuple[str, str, int]], seed: int) -> None:
     dice, catalog = Random(seed), catalogs.shipped()
     objects = world(pods, dice)
-    found = ListedCluster.of(objects, catalog)
-    assert of_snapshot(found.snapshot, found.unreadable) == of_cache(catalog, objects, dice)
+    cluster = ListedCluster.of(objects, catalog)
+    assert of_snapshot(cluster.snapshot, cluster.unreadable) == of_cache(catalog, objects, dice)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -225,9 +225,9 @@ def test_a_file_is_the_cluster_that_it_was_printed_from(
 
 def test_objects_without_uids_are_distinct_and_show_none(catalog: Catalog) -> None:
     bare = [replace(each, metadata=replace(each.metadata, uid="")) for each in (pod("a"), pod("b", on="n"))]
-    found = ListedCluster.of_files(listed([node("n"), *bare]), catalog).snapshot
-    assert [(each.id, each.uid) for each in found.pending] == [("default/a", "")]
-    assert [(placement.request.id, placement.request.uid) for placement in found.placements] == [
+    files = ListedCluster.of_files(listed([node("n"), *bare]), catalog).snapshot
+    assert [(each.id, each.uid) for each in files.pending] == [("default/a", "")]
+    assert [(placement.request.id, placement.request.uid) for placement in files.placements] == [
         ("default/b", "")
     ]
 
@@ -264,16 +264,16 @@ def test_a_kind_that_may_not_be_listed_blocks_no_pod(catalog: Catalog) -> None:
     items = listed([node("n"), pod("a", volumes=[mount])])
     assert not ListedCluster.of(items, catalog).snapshot.pending
     forbidden = FoundObjects.of(items.entries, {"PersistentVolume": "you may not"})
-    found = ListedCluster.of(forbidden, catalog)
-    assert len(found.snapshot.pending) == 1
-    assert [str(complaint) for complaint in found.read_errors] == ["volumes are not checked: you may not"]
+    cluster = ListedCluster.of(forbidden, catalog)
+    assert len(cluster.snapshot.pending) == 1
+    assert [str(complaint) for complaint in cluster.read_errors] == ["volumes are not checked: you may not"]
 
 
 def test_a_claim_counts_as_it_was_created_after_its_template_changed(catalog: Catalog) -> None:
-    found = ListedCluster.of(
+    cluster = ListedCluster.of(
         listed([node("n"), device_slice("n"), TEMPLATE, *template_claim(0, "n", 0)]), catalog
     )
-    assert [each.demand.count for each in found.snapshot.pending] == [1]
+    assert [each.demand.count for each in cluster.snapshot.pending] == [1]
 
 
 def test_an_allocation_survives_the_round_trip_of_a_snapshot(catalog: Catalog) -> None:
@@ -292,5 +292,5 @@ def test_slices_of_other_drivers_do_not_make_ours_outdated(catalog: Catalog) -> 
         metadata=replace(ours.metadata, name="other"),
         spec=replace(theirs.spec, driver="gpu.nvidia.com"),
     )
-    (found,) = ListedCluster.of(listed([node("n"), ours, other]), catalog).snapshot.nodes
-    assert [device.id for device in found.devices] == ["gpu-0", "gpu-1"]
+    (state,) = ListedCluster.of(listed([node("n"), ours, other]), catalog).snapshot.nodes
+    assert [device.id for device in state.devices] == ["gpu-0", "gpu-1"]

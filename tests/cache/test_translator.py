@@ -46,9 +46,9 @@ CATALOG = catalogs.shipped()
 
 
 def reading(catalog: Catalog) -> PodTranslator:
-    found = PodTranslator(catalog)
-    found.set_device_sizes(NODES)
-    return found
+    translator = PodTranslator(catalog)
+    translator.set_device_sizes(NODES)
+    return translator
 
 
 def asking(notes: dict[str, str], limits: dict[str, str]) -> LivePod:
@@ -56,8 +56,8 @@ def asking(notes: dict[str, str], limits: dict[str, str]) -> LivePod:
         "metadata": {"name": "p", "namespace": "default", "uid": "u", "annotations": notes},
         "spec": {"containers": [{"name": "main", "resources": {"limits": limits, "requests": limits}}]},
     }
-    found: LivePod = read(PODS, document)
-    return found
+    made: LivePod = read(PODS, document)
+    return made
 
 
 @settings(max_examples=300, deadline=None)
@@ -66,31 +66,31 @@ def asking(notes: dict[str, str], limits: dict[str, str]) -> LivePod:
     st.dictionaries(st.sampled_from(RESOURCES), NUMBERS, max_size=3),
 )
 def test_every_pod_is_read_or_refused_with_a_reason(notes: dict[str, str], limits: dict[str, str]) -> None:
-    found = reading(CATALOG).translate_pending(asking(notes, limits), {})
-    if isinstance(found, UnreadablePod):
-        assert found.reason.startswith(("pod default/p: ", "p: "))
-        assert "cannot be read" not in found.reason
+    pending = reading(CATALOG).translate_pending(asking(notes, limits), {})
+    if isinstance(pending, UnreadablePod):
+        assert pending.reason.startswith(("pod default/p: ", "p: "))
+        assert "p cannot be read: " not in pending.reason
     else:
-        assert isinstance(found, Request)
-        assert decide(EngineCluster(NODES), found).sentence()
+        assert isinstance(pending, Request)
+        assert decide(EngineCluster(NODES), pending).sentence()
 
 
 @pytest.mark.parametrize("key", NOTES)
 def test_the_reason_of_a_long_annotation_is_short(key: str, catalog: Catalog) -> None:
     notes = {keys.MODEL: "m", keys.GANG: "g", key: "1" * 250_000}
-    found = reading(catalog).translate_pending(asking(notes, {}), {})
-    assert isinstance(found, UnreadablePod)
-    assert len(found.reason) < 500
+    unreadable = reading(catalog).translate_pending(asking(notes, {}), {})
+    assert isinstance(unreadable, UnreadablePod)
+    assert len(unreadable.reason) < 500
 
 
 def test_missing_claims_and_templates_are_named(catalog: Catalog) -> None:
     for field, word in (("resourceClaimName", "ResourceClaim"), ("resourceClaimTemplateName", "Template")):
-        found = reading(catalog).translate_pending(
+        unreadable = reading(catalog).translate_pending(
             pod("a", resourceClaims=[{"name": "gpu", field: "mine"}]), {}
         )
-        assert isinstance(found, UnreadablePod)
-        assert "spec.resourceClaims[0]" in found.reason
-        assert f"{word} default/mine" in found.reason
+        assert isinstance(unreadable, UnreadablePod)
+        assert "spec.resourceClaims[0]" in unreadable.reason
+        assert f"{word} default/mine" in unreadable.reason
 
 
 def test_a_change_of_a_groups_status_makes_no_pod_read_again(catalog: Catalog) -> None:
@@ -102,11 +102,11 @@ def test_a_change_of_a_groups_status_makes_no_pod_read_again(catalog: Catalog) -
     changed: PodGroup = read(
         kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
     )
-    found = reading(catalog)
-    assert found.on_rule(ObjectChange(None, group))
+    translator = reading(catalog)
+    assert translator.on_rule(ObjectChange(None, group))
     member = pod("a", schedulingGroup={"podGroupName": "g"}, priority=3)
-    asked = found.translate_pending(member, {})
+    asked = translator.translate_pending(member, {})
     assert isinstance(asked, Request)
     assert (asked.priority, asked.gang.size if asked.gang else 0) == (7, 2)
-    assert not found.on_rule(ObjectChange(group, changed))
-    assert found.group(member) is changed
+    assert not translator.on_rule(ObjectChange(group, changed))
+    assert translator.group(member) is changed

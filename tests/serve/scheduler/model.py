@@ -52,12 +52,12 @@ class Api:
 
     def delete(self, plural: str, name: str, body: Document | None = None) -> Document:
         """Delete an object; it stays while it has finalizers."""
-        found = self.found(plural, name)
-        _check(found, (body or {}).get("preconditions", {}))
-        if found["metadata"].get("finalizers"):
-            meta = {**found["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-            return self._keep((plural, name), "MODIFIED", {**found, "metadata": meta})
-        return self._bury((plural, name), found)
+        stored = self.found(plural, name)
+        _check(stored, (body or {}).get("preconditions", {}))
+        if stored["metadata"].get("finalizers"):
+            meta = {**stored["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            return self._keep((plural, name), "MODIFIED", {**stored, "metadata": meta})
+        return self._bury((plural, name), stored)
 
     def found(self, plural: str, name: str) -> Document:
         """Return an object."""
@@ -156,10 +156,10 @@ class Api:
         return last
 
 
-def _check(found: Document, precise: Document) -> None:
+def _check(stored: Document, precise: Document) -> None:
     for key in ("uid", "resourceVersion"):
-        if precise.get(key) and precise[key] != found["metadata"][key]:
-            raise ConflictError(f"{found['metadata']['name']}: {key} is not {precise[key]}")
+        if precise.get(key) and precise[key] != stored["metadata"][key]:
+            raise ConflictError(f"{stored['metadata']['name']}: {key} is not {precise[key]}")
 
 
 def _place(path: str) -> tuple[str, str, str]:

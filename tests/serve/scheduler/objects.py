@@ -18,7 +18,7 @@ def read(kind: Kind[Any], document: dict[str, Any]) -> Any:
 
 
 def node(name: str, version: int = 1, cpu: str = "4", **labels: str) -> Node:
-    found: Node = read(
+    made: Node = read(
         seen.NODES,
         {
             "metadata": {
@@ -32,7 +32,7 @@ def node(name: str, version: int = 1, cpu: str = "4", **labels: str) -> Node:
             },
         },
     )
-    return found
+    return made
 
 
 def device_slice(name: str, version: int = 1, devices: int = 2, gib: int = 4, generation: int = 1) -> Slice:
@@ -47,14 +47,14 @@ def device_slice(name: str, version: int = 1, devices: int = 2, gib: int = 4, ge
         for number in range(devices)
     ]
     pool = {"name": name, "generation": generation, "resourceSliceCount": 1}
-    found: Slice = read(
+    made: Slice = read(
         seen.SLICES,
         {
             "metadata": {"name": f"{name}-fairlead-0", "uid": f"s-{name}", "resourceVersion": str(version)},
             "spec": {"driver": "fairlead.dev", "nodeName": name, "pool": pool, "devices": listed},
         },
     )
-    return found
+    return made
 
 
 def pod(
@@ -69,7 +69,7 @@ def pod(
 ) -> seen.LivePod:
     """Return a pod; `mib` of an accelerator's memory."""
     asked = {"cpu": "100m", **({"fairlead.dev/gpu-mem": str(mib)} if mib else {})}
-    found: seen.LivePod = read(
+    made: seen.LivePod = read(
         seen.PODS,
         {
             "metadata": {
@@ -88,7 +88,7 @@ def pod(
             "status": {"phase": phase},
         },
     )
-    return found
+    return made
 
 
 def claim(name: str, user: seen.LivePod, on: str = "", version: int = 1, mib: int = 1024) -> seen.LiveClaim:
@@ -102,7 +102,7 @@ def claim(name: str, user: seen.LivePod, on: str = "", version: int = 1, mib: in
     reserved = [{"resource": "pods", "name": user.metadata.name, "uid": user.metadata.uid}]
     status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved} if on else {}
     owner = {"kind": "Pod", "name": user.metadata.name, "uid": user.metadata.uid, "controller": True}
-    found: seen.LiveClaim = read(
+    made: seen.LiveClaim = read(
         seen.CLAIMS,
         {
             "metadata": {
@@ -116,4 +116,4 @@ def claim(name: str, user: seen.LivePod, on: str = "", version: int = 1, mib: in
             "status": status,
         },
     )
-    return found
+    return made

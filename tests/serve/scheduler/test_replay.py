@@ -153,9 +153,9 @@ def test_every_kind_of_event_is_read_as_it_was_written(tmp_path: Path) -> None:
     with (tmp_path / "recording").open("rb") as file:
         lines = iter(file)
         read_header(lines, "it")
-        found = [*read_events(lines, EVENTS, "it")]
-    assert [each.now for each in found] == [number / 7 for number in range(len(events))]
-    for each, event in zip(found, events, strict=True):
+        replayed = [*read_events(lines, EVENTS, "it")]
+    assert [each.now for each in replayed] == [number / 7 for number in range(len(events))]
+    for each, event in zip(replayed, events, strict=True):
         if isinstance(event, Answered) and event.error is not None:
             assert type(each.event.error) is type(event.error)
             assert vars(each.event.error) == vars(event.error)

@@ -57,8 +57,8 @@ def sliced(names: Sequence[str]) -> Slice:
     ]
     pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": "fairlead.dev", "nodeName": "n", "pool": pool, "devices": devices}
-    found: Slice = read(SLICES, {"metadata": {"name": "n-fairlead-0", "uid": "s"}, "spec": spec})
-    return found
+    slice_: Slice = read(SLICES, {"metadata": {"name": "n-fairlead-0", "uid": "s"}, "spec": spec})
+    return slice_
 
 
 def holding(name: str, device: str, mib: int = 0, uid: str = "") -> LivePod:
@@ -72,8 +72,8 @@ def claim_on(device: str, user: LivePod) -> LiveClaim:
     made = claim("c", user, on="n", mib=MIB)
     document = json.loads(msgspec.json.encode(made))
     document["status"]["allocation"]["devices"]["results"][0]["device"] = device
-    found: LiveClaim = read(CLAIMS, document)
-    return found
+    moved: LiveClaim = read(CLAIMS, document)
+    return moved
 
 
 def devices_of(cache: SchedulerCache) -> dict[str, int]:

@@ -42,10 +42,10 @@ def binder(leads: Callable[[int], bool] = always) -> Binder:
 def plan_for(wire: Wire, name: str, *, own_claim: bool = True) -> BindingPlan:
     """Create a pod, and return a plan for it."""
     made = wire.api.create("pods", msgspec.to_builtins(pod(name, mib=1024)))
-    found: LivePod = read(PODS, made)
-    request = Request(name, uid=found.metadata.uid)
+    pending: LivePod = read(PODS, made)
+    request = Request(name, uid=pending.metadata.uid)
     return BindingPlan(
-        found, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own_claim=own_claim
+        pending, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own_claim=own_claim
     )
 
 
@@ -151,10 +151,10 @@ def marked(wire: Wire, pod: LivePod, epoch: int, nonce: str) -> LivePod:
     """Mark a pod as a leader does, and return it."""
     write = fence_pod(pod, epoch, nonce)
     body = msgspec.json.encode(write.body)
-    found: LivePod = read(
+    fenced: LivePod = read(
         PODS, json.loads(wire.api.request(write.method, write.path, body, write.content_type))
     )
-    return found
+    return fenced
 
 
 @pytest.mark.parametrize("epoch", [3, 4])

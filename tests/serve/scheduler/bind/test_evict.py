@@ -28,8 +28,8 @@ BOTH = [("PATCH", "pods/low/status"), ("POST", "pods/low/eviction")]
 
 def victim(wire: Wire) -> LivePod:
     document = msgspec.to_builtins(pod("low", on="n", mib=1024))
-    found: LivePod = read(PODS, wire.api.create("pods", document))
-    return found
+    bound: LivePod = read(PODS, wire.api.create("pods", document))
+    return bound
 
 
 def evicted(
@@ -42,10 +42,10 @@ def evicted(
 
 
 def condition(wire: Wire) -> dict[str, Any]:
-    (found,) = [
+    (disruption,) = [
         each for each in wire.api.found("pods", "low")["status"]["conditions"] if each["type"] == DISRUPTION
     ]
-    return dict(found)
+    return dict(disruption)
 
 
 def test_a_victim_is_marked_with_its_preemptor_then_evicted() -> None:

@@ -112,10 +112,10 @@ def test_a_pod_is_placed_where_its_volumes_can_be_reached(catalog: Catalog) -> N
     claims = [claim(name, name) for name in ("v1", "v2", "both", "any")]
     pods = [using("a", "v1"), using("b", "v2", "both"), using("c", "both", "any"), using("d", "v1", "v2")]
     cycle = two(catalog, *volumes, *claims, *pods)
-    found = all_of(cycle)
-    assert (found["a"], found["b"]) == ("n1", "n2")
-    assert "c" in found
-    assert "d" not in found
+    nodes = all_of(cycle)
+    assert (nodes["a"], nodes["b"]) == ("n1", "n2")
+    assert "c" in nodes
+    assert "d" not in nodes
     assert "do not match the node affinity" in cycle.reporter.text("uid-d")
 
 
@@ -375,8 +375,8 @@ def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_bound(
             volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
             await world.pod("user", mib=1024, volumes=volumes)
             where = await provide(world, "data")
-            (found,) = await world.until(bound())
-            assert found.spec.node_name == where
+            (placed,) = await world.until(bound())
+            assert placed.spec.node_name == where
             events = (await client.list(EVENTS, name)).items
             assert {event.reason for event in events} >= {"WaitingForVolumes"}
         finally:

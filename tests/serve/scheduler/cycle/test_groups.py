@@ -99,8 +99,8 @@ async def fares(world: Mixed, name: str, status: str) -> str:
     """Wait until a group has a condition of this status, and return its message."""
     async with asyncio.timeout(30):
         while True:
-            found = json.loads(await world.client.request("GET", GROUPS.path(world.namespace, name)))
-            for each in found.get("status", {}).get("conditions", ()):
+            document = json.loads(await world.client.request("GET", GROUPS.path(world.namespace, name)))
+            for each in document.get("status", {}).get("conditions", ()):
                 if (each["type"], each["status"]) == (PLACED_ONCE, status):
                     return str(each["message"])
             await asyncio.sleep(0.1)

@@ -43,9 +43,9 @@ async def bring(client: Client, folder: Path, model: str, name: str) -> str:
     """Store a model of the zoo as `fairlead profiles import --model` does, and return its digest."""
     path = folder / name
     write(KNOWN[model](1, "fp32"), str(path))
-    found = analysed_profile(analyze(str(path)), MADE, "test")
-    await store(client, [found], Random(1))
-    return found.metadata.labels[DIGEST]
+    profile = analysed_profile(analyze(str(path)), MADE, "test")
+    await store_profiles(client, [profile], Random(1))
+    return profile.metadata.labels[DIGEST]
 
 
 def test_each_model_is_placed_where_it_is_predicted_to_be_fastest(

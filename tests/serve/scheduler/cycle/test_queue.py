@@ -18,10 +18,10 @@ def request(name: str, priority: int = 0, gang: Gang | None = None) -> Request:
 
 
 def drained(queue: SchedulingQueue) -> list[list[str]]:
-    found = []
+    groups = []
     while group := queue.pop():
-        found.append([each.name for each in group])
-    return found
+        groups.append([each.name for each in group])
+    return groups
 
 
 def filled(*requests: Request) -> SchedulingQueue:

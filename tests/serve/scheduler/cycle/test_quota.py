@@ -21,7 +21,7 @@ HALF = {keys.KAI_FRACTION: "0.5"}
 
 
 def quota(hard: dict[str, str], used: dict[str, str] | None = None, version: int = 1) -> ResourceQuota:
-    found: ResourceQuota = read(
+    made: ResourceQuota = read(
         QUOTAS,
         {
             "metadata": {"name": "gpus", "namespace": "default", "resourceVersion": str(version)},
@@ -29,7 +29,7 @@ def quota(hard: dict[str, str], used: dict[str, str] | None = None, version: int
             "status": {"hard": hard, "used": used or {}},
         },
     )
-    return found
+    return made
 
 
 def asking(limits: dict[str, str], notes: dict[str, str] | None = None, **spec: Any) -> Any:

@@ -43,8 +43,8 @@ def test_a_bound_pod_without_a_handover_gets_an_event(planned: BindingPlan, even
 def condition_of(writes: list[Any]) -> dict[str, Any]:
     (write,) = writes
     assert write.path.endswith("/namespaces/default/podgroups/ring/status")
-    found: dict[str, Any] = write.body["status"]["conditions"][0]
-    return found
+    condition: dict[str, Any] = write.body["status"]["conditions"][0]
+    return condition
 
 
 def test_a_group_gets_its_status() -> None:

@@ -31,8 +31,8 @@ def theirs(one: Any) -> Any:
 
 
 def rule(kind: str, name: str, **spec: Any) -> Any:
-    found = next(each for each in RULES if each.name == kind)
-    return read(found, {"metadata": {"name": name, "namespace": "theirs"}, "spec": spec})
+    rule_kind = next(each for each in RULES if each.name == kind)
+    return read(rule_kind, {"metadata": {"name": name, "namespace": "theirs"}, "spec": spec})
 
 
 def others() -> list[Any]:
@@ -84,9 +84,11 @@ def ours() -> dict[str, LivePod]:
 @pytest.fixture
 def cycle(catalog: Catalog) -> SchedulingCycle:
     """Return a scheduling cycle that has decided for every pod."""
-    found = cycle_of(catalog, node("n"), device_slice("n"), *others(), volume_claim("data"), *ours().values())
-    run_all(found)
-    return found
+    decided = cycle_of(
+        catalog, node("n"), device_slice("n"), *others(), volume_claim("data"), *ours().values()
+    )
+    run_all(decided)
+    return decided
 
 
 def test_conditions_and_explanations_name_nothing_of_other_tenants(cycle: SchedulingCycle) -> None:
