@@ -22,7 +22,7 @@ from fairlead.units import Bytes
 from tests.serve.scheduler.objects import claim, device_slice, node, pod
 
 
-def folded(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
+def cache_of(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
     """Return the cache of a whole list."""
     cache = SchedulerCache(catalog)
     for object_ in objects:
@@ -31,7 +31,7 @@ def folded(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
     return cache
 
 
-def sight(cache: SchedulerCache) -> tuple[Any, ...]:
+def content(cache: SchedulerCache) -> tuple[Any, ...]:
     """Return the whole content of a cache, in a fixed order."""
     cluster = cache.cluster
     placements = sorted(cluster.placements(), key=lambda each: each.request.id)
@@ -49,7 +49,7 @@ def test_a_claim_counts_from_its_allocation_and_for_its_pod_once_that_is_bound(
     catalog: Catalog,
 ) -> None:
     waiting = pod("a", mib=1024)
-    cache = folded(catalog, [node("n"), device_slice("n"), waiting, claim("c", waiting, on="n")])
+    cache = cache_of(catalog, [node("n"), device_slice("n"), waiting, claim("c", waiting, on="n")])
     assert shares(cache, "claim default/c") == [("gpu-0", 1024)]
 
     cache.on_event(ObjectChange(waiting, pod("a", 2, on="n", mib=1024)))
@@ -64,7 +64,7 @@ def test_a_binding_names_the_accelerator_and_without_one_the_fullest_is_assumed(
 ) -> None:
     note = PLACEMENTS.encode((DeviceShare("gpu-1", Bytes(1 << 30)),))
     placed, bare = pod("a", on="n", mib=1024, notes={PLACEMENT: note}), pod("b", on="n", mib=512)
-    cache = folded(catalog, [node("n"), device_slice("n"), bare, placed])
+    cache = cache_of(catalog, [node("n"), device_slice("n"), bare, placed])
     assert shares(cache, "uid-a") == [("gpu-1", 1024)]
     assert shares(cache, "uid-b") == [("gpu-1", 512)]
 
@@ -108,14 +108,14 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     cache.finish_binding("uid-a")
     assert cache.sync().pending == ()
     assert cache.cluster.changes == before
-    assert sight(cache) == sight(folded(catalog, [node("n"), device_slice("n"), bound]))
+    assert content(cache) == content(cache_of(catalog, [node("n"), device_slice("n"), bound]))
 
 
 def test_a_new_claim_makes_the_pods_that_name_it_read_again(catalog: Catalog) -> None:
     one, other = (
         pod(name, resourceClaims=[{"name": "it", "resourceClaimName": f"of-{name}"}]) for name in "ab"
     )
-    cache = folded(catalog, [one, other])
+    cache = cache_of(catalog, [one, other])
     foreign = msgspec.structs.replace(claim("of-a", one), metadata=Metadata(name="of-a", namespace="default"))
     cache.on_event(ObjectChange(None, foreign))
     assert [each.id for each in cache.sync().pending] == ["uid-a"]
@@ -185,7 +185,7 @@ class Follower:
             self.replicas[kind].listed([], "0")
         return self.replicas[kind]
 
-    def hear(self, what: str, item: Any) -> None:
+    def observe(self, what: str, item: Any) -> None:
         for change in self.replica(type(item)).observed(what, item):
             self.cache.on_event(change)
 
@@ -213,19 +213,19 @@ def test_after_any_events_the_cache_equals_that_of_the_list(
         else:
             truth[key] = item
         for _ in range({"heard": 1, "twice": 2, "late": 1}.get(heard, 0)):
-            follower.hear("DELETED" if what == "delete" else "MODIFIED", item)
+            follower.observe("DELETED" if what == "delete" else "MODIFIED", item)
         if heard == "late":
-            follower.hear("MODIFIED", earlier.get(key, item))
+            follower.observe("MODIFIED", earlier.get(key, item))
         earlier[key] = item
     last = len(script) + 1
     for kind in {kind for kind, _ in truth} | set(follower.replicas):
         follower.list(kind, [item for (each, _), item in truth.items() if each is kind], last)
     follower.cache.sync()
-    assert sight(follower.cache) == sight(folded(catalog, truth.values()))
+    assert content(follower.cache) == content(cache_of(catalog, truth.values()))
 
 
 def test_a_placement_holds_what_it_takes(catalog: Catalog) -> None:
-    cache = folded(
+    cache = cache_of(
         catalog, [node("n"), device_slice("n"), pod("a", on="n", mib=4096), pod("b", on="n", mib=4096)]
     )
     placements: list[Placement] = sorted(cache.cluster.placements(), key=lambda each: each.request.id)
@@ -235,5 +235,5 @@ def test_a_placement_holds_what_it_takes(catalog: Catalog) -> None:
 def test_pods_that_no_agent_reports_are_packed_so_that_all_of_them_fit(catalog: Catalog) -> None:
     sizes = {"a": 1280, "b": 768, "c": 2304, "d": 3072}  # in this order the last finds no device of 4 GiB
     pods = [pod(name, on="n", mib=mib) for name, mib in sizes.items()]
-    cache = folded(catalog, [node("n"), device_slice("n"), *pods])
+    cache = cache_of(catalog, [node("n"), device_slice("n"), *pods])
     assert [device.memory >> 20 for device in cache.cluster.free("n").devices] == [256, 512]

@@ -8,7 +8,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.objects import Condition
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import ALLOCATED, DEVICES, LEADER_EPOCH, PLACEMENT
-from tests.cache.test_cache import folded
+from tests.cache.test_cache import cache_of
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 NEWER = '{"version":2}'
@@ -18,7 +18,7 @@ def test_a_node_with_a_placement_of_a_newer_format_takes_no_pods_until_that_pod_
     catalog: Catalog,
 ) -> None:
     newer = pod("a", on="n", mib=1024, notes={PLACEMENT: NEWER})
-    cache = folded(catalog, [node("n"), device_slice("n"), node("other"), newer])
+    cache = cache_of(catalog, [node("n"), device_slice("n"), node("other"), newer])
     assert [each.name for each in cache.cluster.nodes()] == ["other"]
     assert str(cache.read_errors["n"]).startswith("pod default/a: placement format 2")
 
@@ -29,7 +29,7 @@ def test_a_node_with_a_placement_of_a_newer_format_takes_no_pods_until_that_pod_
 
 
 def test_a_pending_pod_with_a_note_of_a_newer_format_keeps_no_node_away(catalog: Catalog) -> None:
-    cache = folded(catalog, [node("n"), device_slice("n"), pod("a", mib=1024, notes={PLACEMENT: NEWER})])
+    cache = cache_of(catalog, [node("n"), device_slice("n"), pod("a", mib=1024, notes={PLACEMENT: NEWER})])
     assert not cache.read_errors
 
 
@@ -37,7 +37,7 @@ def test_a_pending_pod_with_a_note_of_a_newer_format_keeps_no_node_away(catalog:
 def test_a_node_whose_agent_writes_a_newer_format_takes_no_pods(catalog: Catalog, key: str) -> None:
     made = node("n")
     newer = structs.replace(made, metadata=structs.replace(made.metadata, annotations={key: NEWER}))
-    cache = folded(catalog, [newer, device_slice("n")])
+    cache = cache_of(catalog, [newer, device_slice("n")])
     assert not cache.cluster.nodes()
     assert "format 2: this program reads formats up to 1" in str(cache.read_errors["n"])
     assert cache.read_errors["n"].hint == "upgrade fairlead here to the version of the node's agent"

@@ -74,7 +74,7 @@ class Wire:
             self.slept.append(effect.seconds)
             return None
         if isinstance(effect, ListObjects):
-            return tuple(self.api.seen(PODS if effect.plural == PODS.plural else CLAIMS))
+            return tuple(self.api.list_objects(PODS if effect.plural == PODS.plural else CLAIMS))
         assert isinstance(effect, ApiRequest), effect
         return self._send(effect)
 
@@ -107,7 +107,7 @@ class Wire:
         return self.api.request(request.method, request.path, body, request.content_type)
 
 
-async def performed(client: RequestClient, flow: Flow[T]) -> T:
+async def run_on_server(client: RequestClient, flow: Flow[T]) -> T:
     """Run a flow against a real API server; return its result."""
     flows, performer, results = Flows(), Performer(client, in_flight=4), list[T]()
 

@@ -48,18 +48,18 @@ class Api:
             "creationTimestamp": f"2026-01-01T00:00:{self.born:02}Z",
         }
         meta = {"namespace": "default", **document["metadata"], **assigned}
-        return self._keep(place, "ADDED", {**document, "metadata": meta})
+        return self._store(place, "ADDED", {**document, "metadata": meta})
 
     def delete(self, plural: str, name: str, body: Document | None = None) -> Document:
         """Delete an object; it stays while it has finalizers."""
-        stored = self.found(plural, name)
+        stored = self.get(plural, name)
         _check(stored, (body or {}).get("preconditions", {}))
         if stored["metadata"].get("finalizers"):
             meta = {**stored["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-            return self._keep((plural, name), "MODIFIED", {**stored, "metadata": meta})
-        return self._bury((plural, name), stored)
+            return self._store((plural, name), "MODIFIED", {**stored, "metadata": meta})
+        return self._remove((plural, name), stored)
 
-    def found(self, plural: str, name: str) -> Document:
+    def get(self, plural: str, name: str) -> Document:
         """Return an object."""
         if (plural, name) not in self.objects:
             raise NotFoundError(f"no {name}")
@@ -76,7 +76,7 @@ class Api:
             self._read[version] = read(kind, document)
         return self._read[version]
 
-    def seen(self, kind: Kind[Any]) -> list[Any]:
+    def list_objects(self, kind: Kind[Any]) -> list[Any]:
         """Return every object of a kind, as a client decodes them."""
         return [self.read(kind, each) for each in self.all(kind.plural)]
 
@@ -85,22 +85,22 @@ class Api:
         document = json.loads(body or b"{}")
         plural, name, part = _place(path)
         answers = {
-            "GET": lambda: self.found(plural, name),
-            "POST": lambda: self._posted(plural, name, part, document),
-            "PUT": lambda: self._replaced(plural, name, document),
-            "PATCH": lambda: self._patched(plural, name, part, document, content_type),
+            "GET": lambda: self.get(plural, name),
+            "POST": lambda: self._post(plural, name, part, document),
+            "PUT": lambda: self._replace(plural, name, document),
+            "PATCH": lambda: self._patch(plural, name, part, document, content_type),
             "DELETE": lambda: self.delete(plural, name, document),
         }
         return json.dumps(answers[method]()).encode()
 
-    def _posted(self, plural: str, name: str, part: str, document: Document) -> Document:
+    def _post(self, plural: str, name: str, part: str, document: Document) -> Document:
         if part == "eviction":
             return self.evict(name, document)
         return self.bind(name, document) if part else self.create(plural, document)
 
     def evict(self, name: str, eviction: Document) -> Document:
         """Delete a pod, if the preconditions hold; record the pod as it was."""
-        pod = self.found("pods", name)
+        pod = self.get("pods", name)
         options = eviction.get("deleteOptions", {})
         _check(pod, options.get("preconditions", {}))
         if options.get("dryRun"):
@@ -110,17 +110,17 @@ class Api:
 
     def bind(self, name: str, binding: Document) -> Document:
         """Bind a pod to a node, with the binding's annotations, in one step."""
-        pod = self.found("pods", name)
+        pod = self.get("pods", name)
         _check(pod, binding["metadata"])
         if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
             raise ConflictError(f"pod {name} is already bound, or is being deleted")
         notes = {**pod["metadata"].get("annotations", {}), **binding["metadata"].get("annotations", {})}
         spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
         meta = {**pod["metadata"], "annotations": notes}
-        return self._keep(("pods", name), "MODIFIED", {**pod, "metadata": meta, "spec": spec})
+        return self._store(("pods", name), "MODIFIED", {**pod, "metadata": meta, "spec": spec})
 
-    def _patched(self, plural: str, name: str, part: str, patch: Document, content_type: str) -> Document:
-        old = self.found(plural, name)
+    def _patch(self, plural: str, name: str, part: str, patch: Document, content_type: str) -> Document:
+        old = self.get(plural, name)
         _check(old, patch.get("metadata", {}))
         change = patches.strategic if "strategic" in content_type else patches.merge
         wanted = change(old, patch)
@@ -129,29 +129,29 @@ class Api:
         else:
             wanted = {**wanted, "status": old.get("status", {})}
         kept = {key: old["metadata"][key] for key in ("uid", "resourceVersion", "name", "namespace")}
-        return self._written((plural, name), old, {**wanted, "metadata": {**wanted["metadata"], **kept}})
+        return self._update((plural, name), old, {**wanted, "metadata": {**wanted["metadata"], **kept}})
 
-    def _replaced(self, plural: str, name: str, document: Document) -> Document:
-        old = self.found(plural, name)
+    def _replace(self, plural: str, name: str, document: Document) -> Document:
+        old = self.get(plural, name)
         _check(old, document["metadata"])
-        return self._written((plural, name), old, document)
+        return self._update((plural, name), old, document)
 
-    def _written(self, place: Place, old: Document, new: Document) -> Document:
+    def _update(self, place: Place, old: Document, new: Document) -> Document:
         if new == old:
             return old  # nothing changed: neither does the version
         if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
-            return self._bury(place, new)
-        return self._keep(place, "MODIFIED", new)
+            return self._remove(place, new)
+        return self._store(place, "MODIFIED", new)
 
-    def _keep(self, place: Place, what: str, document: Document) -> Document:
+    def _store(self, place: Place, what: str, document: Document) -> Document:
         self.version += 1
         kept = {**document, "metadata": {**document["metadata"], "resourceVersion": str(self.version)}}
         self.objects[place] = kept
         self.history[place[0]].append(Event(what, kept))
         return kept
 
-    def _bury(self, place: Place, document: Document) -> Document:
-        last = self._keep(place, "DELETED", document)
+    def _remove(self, place: Place, document: Document) -> Document:
+        last = self._store(place, "DELETED", document)
         del self.objects[place]
         return last
 

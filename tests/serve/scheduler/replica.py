@@ -39,7 +39,7 @@ def settings(me: str, namespace: str = "", lease: float = 4.0) -> SchedulerSetti
     return SchedulerSettings(me, name=namespace or "fairlead", lease=held, in_flight=16)
 
 
-class Wall:
+class SettableClock:
     """A clock that is set to other times."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Wall:
         self._ahead = random.choice((-86400.0, -30.0, -3.0, 3.0, 30.0, 86400.0))
 
 
-class Dawdler(Client):
+class PausableClient(Client):
     """A client that can be stopped between a decision and its writes."""
 
     def __init__(self, transport: Transport) -> None:
@@ -90,7 +90,7 @@ class Dawdler(Client):
             await super().request(method, path, **named)
 
 
-class Unfenced(Dawdler):
+class UnfencedClient(PausableClient):
     """A client whose writes carry no version."""
 
     async def request(self, method: str, path: str, **named: Any) -> bytes:
@@ -105,12 +105,12 @@ async def play(path: str, me: str, namespace: str, port: str, lease: float, fenc
         print(f"{me}: {line}", file=sys.stderr, flush=True)
         print(f"log {line}", flush=True)
 
-    config, wall, stop = kubeconfig.load(path), Wall(), asyncio.Event()
+    config, wall, stop = kubeconfig.load(path), SettableClock(), asyncio.Event()
     if port:
         config = replace(config, server=f"https://127.0.0.1:{port}")
-    kind = Unfenced if fences == "unfenced" else Dawdler
+    kind = UnfencedClient if fences == "unfenced" else PausableClient
     async with kind.connect(config) as client:
-        assert isinstance(client, Dawdler)
+        assert isinstance(client, PausableClient)
         scheduler = Scheduler(client, catalogs.shipped(), settings(me, namespace, lease), say, wall)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stop.set)

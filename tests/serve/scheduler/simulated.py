@@ -91,7 +91,7 @@ class EffectQueue:
     def _perform(self, sent: SentEffect) -> Any:
         effect = sent.owner.sends(sent.effect)
         if isinstance(effect, ListObjects):
-            return tuple(self.api.seen(PODS if effect.plural == PODS.plural else CLAIMS))
+            return tuple(self.api.list_objects(PODS if effect.plural == PODS.plural else CLAIMS))
         assert isinstance(effect, ApiRequest), effect
         body = codec.encode_plain(effect.body) if effect.body else None
         return self.api.request(effect.method, effect.path, body, effect.content_type)
@@ -107,7 +107,7 @@ class SimulatedReplica:
 
     def __init__(self, name: str, post: EffectQueue, catalog: Catalog, clock: Callable[[], float]) -> None:
         self.name = name
-        self._post = post
+        self._effects = post
         self._clock = clock
         self._known: dict[str, Reflector[Any]] = {
             kind.plural: Reflector(WatchTiming(), Random(0)) for kind in KINDS
@@ -131,7 +131,7 @@ class SimulatedReplica:
             if isinstance(effect, Sleep):
                 self.sleeps.append(effect)
             elif effect.id:
-                self._post.in_flight.append(SentEffect(self, effect))
+                self._effects.in_flight.append(SentEffect(self, effect))
 
     def sends(self, effect: Effect) -> Effect:
         """Return an effect as it is sent."""
@@ -141,7 +141,7 @@ class SimulatedReplica:
 
     def observe(self, kind: Kind[Any], most: int, *, twice: bool = False) -> None:
         """Observe the next `most` events of a kind."""
-        api, at = self._post.api, self._observed[kind.plural]
+        api, at = self._effects.api, self._observed[kind.plural]
         events = api.history[kind.plural]
         for event in events[at : at + most]:
             for _ in range(2 if twice else 1):
@@ -157,9 +157,9 @@ class SimulatedReplica:
 
     def relist(self) -> None:
         """Miss all events until now, and list again."""
-        api = self._post.api
+        api = self._effects.api
         for kind in KINDS:
-            for change in self._known[kind.plural].listed(api.seen(kind), str(api.version)):
+            for change in self._known[kind.plural].listed(api.list_objects(kind), str(api.version)):
                 self.handle(change)
             self._observed[kind.plural] = len(api.history[kind.plural])
 

@@ -27,7 +27,7 @@ from fairlead.manifest.types.storage import (
 )
 from fairlead.serve.machine.flow import Effect
 from tests import catalogs
-from tests.cache.test_cache import sight
+from tests.cache.test_cache import content
 from tests.serve.scheduler.allocated import allocated_bytes
 from tests.serve.scheduler.leader.unfenced import unfenced
 from tests.serve.scheduler.model import Api
@@ -72,13 +72,13 @@ class ReplicaStateMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.api = Api()
-        self.post = EffectQueue(self.api)
+        self.effects = EffectQueue(self.api)
         self.now = 100.0
         self.names = iter(range(10_000))
         self.replicas = [self.replica() for _ in range(REPLICAS)]
 
     def replica(self) -> SimulatedReplica:
-        replica = self.kind(f"replica-{next(self.names)}", self.post, catalogs.shipped(), lambda: self.now)
+        replica = self.kind(f"replica-{next(self.names)}", self.effects, catalogs.shipped(), lambda: self.now)
         for surrounding in surroundings():
             replica.add_object(surrounding)
         replica.begin()
@@ -191,17 +191,17 @@ class ReplicaStateMachine(RuleBasedStateMachine):
     @rule(number=numbers, fate=fates)
     def deliver(self, number: int, fate: Fate) -> None:
         """Deliver one of the requests in flight, according to its fate."""
-        if self.post.in_flight:
-            self.deliver_one(self.post.in_flight[number % len(self.post.in_flight)], fate)
+        if self.effects.in_flight:
+            self.deliver_one(self.effects.in_flight[number % len(self.effects.in_flight)], fate)
 
     def deliver_one(self, sent: SentEffect, fate: Fate = "done") -> None:
-        self.post.deliver(sent, fate)
+        self.effects.deliver(sent, fate)
 
     @rule(number=numbers)
     def arrive(self, number: int) -> None:
         """Perform a late write that its sender gave up, whichever replica leads now."""
-        if self.post.late:
-            self.post.arrive(number)
+        if self.effects.late:
+            self.effects.arrive(number)
 
     @rule(index=replicas, times=st.integers(1, 12))
     def run_undisturbed(self, index: int, times: int) -> None:
@@ -213,7 +213,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
             if not number:
                 replica.try_acquire_or_renew()
             replica.work()
-            mine = [each for each in self.post.in_flight if each.owner is replica]
+            mine = [each for each in self.effects.in_flight if each.owner is replica]
             for sent in mine:
                 self.deliver_one(sent)
             if number and not mine and self.api.version == before:
@@ -266,7 +266,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
     @rule(index=replicas)
     def deliver_all(self, index: int) -> None:
         """Deliver everything that a replica has sent."""
-        for sent in [each for each in self.post.in_flight if each.owner is self.replicas[index]]:
+        for sent in [each for each in self.effects.in_flight if each.owner is self.replicas[index]]:
             self.deliver_one(sent)
 
     @rule(seconds=st.sampled_from([1.0, 6.0, 11.0, 16.0]))
@@ -276,12 +276,12 @@ class ReplicaStateMachine(RuleBasedStateMachine):
     @rule(index=replicas)
     def kill(self, index: int) -> None:
         """Kill a replica and start another; what it sent may still arrive."""
-        self.post.abandon(self.replicas[index])
+        self.effects.abandon(self.replicas[index])
         self.replicas[index] = self.replica()
 
     @invariant()
     def no_device_is_allocated_twice(self) -> None:
-        allocated = allocated_bytes(self.api.seen(PODS), self.api.seen(CLAIMS), DEVICE)
+        allocated = allocated_bytes(self.api.list_objects(PODS), self.api.list_objects(CLAIMS), DEVICE)
         over = {key: size for key, size in allocated.items() if size > DEVICE}
         assert not over, f"allocated twice: {over}"
 
@@ -294,10 +294,10 @@ class ReplicaStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_bound_pod_reaches_its_volumes(self) -> None:
-        for each in self.api.seen(PODS):
+        for each in self.api.list_objects(PODS):
             for volume in each.spec.volumes if each.spec.node_name else ():
-                claim = self.api.found("persistentvolumeclaims", volume.persistent_volume_claim.claim_name)
-                made = self.api.found("persistentvolumes", claim["spec"]["volumeName"])
+                claim = self.api.get("persistentvolumeclaims", volume.persistent_volume_claim.claim_name)
+                made = self.api.get("persistentvolumes", claim["spec"]["volumeName"])
                 (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
                 assert term["matchFields"][0]["values"] == [each.spec.node_name]
 
@@ -308,14 +308,14 @@ class ReplicaStateMachine(RuleBasedStateMachine):
         self.clear()
         self.settle()
         self.tidy()
-        assert not allocated_bytes([], self.api.seen(CLAIMS), DEVICE)
+        assert not allocated_bytes([], self.api.list_objects(CLAIMS), DEVICE)
         self.check_caches()
         self.check_nothing_is_left()
 
     def no_gang_is_bound_in_part(self) -> None:
         """Check that every gang with both its pods has both bound, or none."""
         gangs: dict[str, list[str]] = {}
-        for each in self.api.seen(PODS):
+        for each in self.api.list_objects(PODS):
             if gang := each.metadata.annotations.get("fairlead.dev/gang"):
                 gangs.setdefault(gang, []).append(each.spec.node_name)
         whole = {gang: nodes for gang, nodes in gangs.items() if len(nodes) == 2}
@@ -329,7 +329,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
             assert (kept, replica.machine.in_flight) == ([], 0)
 
     def settle(self) -> None:
-        while self.post.late:
+        while self.effects.late:
             self.arrive(0)
             self.no_device_is_allocated_twice()
         for number in range(20):
@@ -343,7 +343,7 @@ class ReplicaStateMachine(RuleBasedStateMachine):
                 self.run_undisturbed(index, 12)
                 self.no_device_is_allocated_twice()
             after = sum(len(self.api.history[kind.plural]) for kind in KINDS)
-            if number > 1 and before == after and not self.post.in_flight:
+            if number > 1 and before == after and not self.effects.in_flight:
                 break
         else:
             raise AssertionError("the replicas do not settle")
@@ -355,13 +355,13 @@ class ReplicaStateMachine(RuleBasedStateMachine):
         for surrounding in surroundings():
             truth.on_event(ObjectChange(None, surrounding))
         for kind in KINDS:
-            for item in self.api.seen(kind):
+            for item in self.api.list_objects(kind):
                 truth.on_event(ObjectChange(None, item))
         truth.sync()
         for replica in self.replicas:
             replica.observe_all()
             replica.machine.cache.sync()
-            assert sight(replica.machine.cache) == sight(truth)
+            assert content(replica.machine.cache) == content(truth)
 
 
 TestReplicaStateMachine = ReplicaStateMachine.TestCase
@@ -414,7 +414,7 @@ def late_binding(play: ReplicaStateMachine) -> None:
         play.create_pod(4096, named=False, priority=10)
     for _ in range(4):
         play.run_undisturbed(1, 12)
-    for sent in [each for each in play.post.in_flight if each.owner is play.replicas[0]]:
+    for sent in [each for each in play.effects.in_flight if each.owner is play.replicas[0]]:
         play.deliver_one(sent)
 
 

@@ -22,7 +22,7 @@ from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.replay import recorder
 from fairlead.units import Bytes
 from tests.labs import RealCluster
-from tests.serve.scheduler.flows import performed
+from tests.serve.scheduler.flows import run_on_server
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import GIB, World, bound, open_world
 
@@ -50,7 +50,7 @@ async def running(
             recording.close()
 
 
-def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) -> None:
+def run_script(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) -> None:
     async def scenario() -> None:
         async with open_world(room, nodes) as world, running(world, catalog):
             await script(world)
@@ -76,7 +76,7 @@ def test_plain_pods_shares_and_gangs_are_bound_and_no_device_is_allocated_twice(
             pod.metadata.name for pod in pods if pod.status.extended_resource_claim_status.request_mappings
         }
 
-    played(real_cluster, catalog, script)
+    run_script(real_cluster, catalog, script)
 
 
 def test_a_named_claim_is_allocated_and_a_second_pod_is_bound_to_its_node(
@@ -96,7 +96,7 @@ def test_a_named_claim_is_allocated_and_a_second_pod_is_bound_to_its_node(
         assert len(claim.status.reserved_for) == 2
         assert {pod.spec.node_name for pod in pods} == {result.pool for result in claim.results}
 
-    played(real_cluster, catalog, script)
+    run_script(real_cluster, catalog, script)
 
 
 def test_a_pending_pod_gets_a_reason_and_is_bound_when_another_is_deleted(
@@ -117,7 +117,7 @@ def test_a_pending_pod_gets_a_reason_and_is_bound_when_another_is_deleted(
         await world.delete("large-0")
         await world.until(bound("late"))
 
-    played(real_cluster, catalog, script, nodes=1)
+    run_script(real_cluster, catalog, script, nodes=1)
 
 
 def test_a_replica_that_stops_releases_the_lease_and_the_next_one_leads(
@@ -146,23 +146,23 @@ def test_claims_that_a_leader_left_half_done_are_deallocated_and_its_late_writes
         async with open_world(real_cluster, 1) as world:
             for name in ("half", "stuck"):
                 await world.pod(name, mib=4096)
-            half, stuck = (_planned(pod, world.nodes[0]) for pod in await world.pods())
+            half, stuck = (_plan(pod, world.nodes[0]) for pod in await world.pods())
             for request in (
                 writes.set_claim_status(half),
                 writes.create_claim(half.pod, half.placement.shares),
             ):
-                await performed(world.client, send_with_retry(request))
+                await run_on_server(world.client, send_with_retry(request))
             (claim,) = await world.claims()
             allocation = writes.allocate(half, claim, {writes.REQUEST: half.placement.shares})
-            await performed(world.client, send_with_retry(allocation))
-            await performed(world.client, send_with_retry(writes.set_claim_status(stuck)))
+            await run_on_server(world.client, send_with_retry(allocation))
+            await run_on_server(world.client, send_with_retry(writes.set_claim_status(stuck)))
             async with running(world, catalog) as lines:
                 await world.until(bound())
             assert "deciding; fenced 2 pending pods of the previous leader" in lines
             late = writes.create_claim(stuck.pod, stuck.placement.shares)
-            assert await performed(world.client, send_with_retry(late)) is None
+            assert await run_on_server(world.client, send_with_retry(late)) is None
             binder = Binder(lambda epoch: True, Fences(print, lambda: "late"))
-            assert set(await performed(world.client, binder.bind([stuck], 1))) == {stuck.uid}
+            assert set(await run_on_server(world.client, binder.bind([stuck], 1))) == {stuck.uid}
             assert sorted((await world.allocated_bytes()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())
@@ -210,7 +210,7 @@ def test_pods_of_another_scheduler_hold_nothing_by_annotation(
         await world.until(bound("whole-0", "whole-1"))
         assert sorted((await world.allocated_bytes()).values()) == [4 * GIB, 4 * GIB]
 
-    played(real_cluster, catalog, script, nodes=1)
+    run_script(real_cluster, catalog, script, nodes=1)
 
 
 def test_a_claim_without_room_for_a_mark_does_not_keep_a_new_leader_from_deciding(
@@ -234,7 +234,7 @@ def test_a_claim_without_room_for_a_mark_does_not_keep_a_new_leader_from_decidin
     asyncio.run(scenario())
 
 
-def _planned(pod: LivePod, node: str) -> writes.BindingPlan:
+def _plan(pod: LivePod, node: str) -> writes.BindingPlan:
     """Return the plan of an earlier leader: both pods on one device, one after the other."""
     share = DeviceShare("gpu-0", Bytes(4 * GIB), 0)
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)

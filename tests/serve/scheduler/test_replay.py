@@ -24,7 +24,7 @@ from tests.serve.scheduler.simulated import SimulatedReplica, settings_of
 from tests.serve.scheduler.test_machine import ReplicaStateMachine
 
 
-def played() -> SimulatedReplica:
+def replica_with_history() -> SimulatedReplica:
     """Return a replica that has led, bound, preempted, waited for volumes and lost requests."""
     play = ReplicaStateMachine()
     play.a_replica_leads()
@@ -40,13 +40,13 @@ def played() -> SimulatedReplica:
     play.replicas[0].work()
     play.deliver(0, "lost")
     play.run_undisturbed(0, 12)
-    uid = next(each.metadata.uid for each in play.api.seen(PODS))
+    uid = next(each.metadata.uid for each in play.api.list_objects(PODS))
     play.replicas[0].handle(Explain("default", "pod-2", uid))
     assert play.api.evicted, "a pod was preempted"
     return play.replicas[0]
 
 
-def recorded(replica: SimulatedReplica, path: Path) -> Path:
+def write_recording(replica: SimulatedReplica, path: Path) -> Path:
     """Write the events and effects of a replica to a file."""
     writing = recorder(path, settings_of(replica.name))
     for event, now, effects in replica.history:
@@ -57,7 +57,7 @@ def recorded(replica: SimulatedReplica, path: Path) -> Path:
 
 
 def test_a_recording_replayed_gives_the_same_effects_whatever_the_order_of_sets(tmp_path: Path) -> None:
-    path = recorded(played(), tmp_path / "recording")
+    path = write_recording(replica_with_history(), tmp_path / "recording")
     for seed in ("1", "2", "3"):
         ran = subprocess.run(
             [sys.executable, "-m", "fairlead", "replay", str(path), "-o", "json"],
@@ -74,7 +74,7 @@ def test_a_recording_replayed_gives_the_same_effects_whatever_the_order_of_sets(
 def test_an_effect_that_differs_is_named_with_both_versions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = recorded(played(), tmp_path / "recording")
+    path = write_recording(replica_with_history(), tmp_path / "recording")
     lines = path.read_bytes().splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if b'"effect":"Bind"' in line)
     lines[at] = lines[at].replace(b"/binding", b"/bindinG")
@@ -116,7 +116,7 @@ def test_a_line_that_no_scheduler_wrote_is_named(tmp_path: Path, capsys: pytest.
 def test_a_recording_that_was_cut_off_is_replayed_as_far_as_it_goes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = recorded(played(), tmp_path / "recording")
+    path = write_recording(replica_with_history(), tmp_path / "recording")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) * 2 // 3])
     assert main(["replay", str(path), "--effects"]) == 0

@@ -19,7 +19,7 @@ from fairlead.manifest.types.kubernetes import Node
 from fairlead.placement import PLACEMENTS, Decision, DeviceShare
 from fairlead.schedule import place
 from fairlead.units import Bytes
-from tests.cache.test_cache import folded, shares
+from tests.cache.test_cache import cache_of, shares
 from tests.serve.scheduler.objects import GIB, claim, node, pod, read
 
 LABELS = {
@@ -93,7 +93,7 @@ def test_a_device_that_is_held_whole_is_counted_once_when_another_leaves_the_sli
     catalog: Catalog,
 ) -> None:
     both = sliced(COUNTED)
-    cache = folded(catalog, [labelled(), both, holding("owner", "a40-1")])
+    cache = cache_of(catalog, [labelled(), both, holding("owner", "a40-1")])
     assert devices_of(cache) == {"a40-0": 40, "a40-1": 0}
     cache.on_event(ObjectChange(both, sliced(["a40-1"])))
     cache.sync()
@@ -102,7 +102,7 @@ def test_a_device_that_is_held_whole_is_counted_once_when_another_leaves_the_sli
 
 
 def test_no_device_is_added_from_labels_beside_a_slice(catalog: Catalog) -> None:
-    cache = folded(catalog, [labelled(), sliced(BY_BUS[1:]), holding("owner", BY_BUS[1])])
+    cache = cache_of(catalog, [labelled(), sliced(BY_BUS[1:]), holding("owner", BY_BUS[1])])
     assert devices_of(cache) == {BY_BUS[1]: 0}
     assert not decided(cache).placed
 
@@ -116,7 +116,7 @@ def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
     owner = holding("owner", gone, MIB) if source == "binding" else pod("owner", on="n", mib=MIB)
     allocated = claim_on(gone, owner)
     world: list[Any] = [labelled(notes if source == "agent" else {}), sliced(BY_BUS), owner]
-    cache = folded(catalog, [*world, allocated] if source == "claim" else world)
+    cache = cache_of(catalog, [*world, allocated] if source == "claim" else world)
     assert devices_of(cache) == {gone: 20, stays: 40}
     cache.on_event(ObjectChange(sliced(BY_BUS), sliced([stays])))
     cache.sync()
@@ -128,7 +128,7 @@ def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
 
 def test_a_pod_that_is_being_bound_to_a_device_that_leaves_the_slice_takes_no_other(catalog: Catalog) -> None:
     gone, stays = BY_BUS
-    cache = folded(catalog, [labelled(), sliced([gone]), pod("unreported", on="n", mib=MIB)])
+    cache = cache_of(catalog, [labelled(), sliced([gone]), pod("unreported", on="n", mib=MIB)])
     placement = decided(cache).placement
     assert placement is not None
     cache.assume([placement])
@@ -148,16 +148,16 @@ def test_where_labels_only_count_devices_one_held_under_another_name_is_among_th
         world.append(claim("c", pod("waits", mib=40960), on="n", mib=40960))
     else:
         world.append(holding("owner", BY_BUS[0], 40960) if source == "binding" else owner)
-    cache = folded(catalog, world)
+    cache = cache_of(catalog, world)
     assert sorted(devices_of(cache).values()) == [0, 40]
 
 
 def test_the_agents_list_of_devices_counts_alone_whatever_slices_and_labels_are(catalog: Catalog) -> None:
     row = {"id": BY_BUS[0], "model": "a40", "vendor": "NVIDIA", "memory_mib": 40960, "shareable": True}
-    cache = folded(catalog, [labelled({DEVICES: noted([row])}), sliced(["a40-7"])])
+    cache = cache_of(catalog, [labelled({DEVICES: noted([row])}), sliced(["a40-7"])])
     assert devices_of(cache) == {BY_BUS[0]: 40}
 
 
 def test_a_device_that_two_slices_name_is_one_device(catalog: Catalog) -> None:
     twice = sliced([*BY_BUS, BY_BUS[0]])
-    assert devices_of(folded(catalog, [labelled(), twice])) == dict.fromkeys(BY_BUS, 40)
+    assert devices_of(cache_of(catalog, [labelled(), twice])) == dict.fromkeys(BY_BUS, 40)

@@ -15,7 +15,7 @@ from fairlead.serve.scheduler.bind.allocation_mode import reason_for_claim
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
-from tests.serve.scheduler.objects import pod, read
+from tests.serve.scheduler.objects import pod
 
 MIB = 1 << 20
 MEMORY, WHOLE = "fairlead.dev/gpu-mem", "fairlead.dev/t4"

@@ -101,7 +101,7 @@ def test_a_late_binding_is_fenced_each_time() -> None:
     wire = Wire(lambda method, path: "late" if path.endswith("/binding") else None)
     plan = plan_for(wire, "a", own_claim=False)
     assert set(bind(wire, plan)) == {plan.uid}
-    again: LivePod = read(PODS, wire.api.found("pods", "a"))
+    again: LivePod = read(PODS, wire.api.get("pods", "a"))
     assert set(bind(wire, BindingPlan(again, plan.placement))) == {plan.uid}
     assert wire.arrive() == ["ConflictError", "ConflictError"]
 
@@ -122,7 +122,7 @@ def test_a_replica_that_no_longer_leads_allocates_nothing_and_leaves_its_claims_
     plan = plan_for(wire, "a")
     assert bind(wire, plan, leads=lambda epoch: False) == {plan.uid: "another replica leads now"}
     assert claims(wire) == ["a-fairlead-00000001"]
-    assert wire.api.found("resourceclaims", claims(wire)[0]).get("status", {}) == {}
+    assert wire.api.get("resourceclaims", claims(wire)[0]).get("status", {}) == {}
 
 
 def test_a_pod_that_is_deleted_while_it_is_being_placed_leaves_no_claim() -> None:

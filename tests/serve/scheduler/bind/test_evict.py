@@ -43,7 +43,7 @@ def evicted(
 
 def condition(wire: Wire) -> dict[str, Any]:
     (disruption,) = [
-        each for each in wire.api.found("pods", "low")["status"]["conditions"] if each["type"] == DISRUPTION
+        each for each in wire.api.get("pods", "low")["status"]["conditions"] if each["type"] == DISRUPTION
     ]
     return dict(disruption)
 
@@ -105,7 +105,7 @@ def test_a_new_leader_removes_the_mark_so_that_a_late_eviction_fails(catalog: Ca
     def perform(effect: Effect) -> Any:
         """Perform an effect; while the flow sleeps, the watch of pods catches up."""
         if isinstance(effect, Sleep):
-            for each in wire.api.seen(PODS):
+            for each in wire.api.list_objects(PODS):
                 cache.on_event(ObjectChange(None, each))
         return wire.perform(effect)
 

@@ -14,7 +14,7 @@ from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import Bytes
 from tests.cluster.loopback import talking
 from tests.serve.scheduler.bind.test_binder import binder
-from tests.serve.scheduler.flows import performed
+from tests.serve.scheduler.flows import run_on_server
 from tests.serve.scheduler.objects import GIB, pod
 
 
@@ -33,7 +33,7 @@ def test_a_binding_without_an_answer_is_read_back_and_counts() -> None:
         share = (DeviceShare("gpu-0", Bytes(GIB)),)
         plan = BindingPlan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
         async with talking(talk) as seen, Client.connect(seen.config, silence=0.2) as client:
-            assert await performed(client, binder().bind([plan], 3)) == {}
+            assert await run_on_server(client, binder().bind([plan], 3)) == {}
             assert [line.split(" ")[0] for line in seen.requests] == ["POST", "PATCH"]
 
     asyncio.run(scenario())

@@ -27,7 +27,7 @@ from fairlead.serve.scheduler.report.explain import Explainer
 from tests.labs import RealCluster
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
 from tests.serve.scheduler.objects import device_slice, node, pod, read
-from tests.serve.scheduler.test_real import played
+from tests.serve.scheduler.test_real import run_script
 from tests.serve.scheduler.world import World, bound
 from tests.work import calls
 
@@ -65,7 +65,7 @@ def free(name: str, size: int, *nodes: str, kind: str = "late", phase: str = "Av
     return read(VOLUMES, {"metadata": meta, "spec": spec, "status": {"phase": phase}})
 
 
-def kept(volume: Any, wanting: Any) -> Any:
+def reserved(volume: Any, wanting: Any) -> Any:
     ref = {"namespace": "default", "name": wanting.metadata.name, "uid": wanting.metadata.uid}
     document = msgspec.to_builtins(volume)
     return read(VOLUMES, {**document, "spec": {**document["spec"], "claimRef": ref}})
@@ -92,7 +92,7 @@ def using(name: str, *claims: str, **spec: Any) -> LivePod:
     return pod(name, volumes=[{"name": "token-x7k2p", "projected": {}}, *volumes], **spec)
 
 
-def two(catalog: Catalog, *objects: Any) -> SchedulingCycle:
+def two_nodes(catalog: Catalog, *objects: Any) -> SchedulingCycle:
     nodes = [node("n1", zone="a"), node("n2", zone="b")]
     return cycle_of(catalog, *nodes, device_slice("n1"), device_slice("n2"), *objects)
 
@@ -111,7 +111,7 @@ def test_a_pod_is_placed_where_its_volumes_can_be_reached(catalog: Catalog) -> N
     volumes = [volume("v1", "n1"), volume("v2", "n2"), volume("both", "n1", "n2"), volume("any")]
     claims = [claim(name, name) for name in ("v1", "v2", "both", "any")]
     pods = [using("a", "v1"), using("b", "v2", "both"), using("c", "both", "any"), using("d", "v1", "v2")]
-    cycle = two(catalog, *volumes, *claims, *pods)
+    cycle = two_nodes(catalog, *volumes, *claims, *pods)
     nodes = all_of(cycle)
     assert (nodes["a"], nodes["b"]) == ("n1", "n2")
     assert "c" in nodes
@@ -131,7 +131,7 @@ def test_a_pod_is_placed_where_its_volumes_can_be_reached(catalog: Catalog) -> N
     ],
 )
 def test_an_unavailable_volume_is_reported(catalog: Catalog, there: list[Any], says: str) -> None:
-    cycle = two(catalog, *there, using("a", "data"), pod("other"))
+    cycle = two_nodes(catalog, *there, using("a", "data"), pod("other"))
     assert list(all_of(cycle)) == ["other"]
     assert says in cycle.reporter.text("uid-a")
     for each in there:
@@ -145,7 +145,7 @@ def test_an_unavailable_volume_is_reported(catalog: Catalog, there: list[Any], s
 def test_a_volume_is_provisioned_on_the_pods_node_and_its_place_is_reserved(catalog: Catalog) -> None:
     unmade = claim("data", kind=None)
     wanted = using("a", "data", mib=4096)
-    cycle = two(catalog, storage("late", "b", usual=True), unmade, wanted)
+    cycle = two_nodes(catalog, storage("late", "b", usual=True), unmade, wanted)
     result = run_all(cycle)
     assert result.plans == ()
     ((uid, binding),) = result.volumes
@@ -180,7 +180,7 @@ def test_an_existing_volume_is_reserved_for_the_claim(catalog: Catalog) -> None:
     other, unmade, second = free("o", 4, "n2", kind="another"), claim("data", size=2), claim("more", size=2)
     local = storage("late", made_by=NO_PROVISIONER)
     there = (small, other, large, fitting)
-    cycle = two(catalog, local, unmade, second, *there, using("a", "data", "more", mib=1024))
+    cycle = two_nodes(catalog, local, unmade, second, *there, using("a", "data", "more", mib=1024))
     result = run_all(cycle)
     assert result.plans == ()
     bindings = [binding for _, binding in result.volumes]
@@ -191,7 +191,7 @@ def test_an_existing_volume_is_reserved_for_the_claim(catalog: Catalog) -> None:
     assert write.body["spec"] == {"claimRef": {**whose, "name": "data", "uid": "c-data"}}
 
     for each, wanting in ((fitting, unmade), (large, second)):
-        cycle.cache.on_event(ObjectChange(each, kept(each, wanting)))
+        cycle.cache.on_event(ObjectChange(each, reserved(each, wanting)))
     cycle.refresh(1.0)
     result = run_all(cycle)
     assert (result.plans, result.volumes) == ((), ()), "both are reserved for it already"
@@ -213,7 +213,7 @@ WRONG: list[dict[str, Any]] = [
 def test_a_pod_gets_a_reason_where_no_volume_is_free(catalog: Catalog, wrong: dict[str, Any]) -> None:
     local = storage("late", made_by=NO_PROVISIONER)
     there = free("v", **{"size": 4, **wrong})
-    cycle = two(catalog, local, claim("data", size=2), there, using("a", "data"))
+    cycle = two_nodes(catalog, local, claim("data", size=2), there, using("a", "data"))
     assert all_of(cycle) == {}
     assert "no free volume of class late" in cycle.reporter.text("uid-a")
     cycle.cache.on_event(ObjectChange(None, free("w", 4, "n1")))
@@ -228,7 +228,7 @@ def test_a_size_too_large_to_parse_affects_no_other_pod(catalog: Catalog) -> Non
     document["spec"]["resources"] = {"requests": {"storage": "1e300"}}
     odd = read(VOLUME_CLAIMS, document)
     local = storage("late", made_by=NO_PROVISIONER)
-    cycle = two(catalog, local, odd, free("v", 4, "n1"), using("a", "data"), pod("other"))
+    cycle = two_nodes(catalog, local, odd, free("v", 4, "n1"), using("a", "data"), pod("other"))
     result = run_all(cycle)
     assert list(places(result)) == ["other"]
     assert result.volumes == ()
@@ -236,7 +236,7 @@ def test_a_size_too_large_to_parse_affects_no_other_pod(catalog: Catalog) -> Non
 
 def test_another_node_is_chosen_where_no_volume_could_be_provisioned(catalog: Catalog) -> None:
     unmade, chosen = claim("data"), claim("data", node="n1")
-    cycle = two(catalog, storage("late"), chosen, using("a", "data", mib=4096))
+    cycle = two_nodes(catalog, storage("late"), chosen, using("a", "data", mib=4096))
     result = run_all(cycle)
     assert (result.plans, result.volumes) == ((), ())
     assert cycle.reporter.text("uid-a").startswith("a has its place on n1")
@@ -252,7 +252,7 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     unmade = claim("data")
     members = [using("a", "data", mib=4096, notes=ring), pod("b", mib=4096, notes=ring)]
-    cycle = two(catalog, storage("late"), unmade, *members)
+    cycle = two_nodes(catalog, storage("late"), unmade, *members)
     result = run_all(cycle)
     assert result.plans == ()
     ((_, binding),) = result.volumes
@@ -296,7 +296,7 @@ def test_another_pod_gets_a_place_that_was_reserved_for_volumes_for_too_long(cat
 def test_a_pod_that_ends_while_it_waits_for_volumes_leaves_nothing(catalog: Catalog, end: str) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     member = using("a", "data", mib=4096, notes=ring)
-    cycle = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
+    cycle = two_nodes(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
     assert all_of(cycle) == {}
     over = using("a", "data", mib=4096, notes=ring, phase="Failed") if end == "ended" else None
     cycle.cache.on_event(ObjectChange(member, over))
@@ -308,7 +308,7 @@ def test_a_pod_that_ends_while_it_waits_for_volumes_leaves_nothing(catalog: Cata
 
 def test_an_ephemeral_claim_is_found_by_its_name(catalog: Catalog) -> None:
     scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
-    cycle = two(catalog, pod("a", volumes=scratch))
+    cycle = two_nodes(catalog, pod("a", volumes=scratch))
     assert all_of(cycle) == {}
     assert "no PersistentVolumeClaim default/a-scratch" in cycle.reporter.text("uid-a")
     for each in (volume("v", "n1"), claim("a-scratch", "v")):
@@ -320,7 +320,7 @@ def test_an_ephemeral_claim_is_found_by_its_name(catalog: Catalog) -> None:
 def test_pods_that_differ_only_in_their_token_are_read_once(catalog: Catalog) -> None:
     pods = [pod(f"p{at}", volumes=[{"name": f"kube-api-access-{at}", "projected": {}}]) for at in range(9)]
     placed: list[dict[str, str]] = []
-    assert calls(read_request, lambda: placed.append(all_of(two(catalog, *pods)))) == 1
+    assert calls(read_request, lambda: placed.append(all_of(two_nodes(catalog, *pods)))) == 1
     assert len(placed[0]) == 9
 
 
@@ -383,4 +383,4 @@ def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_bound(
             await client.delete(STORAGE_CLASSES, name)
             await client.delete_collection(VOLUMES, fields=f"metadata.name={name}-data")
 
-    played(real_cluster, catalog, script)
+    run_script(real_cluster, catalog, script)

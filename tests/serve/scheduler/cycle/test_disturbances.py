@@ -20,7 +20,7 @@ from tests.serve.scheduler.test_real import running
 from tests.serve.scheduler.world import GIB, World, bound, open_world
 
 
-class Stammerer(Client):
+class RepeatingClient(Client):
     """A client whose watches repeat every event."""
 
     async def watch(self, *args: Any, **options: Any) -> AsyncGenerator[WatchEvent[Any], None]:
@@ -29,7 +29,7 @@ class Stammerer(Client):
             yield event
 
 
-class Axe(Client):
+class NodeDeletingClient(Client):
     """A client that deletes a node just before the first pod is bound to it."""
 
     node = ""
@@ -59,7 +59,7 @@ def test_an_event_that_a_watch_repeats_counts_once(real_cluster: RealCluster, ca
     async def scenario() -> None:
         async with (
             open_world(real_cluster, 2) as world,
-            Stammerer.connect(real_cluster.config) as client,
+            RepeatingClient.connect(real_cluster.config) as client,
             scheduling(world, catalog, client) as replica,
         ):
             for number in range(12):
@@ -88,10 +88,10 @@ def test_a_node_that_is_deleted_and_created_again_still_holds_its_pod(
     async def scenario() -> None:
         async with (
             open_world(real_cluster, 1) as world,
-            Axe.connect(real_cluster.config) as client,
+            NodeDeletingClient.connect(real_cluster.config) as client,
             scheduling(world, catalog, client),
         ):
-            assert isinstance(client, Axe)
+            assert isinstance(client, NodeDeletingClient)
             client.node = name = world.nodes[0]
             await world.pod("early", mib=4096)
             await world.until(bound("early"))

@@ -95,7 +95,7 @@ async def member(world: Mixed, name: str, of: str, **more: Any) -> None:
     await world.create_pod(name, WHOLE, schedulingGroup={"podGroupName": of}, **more)
 
 
-async def fares(world: Mixed, name: str, status: str) -> str:
+async def group_message(world: Mixed, name: str, status: str) -> str:
     """Wait until a group has a condition of this status, and return its message."""
     async with asyncio.timeout(30):
         while True:
@@ -128,10 +128,10 @@ def test_the_pods_of_a_gang_are_created_one_by_one_and_bound_together(
             assert "no PodGroup" in await world.pending_message("one")
             await group(world, "late", 2)
             assert "has 1 member and must have 2" in await world.pending_message("one", "must have")
-            assert "must have 2" in await fares(world, "late", "False")
+            assert "must have 2" in await group_message(world, "late", "False")
             await member(world, "two", "late")
             assert set((await world.places("one", "two")).values()) == {"a", "b"}
-            await fares(world, "late", "True")
+            await group_message(world, "late", "True")
 
     asyncio.run(scenario())
 

@@ -12,7 +12,6 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.keys import DIGEST
 from fairlead.modelprofiles.analysed import analysed_profile
-from fairlead.modelprofiles.store import store
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
@@ -39,7 +38,7 @@ def keeping(real_cluster: RealCluster) -> Iterator[RealCluster]:
     asyncio.run(inside())
 
 
-async def bring(client: Client, folder: Path, model: str, name: str) -> str:
+async def store_model(client: Client, folder: Path, model: str, name: str) -> str:
     """Store a model of the zoo as `fairlead profiles import --model` does, and return its digest."""
     path = folder / name
     write(KNOWN[model](1, "fp32"), str(path))
@@ -57,8 +56,8 @@ def test_each_model_is_placed_where_it_is_predicted_to_be_fastest(
             await world.create_pod("light", {"cpu": "1"}, annotations={MODEL: light})
             assert f"the cluster knows no model {light!r}" in await world.pending_message("light")
             assert "fairlead profiles import --model" in await world.pending_message("light")
-            await bring(world.client, tmp_path, "mobilenet_v1", light)
-            digest = await bring(world.client, tmp_path, "resnet50", heavy)
+            await store_model(world.client, tmp_path, "mobilenet_v1", light)
+            digest = await store_model(world.client, tmp_path, "resnet50", heavy)
             await world.create_pod("heavy", {"cpu": "1"}, annotations={MODEL: digest[:12]})
             assert await world.places("light", "heavy") == {"light": "stick", "heavy": "board"}
             assert '"memory_bytes":509208633' in await world.placement_annotation("heavy"), (
@@ -74,7 +73,7 @@ def test_a_latency_that_no_accelerator_keeps_is_reported_with_the_best_one(
     async def scenario() -> None:
         async with mixed(keeping, catalog, EDGE) as world:
             name = f"slow-{world.namespace}"
-            await bring(world.client, tmp_path, "inception_v3", f"{name}.onnx")
+            await store_model(world.client, tmp_path, "inception_v3", f"{name}.onnx")
             await world.create_pod(
                 "a", {"cpu": "1"}, annotations={MODEL: name, "fairlead.dev/slo-latency": "1ms"}
             )

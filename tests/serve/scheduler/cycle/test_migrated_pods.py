@@ -33,7 +33,7 @@ POLICIES = {
 
 
 @dataclass(frozen=True)
-class Moved:
+class MigratedPod:
     """A pod of another project, and its expected shares: MiB and thousandths of compute, for each device."""
 
     limits: dict[str, str]
@@ -44,32 +44,32 @@ class Moved:
 
 
 MOVED = {
-    "gpushare-gib": Moved({"aliyun.com/gpu-mem": "3"}, 3 * 1024),
-    "gpushare-mib": Moved({"aliyun.com/gpu-mem": "2138"}, 2138),
-    "hami-memory": Moved({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}, 3000),
-    "hami-cores": Moved(
+    "gpushare-gib": MigratedPod({"aliyun.com/gpu-mem": "3"}, 3 * 1024),
+    "gpushare-mib": MigratedPod({"aliyun.com/gpu-mem": "2138"}, 2138),
+    "hami-memory": MigratedPod({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}, 3000),
+    "hami-cores": MigratedPod(
         {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1024", "nvidia.com/gpucores": "30"}, 1024, 300
     ),
-    "hami-percent": Moved(
+    "hami-percent": MigratedPod(
         {"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "25"},
         4 * 1024,
         nodes=("small",),
         notes={"nvidia.com/use-gputype": "T4"},
     ),
-    "hami-chosen": Moved(
+    "hami-chosen": MigratedPod(
         {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000", "nvidia.com/priority": "1"},
         2000,
         nodes=("large",),
         notes={"nvidia.com/use-gputype": "A100,V100"},
     ),
-    "hami-avoided": Moved(
+    "hami-avoided": MigratedPod(
         {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000"},
         2000,
         nodes=("small",),
         notes={"nvidia.com/nouse-gputype": "A100"},
     ),
-    "kai-memory": Moved({"cpu": "1"}, 2000, notes={"gpu-memory": "2000"}),
-    "kai-fraction": Moved(
+    "kai-memory": MigratedPod({"cpu": "1"}, 2000, notes={"gpu-memory": "2000"}),
+    "kai-fraction": MigratedPod(
         {"cpu": "1"},
         4 * 1024,
         nodes=("small",),

@@ -18,7 +18,7 @@ from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 RING = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
 
 
-class Story:
+class PreemptionScenario:
     """A full cluster, pending pods, and an API server that carries out every request at once."""
 
     def __init__(self, catalog: Catalog, nodes: int, devices: int, gib: int = 4, half: int = 2048) -> None:
@@ -106,7 +106,7 @@ def placed(device: int, mib: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("waiting", [0, 10, 50])
 def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Catalog, waiting: int) -> None:
-    story = Story(catalog, nodes=6, devices=2)
+    story = PreemptionScenario(catalog, nodes=6, devices=2)
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(waiting)))
     story.step()
     story.add_pods(pod("vip", mib=4096, priority=1000))
@@ -118,7 +118,7 @@ def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Cata
 
 
 def test_the_place_of_a_victim_is_reserved_until_the_last_one_is_gone(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=1, devices=1)
+    story = PreemptionScenario(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     assert len(story.evicted) == 2
@@ -133,7 +133,7 @@ def test_the_place_of_a_victim_is_reserved_until_the_last_one_is_gone(catalog: C
 
 
 def test_a_gang_evicts_as_many_as_it_needs_and_reserves_their_places(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=4, devices=2)
+    story = PreemptionScenario(catalog, nodes=4, devices=2)
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
     story.step()
     ring = {**RING, "fairlead.dev/gang-size": "5"}
@@ -145,7 +145,7 @@ def test_a_gang_evicts_as_many_as_it_needs_and_reserves_their_places(catalog: Ca
 
 
 def test_a_pod_with_several_devices_evicts_where_the_fewest_victims_are(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=2, devices=4)
+    story = PreemptionScenario(catalog, nodes=2, devices=4)
     for uid in ("uid-low-n1-0", "uid-low-n1-4"):  # of gpu-0 and gpu-2
         story.end(uid)
     story.add_pods(pod("pair", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9))
@@ -156,7 +156,7 @@ def test_a_pod_with_several_devices_evicts_where_the_fewest_victims_are(catalog:
 
 
 def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=2, devices=1)
+    story = PreemptionScenario(catalog, nodes=2, devices=1)
     story.evict(story.low[0], gone=False)
     story.evicted.clear()
     story.add_pods(pod("vip", mib=2048, priority=9))
@@ -169,7 +169,7 @@ def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catal
 
 
 def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=1, devices=1, half=4096)
+    story = PreemptionScenario(catalog, nodes=1, devices=1, half=4096)
     for each in story.low:
         story.end(each.metadata.uid)
     gone = pod("gone", on="n0", mib=4096)
@@ -186,7 +186,7 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
 
 
 def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=0, devices=0)
+    story = PreemptionScenario(catalog, nodes=0, devices=0)
     low = [pod(f"low-{number}", on="n", mib=4096) for number in range(2)]
     held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
     story.add_pods(*low)
@@ -204,7 +204,7 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
 
 
 def test_the_reservation_of_a_deleted_preemptor_ends(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=1, devices=1)
+    story = PreemptionScenario(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     victim = story.evicted[0]
@@ -216,7 +216,7 @@ def test_the_reservation_of_a_deleted_preemptor_ends(catalog: Catalog) -> None:
 
 
 def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=1, devices=1)
+    story = PreemptionScenario(catalog, nodes=1, devices=1)
     story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     story.cycle.cache.on_event(ObjectChange(None, node("fresh")))
@@ -230,7 +230,7 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
 
 
 def test_a_reservation_expires_and_stuck_victims_are_left_alone(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=2, devices=1)
+    story = PreemptionScenario(catalog, nodes=2, devices=1)
     story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     stuck = sorted(story.evicted)
@@ -242,7 +242,7 @@ def test_a_reservation_expires_and_stuck_victims_are_left_alone(catalog: Catalog
 
 
 def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=1, devices=1)
+    story = PreemptionScenario(catalog, nodes=1, devices=1)
     story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     story.step(gone=False)
@@ -278,7 +278,7 @@ def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_server_shows_it_bo
 def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_evicted(
     catalog: Catalog,
 ) -> None:
-    story = Story(catalog, nodes=1, devices=1)
+    story = PreemptionScenario(catalog, nodes=1, devices=1)
     story.add_pods(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
     story.add_pods(pod("king", mib=4096, priority=99))
@@ -291,12 +291,12 @@ def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_
 
 
 def test_the_next_leader_uses_the_places_that_the_last_one_freed_by_eviction(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=3, devices=1)
+    story = PreemptionScenario(catalog, nodes=3, devices=1)
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
     story.add_pods(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
     story.step(gone=False)
     story.end(f"uid-{story.evicted[0]}")
-    again = Story(catalog, nodes=0, devices=0)
+    again = PreemptionScenario(catalog, nodes=0, devices=0)
     again.cycle = cycle_of(
         catalog,
         *(node(f"n{number}", cpu="64") for number in range(3)),
@@ -350,7 +350,7 @@ def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(cat
 
 
 def test_a_victim_that_could_not_be_evicted_is_not_chosen_for_a_while(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=2, devices=1, half=4096)
+    story = PreemptionScenario(catalog, nodes=2, devices=1, half=4096)
     story.end("uid-low-n0-1")
     story.end("uid-low-n1-1")
     story.add_pods(pod("vip", mib=4096, priority=9))
@@ -368,7 +368,7 @@ def test_a_victim_that_could_not_be_evicted_is_not_chosen_for_a_while(catalog: C
 
 
 def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(catalog: Catalog) -> None:
-    story = Story(catalog, nodes=2, devices=1)
+    story = PreemptionScenario(catalog, nodes=2, devices=1)
     story.add_pods(pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     cycle.refresh(0.0)
@@ -396,7 +396,7 @@ def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(cata
 def test_preemption_evicts_exactly_as_many_pods_as_needed(catalog: Catalog, seed: int) -> None:
     dice = Random(seed)
     nodes, devices = dice.randint(2, 8), dice.choice((1, 2, 4))
-    story = Story(catalog, nodes, devices)
+    story = PreemptionScenario(catalog, nodes, devices)
     story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(dice.randint(0, 50))))
     story.step()
     kind = dice.choice(("single", "pair", "gang") if devices > 1 else ("single", "gang"))

@@ -65,7 +65,7 @@ class Stage:
 
     @property
     def holder(self) -> str:
-        return str(self.wire.api.found(LEASES.plural, CONFIG.name)["spec"]["holderIdentity"])
+        return str(self.wire.api.get(LEASES.plural, CONFIG.name)["spec"]["holderIdentity"])
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_only_the_leader_can_extend_the_set_and_the_next_leader_reads_the_last_o
     for late in (1, 3):  # also for a pod that is in the set that it wrote
         with pytest.raises(ConflictError):
             run(one.extend(1, [born(late)]), wire.perform, flows)
-    notes = wire.api.found(LEASES.plural, CONFIG.name)["metadata"]["annotations"]
+    notes = wire.api.get(LEASES.plural, CONFIG.name)["metadata"]["annotations"]
     assert parse(notes[ANNOTATION]) == wanted["now"], "it stays until everything is fenced"
 
 

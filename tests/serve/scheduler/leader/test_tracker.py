@@ -39,7 +39,7 @@ class Leader:
         run(flow, self.wire.perform, self.flows)
 
     def written(self) -> InFlightSet:
-        lease = self.wire.api.found(LEASES.plural, CONFIG.name)
+        lease = self.wire.api.get(LEASES.plural, CONFIG.name)
         return parse(lease["metadata"]["annotations"].get(ANNOTATION, ""))
 
 

@@ -17,7 +17,7 @@ from tests.serve.scheduler.cycle.test_cycle import cycle_of, gang, run_all
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 
-def asked(cycle: SchedulingCycle, name: str, now: float = 0.0) -> dict[str, Any]:
+def explain(cycle: SchedulingCycle, name: str, now: float = 0.0) -> dict[str, Any]:
     return Explainer(cycle, "me", "fairlead").answer(Explain("default", name, f"uid-{name}"), now)
 
 
@@ -32,7 +32,7 @@ def full(catalog: Catalog, *others: Any) -> SchedulingCycle:
 def test_an_explanation_has_the_sentence_of_the_condition_and_what_would_fit(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("x", on="n", mib=3072), pod("a", mib=8192))
     cycle.run(0.0)
-    answer = asked(cycle, "a")
+    answer = explain(cycle, "a")
     assert answer["sentence"] == cycle.reporter.take(0.0, 9)["uid-a"]
     assert (answer["state"], answer["placed"], answer["leader"]) == ("unschedulable", False, "me")
     assert answer["queueing_hints"] == ["NodeChanged", "PodDeleted"]
@@ -49,7 +49,7 @@ def test_sentence_and_changes_are_of_one_state_of_the_cluster(catalog: Catalog) 
     )
     cycle.refresh(40.0)
     assert not cycle.queue.has_active, "what became free is too little: the pod stays unschedulable"
-    answer = asked(cycle, "a", 40.0)
+    answer = explain(cycle, "a", 40.0)
     assert "most 4.0 GiB free" in answer["sentence"]
     assert answer["changes"][0]["text"].startswith("ask for 4.0 GiB")
     assert answer["decided_seconds_ago"] == 0
@@ -61,7 +61,7 @@ def test_a_pod_that_fits_meanwhile_gets_the_age_of_its_refusal_and_no_changes(ca
         ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
     )
     cycle.refresh(40.0)
-    answer = asked(cycle, "a", 40.0)
+    answer = explain(cycle, "a", 40.0)
     assert (answer["state"], answer["changes"], answer["decided_seconds_ago"]) == ("active", [], 40)
     assert "most 0 B free" in answer["sentence"]
     assert answer["note"] == "it fits as the cluster is now, and is tried again"
@@ -70,7 +70,7 @@ def test_a_pod_that_fits_meanwhile_gets_the_age_of_its_refusal_and_no_changes(ca
 def test_an_explanation_of_a_gang_changes_nothing(catalog: Catalog) -> None:
     cycle = full(catalog, gang("a"), gang("b"))
     before = set(map(repr, cycle.cache.cluster.placements()))
-    answer = asked(cycle, "a")
+    answer = explain(cycle, "a")
     assert "gang" in answer["sentence"]
     assert answer["decided_seconds_ago"] == 0
     assert set(map(repr, cycle.cache.cluster.placements())) == before
@@ -79,45 +79,45 @@ def test_an_explanation_of_a_gang_changes_nothing(catalog: Catalog) -> None:
 def test_a_sentence_that_is_too_long_is_shortened_alike_everywhere(catalog: Catalog) -> None:
     name = "a" * 2000
     cycle = full(catalog, pod(name, mib=1024))
-    answer = asked(cycle, name)["sentence"]
+    answer = explain(cycle, name)["sentence"]
     assert answer == cycle.reporter.take(0.0, 9)[f"uid-{name}"]
     assert len(answer) == 1000
 
 
 def test_a_pod_without_a_decision_is_active(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
-    answer = asked(cycle, "a")
+    answer = explain(cycle, "a")
     assert (answer["state"], answer["sentence"]) == ("active", "a is in the active queue")
 
 
 def test_a_pod_that_is_being_bound_has_its_node_in_the_explanation(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
     cycle.run(0.0)
-    answer = asked(cycle, "a")
+    answer = explain(cycle, "a")
     assert (answer["state"], answer["placed"], answer["node"]) == ("in-flight", True, "n")
 
     cycle.record_failure("uid-a", 1.0)
     cycle.refresh(1.0)
-    answer = asked(cycle, "a")
+    answer = explain(cycle, "a")
     assert (answer["placed"], answer["node"]) == (False, None)
     assert answer["sentence"].endswith("but its binding failed and is tried again")
 
 
 def test_an_unreadable_pod_has_its_reason_in_the_explanation(catalog: Catalog) -> None:
     odd = pod("odd", notes={"fairlead.dev/gpu-compute": "many"})
-    answer = asked(cycle_of(catalog, node("n"), odd), "odd")
+    answer = explain(cycle_of(catalog, node("n"), odd), "odd")
     assert answer["state"] == "unreadable"
     assert "fairlead.dev/gpu-compute" in answer["sentence"]
 
 
 def test_a_member_of_a_gang_has_the_reason_of_its_gang(catalog: Catalog) -> None:
-    answer = asked(full(catalog, gang("a"), gang("b")), "a")
+    answer = explain(full(catalog, gang("a"), gang("b")), "a")
     assert "gang" in answer["sentence"]
     assert answer["state"] == "unschedulable"
 
 
 def test_the_explanation_of_a_preemptor_names_its_pending_victims(catalog: Catalog) -> None:
-    answer = asked(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
+    answer = explain(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
     assert answer["pending_victims"] in (["default/x"], ["default/y"])
 
 
@@ -126,10 +126,10 @@ def test_no_pod_of_another_namespace_is_named(catalog: Catalog) -> None:
     waiting = pod("vip", mib=4096, priority=10), pod("meek", mib=4096)
     cycle = cycle_of(catalog, node("n"), device_slice("n"), *taken, *waiting)
     run_all(cycle)
-    assert asked(cycle, "vip")["pending_victims"] == ["1 of other namespaces"]
-    meek = asked(cycle, "meek")
+    assert explain(cycle, "vip")["pending_victims"] == ["1 of other namespaces"]
+    meek = explain(cycle, "meek")
     assert "which evicts 1 of other namespaces" in str(meek["changes"])
-    assert "secret" not in str([asked(cycle, "vip"), meek])
+    assert "secret" not in str([explain(cycle, "vip"), meek])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def elsewhere(one: LivePod) -> LivePod:
 
 @pytest.mark.parametrize("name", ["x", "none"])
 def test_a_pod_that_is_not_pending_is_unknown(catalog: Catalog, name: str) -> None:
-    assert asked(full(catalog), name)["state"] == "unknown"
+    assert explain(full(catalog), name)["state"] == "unknown"
 
 
 def test_changes_are_kept_and_none_are_computed_during_a_rest(catalog: Catalog) -> None:
@@ -182,7 +182,7 @@ def test_a_deleted_pod_is_unknown(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192))
     cycle.cache.on_event(ObjectChange(pod("a", mib=8192), None))
     cycle.refresh(1.0)
-    assert (asked(cycle, "a")["state"], cycle.last_decisions) == ("unknown", {})
+    assert (explain(cycle, "a")["state"], cycle.last_decisions) == ("unknown", {})
 
 
 @pytest.mark.parametrize(

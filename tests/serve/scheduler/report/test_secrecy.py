@@ -17,7 +17,7 @@ from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.report.explain import Explainer
 from tests.profiles import calibration
 from tests.serve.scheduler.bind.test_volumes import claim as volume_claim
-from tests.serve.scheduler.bind.test_volumes import free, kept, storage
+from tests.serve.scheduler.bind.test_volumes import free, reserved, storage
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
@@ -46,7 +46,7 @@ def others() -> list[Any]:
         *map(theirs, (*running, holder, pod(f"{SECRET}-late", mib=4000, notes=gang))),
         theirs(claim(f"{SECRET}-claim", running[0], on="n")),
         data,
-        kept(free(f"{SECRET}-volume", 9), data),
+        reserved(free(f"{SECRET}-volume", 9), data),
         storage("late", made_by=NO_PROVISIONER),
         rule("PodGroup", f"{SECRET}-group", schedulingPolicy={"gang": {"minCount": 2}}),
         rule("ResourceClaimTemplate", f"{SECRET}-template"),
