@@ -165,7 +165,7 @@ steps = st.lists(
     st.tuples(
         makers,
         st.sampled_from(["write", "write", "write", "delete", "settle"]),
-        st.sampled_from(["heard", "heard", "twice", "missed", "late"]),
+        st.sampled_from(["observed", "observed", "twice", "missed", "late"]),
     ),
     max_size=40,
 )
@@ -202,7 +202,7 @@ def test_after_any_events_the_cache_equals_that_of_the_list(
     follower = Follower(SchedulerCache(catalog))
     truth: dict[tuple[type, Any], Any] = {}
     earlier: dict[tuple[type, Any], Any] = {}
-    for version, (make, what, heard) in enumerate(script, 1):
+    for version, (make, what, delivery) in enumerate(script, 1):
         item = make(version)
         key = (type(item), item.key)
         if what == "settle":
@@ -212,9 +212,9 @@ def test_after_any_events_the_cache_equals_that_of_the_list(
             truth.pop(key, None)
         else:
             truth[key] = item
-        for _ in range({"heard": 1, "twice": 2, "late": 1}.get(heard, 0)):
+        for _ in range({"observed": 1, "twice": 2, "late": 1}.get(delivery, 0)):
             follower.observe("DELETED" if what == "delete" else "MODIFIED", item)
-        if heard == "late":
+        if delivery == "late":
             follower.observe("MODIFIED", earlier.get(key, item))
         earlier[key] = item
     last = len(script) + 1

@@ -69,7 +69,9 @@ def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
         events.append(ObjectChange(None, before))
         events += [ObjectChange(before, each.body)] if before is not each.body else []
     dice.shuffle(events)
-    events.sort(key=lambda change: change.old is not None)  # of one object, the older version is heard first
+    events.sort(
+        key=lambda change: change.old is not None
+    )  # of one object, the older version is observed first
     for change in events:
         cache.on_event(change)
         if dice.random() < 0.6:
@@ -241,7 +243,7 @@ def test_two_pods_of_one_uid_are_refused_in_a_file(catalog: Catalog) -> None:
 def test_a_node_that_cannot_be_read_is_named_and_hides_no_other(catalog: Catalog) -> None:
     live = ListedCluster.of(listed([node("n"), node("odd", cpu="many"), pod("a")]), catalog)
     assert [each.name for each in live.snapshot.nodes] == ["n"]
-    assert [str(complaint) for complaint in live.read_errors] == [
+    assert [str(error) for error in live.read_errors] == [
         "list: Node odd: status.allocatable.cpu: 'many' is not an amount"
     ]
 
@@ -266,7 +268,7 @@ def test_a_kind_that_may_not_be_listed_blocks_no_pod(catalog: Catalog) -> None:
     forbidden = FoundObjects.of(items.entries, {"PersistentVolume": "you may not"})
     cluster = ListedCluster.of(forbidden, catalog)
     assert len(cluster.snapshot.pending) == 1
-    assert [str(complaint) for complaint in cluster.read_errors] == ["volumes are not checked: you may not"]
+    assert [str(error) for error in cluster.read_errors] == ["volumes are not checked: you may not"]
 
 
 def test_a_claim_counts_as_it_was_created_after_its_template_changed(catalog: Catalog) -> None:

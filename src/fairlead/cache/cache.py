@@ -278,12 +278,12 @@ class SchedulerCache:
         return placement is not None
 
     def _on_claim(self, change: ObjectChange[LiveClaim]) -> None:
-        held, holds = self._claims.on_event(change)
+        before, after = self._claims.on_event(change)
         now = change.new
         if now is not None and now.results:
             self._observed(self.unobserved.observe(change.key))
-        self._stale_nodes |= held | holds
-        if held - holds:
+        self._stale_nodes |= before | after
+        if before - after:
             self._events.add(ClusterEvent.POD_DELETED)
         if now is None or not now.made_by_scheduler:
             # Pods that name the claim are read again: the claim itself may not name the pod.

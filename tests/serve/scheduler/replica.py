@@ -64,7 +64,7 @@ class PausableClient(Client):
         self._dice = random.Random(os.getpid())
         self._echoes: set[asyncio.Task[None]] = set()
 
-    def dawdle(self) -> None:
+    def pause_or_resume(self) -> None:
         """Stop, or resume."""
         if self._going.is_set():
             self._going.clear()
@@ -73,7 +73,7 @@ class PausableClient(Client):
 
     async def request(self, method: str, path: str, **named: Any) -> bytes:
         if method == "PUT" and "/leases/" in path and not self._going.is_set():
-            raise ClusterUnavailableError("dawdling")  # so the lease runs out
+            raise ClusterUnavailableError("paused")  # so the lease expires
         if path.endswith("/binding") or ("/resourceclaims/" in path and path.endswith("/status")):
             await self._going.wait()
         answer = await super().request(method, path, **named)
@@ -98,7 +98,7 @@ class UnfencedClient(PausableClient):
         return await super().request(method, path, body=body, **named)
 
 
-async def play(path: str, me: str, namespace: str, port: str, lease: float, fences: str) -> None:
+async def run(path: str, me: str, namespace: str, port: str, lease: float, fences: str) -> None:
     """Run until SIGTERM."""
 
     def say(line: str) -> None:
@@ -114,7 +114,7 @@ async def play(path: str, me: str, namespace: str, port: str, lease: float, fenc
         scheduler = Scheduler(client, catalogs.shipped(), settings(me, namespace, lease), say, wall)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
-        loop.add_signal_handler(signal.SIGHUP, client.dawdle)
+        loop.add_signal_handler(signal.SIGHUP, client.pause_or_resume)
         loop.add_signal_handler(signal.SIGUSR1, wall.jump)
         loop.add_signal_handler(signal.SIGUSR2, lambda: print(digest(scheduler.cache), flush=True))
         print("ready", flush=True)
@@ -123,8 +123,12 @@ async def play(path: str, me: str, namespace: str, port: str, lease: float, fenc
 
 def main(path: str, me: str, namespace: str, port: str, lease: str, fences: str, formats: str) -> None:
     """Run a replica."""
+<<<<<<< HEAD
     with adopted() if formats == "next" else nullcontext():
         asyncio.run(play(path, me, namespace, port, float(lease), fences))
+=======
+    asyncio.run(run(path, me, namespace, port, float(lease), fences))
+>>>>>>> 9a3c959 (Name the last values of the cache and the machine)
 
 
 if __name__ == "__main__":

@@ -324,12 +324,12 @@ class SchedulerMachine:
         groups: dict[Key, list[Report]] = {}
         reasons = self.cycle.reporter.take(moment, _REPORTS, self.cycle.recently_queued(moment))
         for uid, text in reasons.items():
-            pod, held = self.cache.pod(uid), uid in self.cache.waiting_for_volumes
-            if pod is None or not (held or self.cache.waits(uid)):
+            pod, reserved = self.cache.pod(uid), uid in self.cache.waiting_for_volumes
+            if pod is None or not (reserved or self.cache.waits(uid)):
                 continue
             reports += (
                 conditions.report_waiting_for_volumes(pod, text, now)
-                if held
+                if reserved
                 else conditions.report_unschedulable(pod, text, now)
             )
             group = self.cache.group_of(pod)

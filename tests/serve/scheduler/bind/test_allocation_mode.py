@@ -32,7 +32,7 @@ OFFERED = (
 def node(holders: str = "{}", promise: str = "1", devices: str = "", **offered: str) -> Node:
     note = f'{{"version":1,"accelerators":{holders}}}'
     has = {MEMORY: "8192", WHOLE: "2", **{f"fairlead.dev/{name}": value for name, value in offered.items()}}
-    meta = {"name": "n", "annotations": {HANDS_OVER: promise, ALLOCATED: note, DEVICES: devices}}
+    meta = {"name": "n", "annotations": {PLACEMENT_FORMAT: promise, ALLOCATED: note, DEVICES: devices}}
     offering: AgentNode = parse_credential(seen.NODES, {"metadata": meta, "status": {"allocatable": has}})
     return offering
 

@@ -24,7 +24,7 @@ MODEL = "fairlead.dev/model"
 
 
 @pytest.fixture
-def keeping(real_cluster: RealCluster) -> Iterator[RealCluster]:
+def profile_cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves ModelProfiles; delete those named after its namespace at the end."""
     define(real_cluster.api)
     yield real_cluster
@@ -48,10 +48,10 @@ async def store_model(client: Client, folder: Path, model: str, name: str) -> st
 
 
 def test_each_model_is_placed_where_it_is_predicted_to_be_fastest(
-    keeping: RealCluster, catalog: Catalog, tmp_path: Path
+    profile_cluster: RealCluster, catalog: Catalog, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with mixed(keeping, catalog, EDGE, "fastest") as world:
+        async with mixed(profile_cluster, catalog, EDGE, "fastest") as world:
             light, heavy = f"light-{world.namespace}.onnx", f"heavy-{world.namespace}.onnx"
             await world.create_pod("light", {"cpu": "1"}, annotations={MODEL: light})
             assert f"the cluster knows no model {light!r}" in await world.pending_message("light")
@@ -68,10 +68,10 @@ def test_each_model_is_placed_where_it_is_predicted_to_be_fastest(
 
 
 def test_a_latency_that_no_accelerator_keeps_is_reported_with_the_best_one(
-    keeping: RealCluster, catalog: Catalog, tmp_path: Path
+    profile_cluster: RealCluster, catalog: Catalog, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with mixed(keeping, catalog, EDGE) as world:
+        async with mixed(profile_cluster, catalog, EDGE) as world:
             name = f"slow-{world.namespace}"
             await store_model(world.client, tmp_path, "inception_v3", f"{name}.onnx")
             await world.create_pod(

@@ -106,148 +106,148 @@ def placed(device: int, mib: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("waiting", [0, 10, 50])
 def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Catalog, waiting: int) -> None:
-    story = PreemptionScenario(catalog, nodes=6, devices=2)
-    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(waiting)))
-    story.step()
-    story.add_pods(pod("vip", mib=4096, priority=1000))
+    scenario = PreemptionScenario(catalog, nodes=6, devices=2)
+    scenario.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(waiting)))
+    scenario.step()
+    scenario.add_pods(pod("vip", mib=4096, priority=1000))
     for _ in range(5):
-        story.step()
-    assert "vip" in story.names()
-    assert len(story.evicted) == 2
-    assert story.names() == ["vip"], "nothing else was free at any time"
+        scenario.step()
+    assert "vip" in scenario.names()
+    assert len(scenario.evicted) == 2
+    assert scenario.names() == ["vip"], "nothing else was free at any time"
 
 
 def test_the_place_of_a_victim_is_reserved_until_the_last_one_is_gone(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=1, devices=1)
-    story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
-    story.step(gone=False)
-    assert len(story.evicted) == 2
-    first, second = (f"uid-{name}" for name in story.evicted)
-    story.end(first)
-    story.step()
-    assert story.names() == []
-    story.end(second)
-    story.step()
-    assert story.names() == ["vip"]
-    assert len(story.evicted) == 2
+    scenario = PreemptionScenario(catalog, nodes=1, devices=1)
+    scenario.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    scenario.step(gone=False)
+    assert len(scenario.evicted) == 2
+    first, second = (f"uid-{name}" for name in scenario.evicted)
+    scenario.end(first)
+    scenario.step()
+    assert scenario.names() == []
+    scenario.end(second)
+    scenario.step()
+    assert scenario.names() == ["vip"]
+    assert len(scenario.evicted) == 2
 
 
 def test_a_gang_evicts_as_many_as_it_needs_and_reserves_their_places(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=4, devices=2)
-    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
-    story.step()
+    scenario = PreemptionScenario(catalog, nodes=4, devices=2)
+    scenario.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
+    scenario.step()
     ring = {**RING, "fairlead.dev/gang-size": "5"}
-    story.add_pods(*(pod(f"member-{number}", mib=4096, notes=ring, priority=9) for number in range(5)))
+    scenario.add_pods(*(pod(f"member-{number}", mib=4096, notes=ring, priority=9) for number in range(5)))
     for _ in range(5):
-        story.step()
-    assert sorted(story.names()) == [f"member-{number}" for number in range(5)]
-    assert len(story.evicted) == 10
+        scenario.step()
+    assert sorted(scenario.names()) == [f"member-{number}" for number in range(5)]
+    assert len(scenario.evicted) == 10
 
 
 def test_a_pod_with_several_devices_evicts_where_the_fewest_victims_are(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=2, devices=4)
+    scenario = PreemptionScenario(catalog, nodes=2, devices=4)
     for uid in ("uid-low-n1-0", "uid-low-n1-4"):  # of gpu-0 and gpu-2
-        story.end(uid)
-    story.add_pods(pod("pair", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9))
+        scenario.end(uid)
+    scenario.add_pods(pod("pair", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9))
     for _ in range(4):
-        story.step()
-    assert story.names() == ["pair"]
-    assert sorted(story.evicted) == ["low-n1-1", "low-n1-5"]
+        scenario.step()
+    assert scenario.names() == ["pair"]
+    assert sorted(scenario.evicted) == ["low-n1-1", "low-n1-5"]
 
 
 def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=2, devices=1)
-    story.evict(story.low[0], gone=False)
-    story.evicted.clear()
-    story.add_pods(pod("vip", mib=2048, priority=9))
-    story.step()
-    assert story.evicted == []
-    assert story.names() == []
-    story.end(story.low[0].metadata.uid)
-    story.step()
-    assert story.names() == ["vip"]
+    scenario = PreemptionScenario(catalog, nodes=2, devices=1)
+    scenario.evict(scenario.low[0], gone=False)
+    scenario.evicted.clear()
+    scenario.add_pods(pod("vip", mib=2048, priority=9))
+    scenario.step()
+    assert scenario.evicted == []
+    assert scenario.names() == []
+    scenario.end(scenario.low[0].metadata.uid)
+    scenario.step()
+    assert scenario.names() == ["vip"]
 
 
 def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=1, devices=1, half=4096)
-    for each in story.low:
-        story.end(each.metadata.uid)
+    scenario = PreemptionScenario(catalog, nodes=1, devices=1, half=4096)
+    for each in scenario.low:
+        scenario.end(each.metadata.uid)
     gone = pod("gone", on="n0", mib=4096)
     held = claim("gone-claim", gone, on="n0", mib=2048)
     other = pod("other", on="n0", mib=2048, notes=placed(0, 2048))
-    story.add_pods(other)
-    story.cycle.cache.on_event(ObjectChange(None, held))
-    story.add_pods(pod("vip", mib=2048, priority=9))
-    story.step()
-    assert story.evicted == []
-    story.cycle.cache.on_event(ObjectChange(held, None))
-    story.step()
-    assert story.names() == ["vip"]
+    scenario.add_pods(other)
+    scenario.cycle.cache.on_event(ObjectChange(None, held))
+    scenario.add_pods(pod("vip", mib=2048, priority=9))
+    scenario.step()
+    assert scenario.evicted == []
+    scenario.cycle.cache.on_event(ObjectChange(held, None))
+    scenario.step()
+    assert scenario.names() == ["vip"]
 
 
 def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=0, devices=0)
+    scenario = PreemptionScenario(catalog, nodes=0, devices=0)
     low = [pod(f"low-{number}", on="n", mib=4096) for number in range(2)]
     held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
-    story.add_pods(*low)
+    scenario.add_pods(*low)
     for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
-        story.cycle.cache.on_event(ObjectChange(None, each))
-    story.add_pods(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
-    story.step()
-    assert sorted(story.evicted) == ["low-0", "low-1"]
+        scenario.cycle.cache.on_event(ObjectChange(None, each))
+    scenario.add_pods(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
+    scenario.step()
+    assert sorted(scenario.evicted) == ["low-0", "low-1"]
     for each in held:
-        story.step()
-        assert story.names() == [], "its claim still holds the device"
-        story.cycle.cache.on_event(ObjectChange(each, None))
-    story.step()
-    assert sorted(story.names()) == ["a", "b"]
+        scenario.step()
+        assert scenario.names() == [], "its claim still holds the device"
+        scenario.cycle.cache.on_event(ObjectChange(each, None))
+    scenario.step()
+    assert sorted(scenario.names()) == ["a", "b"]
 
 
 def test_the_reservation_of_a_deleted_preemptor_ends(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=1, devices=1)
-    story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
-    story.step(gone=False)
-    victim = story.evicted[0]
-    story.end("uid-vip")
-    assert not story.cycle.preemptions.is_needed(f"uid-{victim}"), "no pod needs this eviction"
-    story.end(f"uid-{victim}")
-    story.step()
-    assert story.names() == ["wait"]
+    scenario = PreemptionScenario(catalog, nodes=1, devices=1)
+    scenario.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    scenario.step(gone=False)
+    victim = scenario.evicted[0]
+    scenario.end("uid-vip")
+    assert not scenario.cycle.preemptions.is_needed(f"uid-{victim}"), "no pod needs this eviction"
+    scenario.end(f"uid-{victim}")
+    scenario.step()
+    assert scenario.names() == ["wait"]
 
 
 def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=1, devices=1)
-    story.add_pods(pod("vip", mib=4096, priority=9))
-    story.step(gone=False)
-    story.cycle.cache.on_event(ObjectChange(None, node("fresh")))
-    story.cycle.cache.on_event(ObjectChange(None, device_slice("fresh")))
-    story.step()
-    assert [plan.placement.node for plan in story.bound] == ["fresh"]
-    story.add_pods(pod("wait", mib=2048))
-    story.end(f"uid-{story.evicted[0]}")
-    story.step()
-    assert story.names() == ["vip", "wait"]
+    scenario = PreemptionScenario(catalog, nodes=1, devices=1)
+    scenario.add_pods(pod("vip", mib=4096, priority=9))
+    scenario.step(gone=False)
+    scenario.cycle.cache.on_event(ObjectChange(None, node("fresh")))
+    scenario.cycle.cache.on_event(ObjectChange(None, device_slice("fresh")))
+    scenario.step()
+    assert [plan.placement.node for plan in scenario.bound] == ["fresh"]
+    scenario.add_pods(pod("wait", mib=2048))
+    scenario.end(f"uid-{scenario.evicted[0]}")
+    scenario.step()
+    assert scenario.names() == ["vip", "wait"]
 
 
 def test_a_reservation_expires_and_stuck_victims_are_left_alone(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=2, devices=1)
-    story.add_pods(pod("vip", mib=4096, priority=9))
-    story.step(gone=False)
-    stuck = sorted(story.evicted)
-    story.now += 61.0
-    story.step()
-    assert story.names() == ["vip"]
-    assert len(story.evicted) == 4
-    assert not set(stuck) & set(story.evicted[2:])
+    scenario = PreemptionScenario(catalog, nodes=2, devices=1)
+    scenario.add_pods(pod("vip", mib=4096, priority=9))
+    scenario.step(gone=False)
+    stuck = sorted(scenario.evicted)
+    scenario.now += 61.0
+    scenario.step()
+    assert scenario.names() == ["vip"]
+    assert len(scenario.evicted) == 4
+    assert not set(stuck) & set(scenario.evicted[2:])
 
 
 def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=1, devices=1)
-    story.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
-    cycle = story.cycle
-    story.step(gone=False)
-    for name in list(story.evicted):
-        story.end(f"uid-{name}")
+    scenario = PreemptionScenario(catalog, nodes=1, devices=1)
+    scenario.add_pods(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    cycle = scenario.cycle
+    scenario.step(gone=False)
+    for name in list(scenario.evicted):
+        scenario.end(f"uid-{name}")
     cycle.refresh(10.0)
     (plan,) = cycle.run(10.0).plans
     assert plan.pod.metadata.name == "vip"
@@ -278,36 +278,36 @@ def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_server_shows_it_bo
 def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_evicted(
     catalog: Catalog,
 ) -> None:
-    story = PreemptionScenario(catalog, nodes=1, devices=1)
-    story.add_pods(pod("vip", mib=4096, priority=9))
-    story.step(gone=False)
-    story.add_pods(pod("king", mib=4096, priority=99))
-    story.step(gone=False)
-    assert len(story.evicted) == 2
-    for name in list(story.evicted):
-        story.end(f"uid-{name}")
-    story.step()
-    assert story.names() == ["king"]
+    scenario = PreemptionScenario(catalog, nodes=1, devices=1)
+    scenario.add_pods(pod("vip", mib=4096, priority=9))
+    scenario.step(gone=False)
+    scenario.add_pods(pod("king", mib=4096, priority=99))
+    scenario.step(gone=False)
+    assert len(scenario.evicted) == 2
+    for name in list(scenario.evicted):
+        scenario.end(f"uid-{name}")
+    scenario.step()
+    assert scenario.names() == ["king"]
 
 
 def test_the_next_leader_uses_the_places_that_the_last_one_freed_by_eviction(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=3, devices=1)
-    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
-    story.add_pods(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
-    story.step(gone=False)
-    story.end(f"uid-{story.evicted[0]}")
+    scenario = PreemptionScenario(catalog, nodes=3, devices=1)
+    scenario.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
+    scenario.add_pods(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
+    scenario.step(gone=False)
+    scenario.end(f"uid-{scenario.evicted[0]}")
     again = PreemptionScenario(catalog, nodes=0, devices=0)
     again.cycle = cycle_of(
         catalog,
         *(node(f"n{number}", cpu="64") for number in range(3)),
         *(device_slice(f"n{number}", devices=1) for number in range(3)),
-        *story.there.values(),
+        *scenario.there.values(),
     )
-    again.there = story.there
+    again.there = scenario.there
     again.step(gone=False)
     assert again.names() == []
     assert again.evicted == [], "the leaving pods make enough room for both"
-    for name in story.evicted[1:]:
+    for name in scenario.evicted[1:]:
         again.end(f"uid-{name}")
     again.step()
     assert sorted(again.names()) == ["equal", "vip"]
@@ -350,11 +350,11 @@ def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(cat
 
 
 def test_a_victim_that_could_not_be_evicted_is_not_chosen_for_a_while(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=2, devices=1, half=4096)
-    story.end("uid-low-n0-1")
-    story.end("uid-low-n1-1")
-    story.add_pods(pod("vip", mib=4096, priority=9))
-    cycle = story.cycle
+    scenario = PreemptionScenario(catalog, nodes=2, devices=1, half=4096)
+    scenario.end("uid-low-n0-1")
+    scenario.end("uid-low-n1-1")
+    scenario.add_pods(pod("vip", mib=4096, priority=9))
+    cycle = scenario.cycle
     cycle.refresh(0.0)
     result = cycle.run(0.0)
     assert result.plans == ()
@@ -368,9 +368,9 @@ def test_a_victim_that_could_not_be_evicted_is_not_chosen_for_a_while(catalog: C
 
 
 def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(catalog: Catalog) -> None:
-    story = PreemptionScenario(catalog, nodes=2, devices=1)
-    story.add_pods(pod("vip", mib=4096, priority=9))
-    cycle = story.cycle
+    scenario = PreemptionScenario(catalog, nodes=2, devices=1)
+    scenario.add_pods(pod("vip", mib=4096, priority=9))
+    cycle = scenario.cycle
     cycle.refresh(0.0)
     result = cycle.run(0.0)
     assert result.plans == ()
@@ -396,9 +396,9 @@ def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(cata
 def test_preemption_evicts_exactly_as_many_pods_as_needed(catalog: Catalog, seed: int) -> None:
     dice = Random(seed)
     nodes, devices = dice.randint(2, 8), dice.choice((1, 2, 4))
-    story = PreemptionScenario(catalog, nodes, devices)
-    story.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(dice.randint(0, 50))))
-    story.step()
+    scenario = PreemptionScenario(catalog, nodes, devices)
+    scenario.add_pods(*(pod(f"wait-{number}", mib=2048) for number in range(dice.randint(0, 50))))
+    scenario.step()
     kind = dice.choice(("single", "pair", "gang") if devices > 1 else ("single", "gang"))
     if kind == "gang":
         size = dice.randint(2, nodes * devices)
@@ -411,8 +411,8 @@ def test_preemption_evicts_exactly_as_many_pods_as_needed(catalog: Catalog, seed
     else:
         mib = dice.choice((1024, 2048, 4096))
         new, needed = [pod("vip", mib=mib, priority=9)], 2 if mib == 4096 else 1
-    story.add_pods(*new)
+    scenario.add_pods(*new)
     for _ in range(6):
-        story.step()
-    assert set(story.names()) >= {each.metadata.name for each in new}
-    assert len(story.evicted) == needed
+        scenario.step()
+    assert set(scenario.names()) >= {each.metadata.name for each in new}
+    assert len(scenario.evicted) == needed
