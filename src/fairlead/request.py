@@ -312,7 +312,7 @@ class Request:
 
     @property
     def signature(self) -> Hashable:
-        """Requests with equal signatures get equal answers in one cluster state; None: other pods decide too."""
+        """Requests with equal signatures get equal answers in one state; None: other pods decide too."""
         return None if self.inter_pod else (self.shape, self.priority, self.preempts)
 
     @property

@@ -36,7 +36,7 @@ def tidy(places):
     return 100 * (places.idle[:, 0] < 1000) if places.compiled.count else 0.0
 
 
-POLICY = Policy("tidy", ((wished, 1.0), (tidy, 1.0), (snug, 1e-3)), help="fresh accelerators last")
+POLICY = Policy("tidy", ((wished, 1.0), (tidy, 1.0), (snug, 1e-3)), help="free accelerators last")
 '''
 
 
