@@ -123,12 +123,8 @@ async def run(path: str, me: str, namespace: str, port: str, lease: float, fence
 
 def main(path: str, me: str, namespace: str, port: str, lease: str, fences: str, formats: str) -> None:
     """Run a replica."""
-<<<<<<< HEAD
     with adopted() if formats == "next" else nullcontext():
-        asyncio.run(play(path, me, namespace, port, float(lease), fences))
-=======
-    asyncio.run(run(path, me, namespace, port, float(lease), fences))
->>>>>>> 9a3c959 (Name the last values of the cache and the machine)
+        asyncio.run(run(path, me, namespace, port, float(lease), fences))
 
 
 if __name__ == "__main__":

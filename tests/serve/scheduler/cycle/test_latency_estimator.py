@@ -43,7 +43,7 @@ async def store_model(client: Client, folder: Path, model: str, name: str) -> st
     path = folder / name
     write(KNOWN[model](1, "fp32"), str(path))
     profile = analysed_profile(analyze(str(path)), MADE, "test")
-    await store_profiles(client, [profile], Random(1))
+    await store(client, [profile], Random(1))
     return profile.metadata.labels[DIGEST]
 
 
