@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.annotations import allocated
+from fairlead.annotations import allocated_text
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.inventory import Inventory
@@ -31,7 +31,7 @@ class Wanted:
     def entries(self) -> dict[str, dict[str, str]]:
         """Return labels and annotations, but for those that are Kubernetes' own."""
         ours = {**labels(self.inventory), **restricted_labels(self.inventory)}
-        told = {PUBLISHED: ",".join(sorted(ours)), ALLOCATED: allocated(())}
+        told = {PUBLISHED: ",".join(sorted(ours)), ALLOCATED: allocated_text(())}
         return {"labels": {**ours, **self.labels}, "annotations": {**told, **self.annotations}}
 
 

@@ -131,7 +131,7 @@ class Agent:
                 await asyncio.sleep(SETTLE)
                 self._due.clear()
                 try:
-                    await notices.show(self._inventory, PublishedFacts((), ()), claims=True)
+                    await notices.reconcile(self._inventory, PublishedFacts((), ()), claims=True)
                     wait = BACK_OFF[0]
                 except (FairleadError, OSError) as error:
                     _say(f"{self._terms.node}: {error}")

@@ -17,7 +17,7 @@ from grpclib.encoding.base import CodecBase
 from fairlead.errors import KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import decode, encode
-from fairlead.kubelet.sockets import GrpcServer, UnaryMethod, ask
+from fairlead.kubelet.sockets import GrpcServer, UnaryMethod, call
 
 LIMIT = 16 << 20
 PATIENCE = 10.0
@@ -101,7 +101,7 @@ class Kubelet:
         """Prepare a claim; what it gets is in the answer, or why not."""
         request = wire.NodeResourcesRequest((wire.Claim("default", uid, name),))
         path = self._endpoints["fairlead.dev"]
-        answer = await ask(
+        answer = await call(
             path, f"{_DRA}/NodePrepareResources", request, wire.NodePrepareResourcesResponse, PATIENCE, LIMIT
         )
         if not answer.claims[uid].error:
@@ -112,7 +112,7 @@ class Kubelet:
         """Let a claim go; returns what was wrong."""
         request = wire.NodeResourcesRequest((wire.Claim("default", uid, name),))
         path = self._endpoints["fairlead.dev"]
-        answer = await ask(
+        answer = await call(
             path,
             f"{_DRA}/NodeUnprepareResources",
             request,
@@ -135,7 +135,7 @@ class Kubelet:
     async def _ask(self, resource: str, method: str, request: Any, answer: Any) -> Any:
         if resource not in self._endpoints:
             raise KubeletError(f"{resource} is not registered")
-        return await ask(self._endpoints[resource], f"{_PLUGIN}/{method}", request, answer, PATIENCE, LIMIT)
+        return await call(self._endpoints[resource], f"{_PLUGIN}/{method}", request, answer, PATIENCE, LIMIT)
 
     async def _list(self, _: wire.Empty) -> wire.ListPodResourcesResponse:
         rows: dict[str, dict[str, tuple[bytes, ...]]] = {}
@@ -167,12 +167,12 @@ class Kubelet:
 
     async def _register(self, path: Path) -> None:
         service = "/pluginregistration.Registration"
-        info = await ask(path, f"{service}/GetInfo", wire.Empty(), wire.PluginInfo, PATIENCE, LIMIT)
+        info = await call(path, f"{service}/GetInfo", wire.Empty(), wire.PluginInfo, PATIENCE, LIMIT)
         self._endpoints[info.name] = Path(info.endpoint)
         follow = self._follow(info.name) if info.type == "DevicePlugin" else None
         following = asyncio.create_task(follow) if follow else None
         status = wire.RegistrationStatus(True)
-        await ask(path, f"{service}/NotifyRegistrationStatus", status, wire.Empty, PATIENCE, LIMIT)
+        await call(path, f"{service}/NotifyRegistrationStatus", status, wire.Empty, PATIENCE, LIMIT)
         try:
             await (following or asyncio.Event().wait())
         finally:

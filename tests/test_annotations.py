@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.annotations import LIMIT, allocated, parse_allocated
+from fairlead.annotations import LIMIT, allocated_text, parse_allocated
 from fairlead.inventory import Inventory
 from fairlead.offer import Form, Holder, Holding
 from tests import strategies
@@ -24,9 +24,9 @@ def test_it_names_every_holder() -> None:
         '{"version":1,"accelerators":{"pci-1":{"claim":{"default/big":8192},"memory":{"?":7,"default/web/main":2048}},'
         '"usb-1":{"whole":{"default/web/main":0}}}}'
     )
-    assert allocated(holdings) == text
-    assert allocated(reversed(holdings)) == text
-    assert allocated([]) == '{"version":1,"accelerators":{}}'
+    assert allocated_text(holdings) == text
+    assert allocated_text(reversed(holdings)) == text
+    assert allocated_text([]) == '{"version":1,"accelerators":{}}'
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_it_is_never_too_long(holders: int, accelerators: int, expected: dict[st
         Holding(f"acc-{n % accelerators}", Form.MEMORY, Holder("namespace", f"pod-{n}", "main"), 1)
         for n in range(holders)
     ]
-    assert json.loads(allocated(holdings)) == {"version": 1, "accelerators": expected}
+    assert json.loads(allocated_text(holdings)) == {"version": 1, "accelerators": expected}
 
 
 @given(strategies.held_nodes())
 def test_it_can_be_read_back(found: tuple[Inventory, tuple[Holding, ...]]) -> None:
     _, holdings = found
-    text = allocated(holdings)
+    text = allocated_text(holdings)
     amounts = parse_allocated(text)
     assert len(text) <= LIMIT
     assert amounts is not None

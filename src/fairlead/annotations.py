@@ -58,7 +58,7 @@ def holder_name(holding: Holding) -> str:
     return "/".join(filter(None, parts)) or "?"
 
 
-def allocated(holdings: Iterable[Holding]) -> str:
+def allocated_text(holdings: Iterable[Holding]) -> str:
     """Return the annotation: accelerators, forms, holders and MiB, `0` for all of it.
 
         {"version":1,"accelerators":{"pci-0000-3b-00-0":{"claim":{"default/big":8192}}}}
@@ -149,7 +149,7 @@ def newer_format(annotations: Mapping[str, str]) -> NewerFormatError | None:
     return allocations or DEVICE_LISTS.newer(annotations.get(DEVICES, ""))
 
 
-def models(node_labels: Mapping[str, str]) -> list[LabelledAccelerators]:
+def labelled_models(node_labels: Mapping[str, str]) -> list[LabelledAccelerators]:
     """Return what a node's labels say of its accelerators: the other direction of `publish.labels`."""
     found = []
     for key, count in sorted(node_labels.items()):

@@ -80,7 +80,7 @@ class PublishStatus:
     holdings: tuple[Holding, ...] = ()
     refused: Mapping[str, int] = field(default_factory=dict)
     """Allocations that were refused, by form."""
-    books_age: float | None = None
+    pod_resources_age: float | None = None
     """Seconds since the kubelet's books were read."""
 
 
@@ -334,7 +334,7 @@ def _published(publishing: PublishStatus) -> Iterator[MetricFamily]:
     rows = (((form,), float(count)) for form, count in publishing.refused.items())
     text = "Allocations that were refused because the accelerator is held otherwise."
     yield from _counter("fairlead_allocations_refused_total", text, ("form",), rows)
-    age: list[Row] = [] if publishing.books_age is None else [((), publishing.books_age)]
+    age: list[Row] = [] if publishing.pod_resources_age is None else [((), publishing.pod_resources_age)]
     text = "Seconds since the kubelet last said who holds what."
     yield from _gauge("fairlead_pod_resources_age_seconds", text, (), age)
 

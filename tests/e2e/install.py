@@ -12,7 +12,7 @@ from fairlead.errors import ClusterError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
 from fairlead.lab.build.programs import ensure
-from fairlead.publish.labels import labels, ours, restricted_labels
+from fairlead.publish.labels import is_own_label, labels, restricted_labels
 from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices
 from fairlead.units import parse_quantity
@@ -105,7 +105,7 @@ class Site:
     def labels(self) -> dict[str, str]:
         """Return the node's labels that an agent may have written."""
         found = self.node()["metadata"]["labels"]
-        return {key: value for key, value in found.items() if ours(key)}
+        return {key: value for key, value in found.items() if is_own_label(key)}
 
     def allocatable(self) -> dict[str, int]:
         """Return how much of each of our resources the kubelet offers."""

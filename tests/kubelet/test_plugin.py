@@ -189,8 +189,8 @@ def test_a_kubelet_that_comes_again_gets_the_list_at_once(place: Rooms) -> None:
         async with plugged(place, memory(2)) as plugin:
             async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
                 assert len(ids(await lists.next())) == 2
-                assert plugin.watched
-            await until(lambda: not plugin.watched)
+                assert plugin.has_watcher
+            await until(lambda: not plugin.has_watcher)
             plugin.offer(memory(5))
             async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
                 assert len(ids(await lists.next())) == 5
@@ -206,7 +206,7 @@ def test_closing_ends_the_streams(place: Rooms) -> None:
                 end = asyncio.create_task(lists.next())
                 await plugin.close()
                 assert await end is None
-            assert not plugin.watched
+            assert not plugin.has_watcher
             plugin.offer(memory(3))  # nobody hears it, nothing breaks
 
     asyncio.run(scenario())
@@ -267,7 +267,7 @@ def test_when_a_kubelet_came_back_it_does_not(place: Rooms) -> None:
             async with dial(endpoint) as line, line.lists() as lists:
                 await lists.next()
                 tasks = len(asyncio.all_tasks())
-            await until(lambda: not plugin.watched)
+            await until(lambda: not plugin.has_watcher)
             async with dial(endpoint) as line, line.lists() as lists:
                 await lists.next()
                 # One task more waits to register again: when it is gone, it has made up its mind.
@@ -283,7 +283,7 @@ def test_closing_while_it_registers_again_leaves_no_socket(place: Rooms) -> None
             async with plugged(place, memory(2), patience=0.001) as plugin:
                 async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
                     await lists.next()
-                await until(lambda plugin=plugin: not plugin.watched)
+                await until(lambda plugin=plugin: not plugin.has_watcher)
                 for _ in range(wait):
                     await asyncio.sleep(0.0003)
             assert place.sockets() == []

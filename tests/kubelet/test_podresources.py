@@ -12,13 +12,13 @@ import pytest
 from fairlead.errors import FairleadError, KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.podresources import (
-    BOOKS_LIMIT,
+    RESPONSE_LIMIT,
     ContainerClaimDevice,
     ContainerUnits,
     KubeletPod,
     PodReader,
     PodResourcesListing,
-    books,
+    own_resources,
     read_pod_resources,
 )
 from fairlead.kubelet.proto import Message, decode, encode
@@ -38,7 +38,7 @@ SEEN = bytes.fromhex(
 
 
 def test_reads_what_a_kubelet_writes() -> None:
-    assert books(decode(wire.ListPodResourcesResponse, SEEN)) == PodResourcesListing(
+    assert own_resources(decode(wire.ListPodResourcesResponse, SEEN)) == PodResourcesListing(
         (ContainerUnits("n", "p", "c", MEMORY, ("g0-1", "g0-2")),),
         (ContainerClaimDevice("n", "p", "c", "cl", "fairlead.dev", "node-1", "gpu-0", "s"),),
     )
@@ -80,7 +80,7 @@ ROWS: dict[str, tuple[Sequence[bytes], dict[str, tuple[str, ...]]]] = {
 
 @pytest.mark.parametrize(("entries", "expected"), ROWS.values(), ids=ROWS)
 def test_units_are_gathered(entries: Sequence[bytes], expected: dict[str, tuple[str, ...]]) -> None:
-    found = books(listed(*entries)).devices
+    found = own_resources(listed(*entries)).devices
     assert {held.resource: held.ids for held in found} == expected
     assert {(held.namespace, held.pod, held.container) for held in found} <= {("n", "p", "c")}
 
@@ -89,7 +89,7 @@ def test_units_are_gathered(entries: Sequence[bytes], expected: dict[str, tuple[
 def test_an_entry_that_is_none_is_refused(bad: bytes) -> None:
     for entries in ((bad,), (entry(MEMORY, "a"), bad)):
         with pytest.raises(ValueError):  # noqa: PT011  # that it is refused is all a caller may rely on
-            books(listed(*entries))
+            own_resources(listed(*entries))
 
 
 # A kubelet that is asked
@@ -129,29 +129,29 @@ def test_lists_all_pods_also_those_that_hold_nothing(place: Path) -> None:
 
 
 def test_only_containers_that_changed_are_decoded_again(place: Path) -> None:
-    def told(holding: int, *others: str) -> wire.ClosedListResponse:
+    def told(holding: int, *others: str) -> wire.EncodedListResponse:
         """Return what a kubelet says of a pod of ten, of which the first few hold something."""
         rows = [(f"c{at}", (entry(MEMORY, f"g0-{at}"),) if at < holding else ()) for at in range(10)]
         ten = wire.PodResources("ten", "n", tuple(wire.ContainerResources(*row) for row in rows))
         one = (wire.ContainerResources("c"),)
         pods = (ten, *(wire.PodResources(name, "n", one) for name in others))
-        return decode(wire.ClosedListResponse, encode(wire.ListPodResourcesResponse(pods)))
+        return decode(wire.EncodedListResponse, encode(wire.ListPodResourcesResponse(pods)))
 
     reader = PodReader(place)
-    reader.listed(told(0, "a"))
+    reader.decode_pods(told(0, "a"))
     assert reader.decoded == 11
     for holding in range(1, 11):
-        ten, _ = reader.listed(told(holding, "a"))
+        ten, _ = reader.decode_pods(told(holding, "a"))
         assert reader.decoded == 11 + holding
         assert [name for name, held in ten.held.items() if held] == [f"c{at}" for at in range(holding)]
-    reader.listed(told(10))
-    assert reader.listed(told(10, "a"))[1] == KubeletPod("n", "a", {"c": frozenset()})
+    reader.decode_pods(told(10))
+    assert reader.decode_pods(told(10, "a"))[1] == KubeletPod("n", "a", {"c": frozenset()})
     assert reader.decoded == 22, "who went is forgotten"
 
 
 def test_a_pod_that_is_cut_off_is_no_answer(place: Path) -> None:
     async def give(_: wire.Empty) -> Message:
-        return wire.ClosedListResponse((b"\x0a\x05cut",))
+        return wire.EncodedListResponse((b"\x0a\x05cut",))
 
     async def play() -> None:
         async with serving(place, UnaryMethod(LIST, wire.Empty, give)):
@@ -209,7 +209,7 @@ async def rubbish() -> AsyncGenerator[bytes, None]:
 
 
 async def too_much() -> AsyncGenerator[bytes, None]:
-    yield bytes(BOOKS_LIMIT + 1000)
+    yield bytes(RESPONSE_LIMIT + 1000)
 
 
 async def nothing() -> AsyncGenerator[bytes, None]:
@@ -222,7 +222,7 @@ ANSWERS = {
     "nothing in time": (UnaryMethod(LIST, wire.Empty, sleep), "no answer within"),
     "another service": (UnaryMethod("/v1.Other/List", wire.Empty, refuse), "UNKNOWN"),
     "rubbish": (StreamMethod(LIST, rubbish), "cut off"),
-    "too much": (StreamMethod(LIST, too_much), f"more than {BOOKS_LIMIT} bytes"),
+    "too much": (StreamMethod(LIST, too_much), f"more than {RESPONSE_LIMIT} bytes"),
     "nothing": (StreamMethod(LIST, nothing), "no answer"),
 }
 

@@ -9,7 +9,7 @@ from fairlead.detect import detect
 from fairlead.detect.capture import read_gpus
 from fairlead.host import Host
 from fairlead.offer import DeviceNode, Grant
-from fairlead.publish.access import grant, join, nvidia_cdi_present, plain, variable
+from fairlead.publish.access import env_variable, grant, merge, nvidia_cdi_present, without_cdi
 from fairlead.publish.parts import resource_name
 from tests.accelerators import accelerator
 from tests.worlds import Entry, Link, Special, World, pci, platform
@@ -158,11 +158,11 @@ def test_a_chip_with_a_second_node(world: World) -> None:
     ],
 )
 def test_a_variable_for_each_resource(resource: str, name: str) -> None:
-    assert variable(resource) == name
+    assert env_variable(resource) == name
 
 
 def test_several_accelerators(catalog: Catalog) -> None:
-    both = join(grants("server-h200", catalog).values())
+    both = merge(grants("server-h200", catalog).values())
     ids = "pci-0000-1b-00-0,pci-0000-43-00-0"
     assert both.env == {
         "FAIRLEAD_DEVICE": ids,
@@ -170,7 +170,7 @@ def test_several_accelerators(catalog: Catalog) -> None:
         "FAIRLEAD_MODEL": "h200,h200",
         **nvidia(f"{GPU_1},{GPU_2}"),
     }
-    mixed = join([*grants("mi300x", catalog).values(), *grants("coral-dual", catalog).values()] * 2)
+    mixed = merge([*grants("mi300x", catalog).values(), *grants("coral-dual", catalog).values()] * 2)
     assert [node.path[5:] for node in mixed.nodes] == [
         "dri/renderD128",
         "dri/card1",
@@ -178,15 +178,15 @@ def test_several_accelerators(catalog: Catalog) -> None:
         "apex_0",
         "apex_1",
     ]
-    assert join([]) == Grant()
+    assert merge([]) == Grant()
 
 
 def test_without_cdi_a_stick_comes_with_its_bus(catalog: Catalog) -> None:
-    both = join(grants("coral-usb-two", catalog).values())
+    both = merge(grants("coral-usb-two", catalog).values())
     assert len(both.nodes) == 10
-    assert plain(both).nodes == (DeviceNode("/dev/bus/usb/002", "/dev/bus/usb/002"),)
+    assert without_cdi(both).nodes == (DeviceNode("/dev/bus/usb/002", "/dev/bus/usb/002"),)
     (hailo,) = grants("raspberry-pi-5-hailo", catalog).values()
-    assert plain(hailo) == hailo
+    assert without_cdi(hailo) == hailo
 
 
 YAML = "---\ncdiVersion: 0.5.0\ndevices:\n- name: all\nkind: nvidia.com/gpu\n"

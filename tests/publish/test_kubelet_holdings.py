@@ -1,7 +1,7 @@
 """The kubelet's books, read."""
 
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.kubelet_holdings import KubeletHoldings, holdings_of_books
+from fairlead.publish.kubelet_holdings import KubeletHoldings, kubelet_holdings
 from fairlead.publish.parts import short_names
 from tests.accelerators import accelerator, node
 
@@ -20,7 +20,7 @@ def test_who_holds_what() -> None:
         ("default", "web", "side", "fairlead.dev/gpu-mem-gib", [f"{NAME}-3"]),
         ("default", "web", "side", "nvidia.com/gpu", ["GPU-1", STICK.id]),
     ]
-    assert holdings_of_books(rows, NODE).holdings == (
+    assert kubelet_holdings(rows, NODE).holdings == (
         Holding(GPU.id, Form.MEMORY, MAIN, 4, ((0, 2), (9, 9))),
         Holding(STICK.id, Form.WHOLE, MAIN),
         Holding(GPU.id, Form.MEMORY, SIDE, 1024, ((3, 3),)),
@@ -32,7 +32,7 @@ def test_what_is_held_of_an_accelerator_that_is_gone_is_counted() -> None:
         ("default", "web", "main", "fairlead.dev/gpu-mem", [f"{NAME}-1", f"{NAME}-2"]),
         ("default", "web", "main", "fairlead.dev/coral-usb", [STICK.id]),
     ]
-    assert holdings_of_books(rows, node(STICK)) == KubeletHoldings(
+    assert kubelet_holdings(rows, node(STICK)) == KubeletHoldings(
         (Holding(STICK.id, Form.WHOLE, MAIN),), strays=2
     )
-    assert holdings_of_books(rows, node()).strays == 3
+    assert kubelet_holdings(rows, node()).strays == 3

@@ -9,11 +9,11 @@ from fairlead.inventory import Inventory
 from fairlead.publish.labels import (
     LEGACY_KEYS,
     RESTRICTED,
+    is_own_label,
     label_value,
     labels,
     legacy_labels,
     model_name,
-    ours,
     restricted_labels,
 )
 from tests import strategies
@@ -31,7 +31,7 @@ def test_any_inventory_gives_labels_that_kubernetes_takes(inventory: Inventory) 
     assert_labels(labels(inventory), prefix="fairlead.dev/")
     assert_labels(restricted_labels(inventory), prefix=RESTRICTED)
     assert_labels(legacy_labels(inventory), prefix="")
-    assert all(ours(key) for key in (*labels(inventory), *restricted_labels(inventory)))
+    assert all(is_own_label(key) for key in (*labels(inventory), *restricted_labels(inventory)))
     assert set(legacy_labels(inventory)) <= LEGACY_KEYS
     assert all(model_name(acc) for acc in inventory.accelerators)
 
@@ -173,4 +173,4 @@ def test_trust_is_granted_by_what_works(world: World, small: Catalog) -> None:
     ],
 )
 def test_labels_of_others_are_not_ours(key: str) -> None:
-    assert not ours(key)
+    assert not is_own_label(key)

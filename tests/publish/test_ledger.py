@@ -11,15 +11,15 @@ from fairlead.publish.ledger import (
     UNNAMED,
     Ledger,
     Refusal,
+    add_claim,
     admit,
     admit_all,
-    claimed,
-    held,
-    observed,
+    held_mebibytes,
+    observe,
     overlaps,
-    released,
+    release_claim,
 )
-from fairlead.publish.tally import tallied
+from fairlead.publish.tally import tally_by_accelerator
 from tests.accelerators import accelerator, node
 from tests.work import lines
 
@@ -51,10 +51,10 @@ def given(*asked: Holding, ledger: Ledger | None = None, now: float = 0.0) -> Le
 
 
 FREE = Ledger()
-BOOKED = observed(FREE, [share(0, 1, 2, 3, holder=WEB)], 0)
-BOOKED_WHOLE = observed(FREE, [whole(holder=WEB)], 0)
-CLAIMED = claimed(FREE, claim(6))
-CLAIMED_WHOLE = claimed(FREE, claim(0))
+BOOKED = observe(FREE, [share(0, 1, 2, 3, holder=WEB)], 0)
+BOOKED_WHOLE = observe(FREE, [whole(holder=WEB)], 0)
+CLAIMED = add_claim(FREE, claim(6))
+CLAIMED_WHOLE = add_claim(FREE, claim(0))
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ CLAIMED_WHOLE = claimed(FREE, claim(0))
         (CLAIMED_WHOLE, claim(1, OTHER), "all of it is held: default/big holds all"),
         (CLAIMED_WHOLE, claim(0), ""),
         # What cannot be shared is held whole, however little of it a claim wants.
-        (claimed(FREE, claim(1, acc=STICK.id)), claim(1, OTHER, STICK.id), "all of it is held"),
+        (add_claim(FREE, claim(1, acc=STICK.id)), claim(1, OTHER, STICK.id), "all of it is held"),
         (FREE, Holding(STICK.id, Form.MEMORY, UNNAMED, 1, ((0, 0),)), "Small Stick cannot be shared"),
         (FREE, share(), "a share of nothing cannot be given"),
         (FREE, whole(SICK.id), "the whole of usb-1-2 was asked for, but Sick Stick is only present: not yet"),
-        (claimed(FREE, claim(0, acc=SICK.id)), claim(0, acc=SICK.id), ""),  # it has it already
+        (add_claim(FREE, claim(0, acc=SICK.id)), claim(0, acc=SICK.id), ""),  # it has it already
         (FREE, whole("gone-1"), "but this node has no such accelerator (any more)"),
     ],
 )
@@ -112,7 +112,7 @@ def test_what_is_given_and_what_is_refused(ledger: Ledger, asked: Holding, says:
 
 
 def test_a_refusal_names_the_first_few() -> None:
-    crowd = observed(FREE, [share(n, holder=Holder("default", f"p{n}", "c")) for n in range(6)], 0)
+    crowd = observe(FREE, [share(n, holder=Holder("default", f"p{n}", "c")) for n in range(6)], 0)
     answer = admit(crowd, NODE, whole())
     assert isinstance(answer, Refusal)
     assert answer.reason.endswith("default/p3/c holds 1 MiB and 2 more")
@@ -136,50 +136,50 @@ def test_units_that_the_kubelet_gives_again_pass_to_the_new_holder() -> None:
 def test_a_look_that_began_before_says_nothing() -> None:
     ledger = given(share(0, 1), now=100)
     for began in (99.0, 100.0):
-        ledger = observed(ledger, [], began)
+        ledger = observe(ledger, [], began)
     assert ledger.holdings == (share(0, 1),)
 
 
 def test_a_look_that_shows_it_takes_it_over() -> None:
-    ledger = observed(given(share(0, 1), whole(STICK.id), now=100), [share(0, 1, holder=WEB)], 100.1)
+    ledger = observe(given(share(0, 1), whole(STICK.id), now=100), [share(0, 1, holder=WEB)], 100.1)
     assert set(ledger.holdings) == {share(0, 1, holder=WEB), whole(STICK.id)}
     # And once it was seen, it may end at any time.
-    assert observed(ledger, [], 100.2).holdings == (whole(STICK.id),)
+    assert observe(ledger, [], 100.2).holdings == (whole(STICK.id),)
 
 
 def test_an_older_holder_of_the_same_units_is_not_taken_for_the_new_one() -> None:
     # The look began before the units changed hands; it is read after.
-    ledger = observed(given(share(0, 1, 2, 3), ledger=BOOKED, now=100), BOOKED.books, 99.9)
+    ledger = observe(given(share(0, 1, 2, 3), ledger=BOOKED, now=100), BOOKED.books, 99.9)
     assert ledger.holdings == BOOKED.books, "counted once"
-    assert observed(ledger, [], 99.95).holdings == (share(0, 1, 2, 3),), "and not forgotten"
+    assert observe(ledger, [], 99.95).holdings == (share(0, 1, 2, 3),), "and not forgotten"
 
 
 def test_two_late_looks_that_do_not_show_it_end_it() -> None:
     ledger = given(share(0, 1), now=100)
-    once = observed(ledger, [], 100 + LATE)
+    once = observe(ledger, [], 100 + LATE)
     assert once.holdings == (share(0, 1),)
-    assert observed(once, [], 100 + LATE).holdings == ()
+    assert observe(once, [], 100 + LATE).holdings == ()
 
 
 def test_a_look_that_shows_half_of_it_ends_nothing() -> None:
-    ledger = observed(given(share(0, 1), now=100), [share(1, holder=WEB)], 101)
+    ledger = observe(given(share(0, 1), now=100), [share(1, holder=WEB)], 101)
     assert ledger.holdings == (share(1, holder=WEB), share(0))
 
 
 def test_claims_are_ours_to_keep() -> None:
-    ledger = claimed(claimed(CLAIMED, claim(0, acc=STICK.id)), claim(2, OTHER))
+    ledger = add_claim(add_claim(CLAIMED, claim(0, acc=STICK.id)), claim(2, OTHER))
     for _ in range(3):
-        ledger = observed(ledger, [], 1e9)
+        ledger = observe(ledger, [], 1e9)
     assert len(ledger.claims) == 3
-    assert released(ledger, CLAIM).holdings == (claim(2, OTHER),)
-    assert released(ledger, Holder("default", "unknown")) == ledger
+    assert release_claim(ledger, CLAIM).holdings == (claim(2, OTHER),)
+    assert release_claim(ledger, Holder("default", "unknown")) == ledger
     assert admit(ledger, NODE, claim(6)) == ledger, "asked again"
 
 
 def test_how_much_is_held() -> None:
-    ledger = claimed(BOOKED, claim(3))
-    assert held(ledger, NODE) == {GPU.id: 7, STICK.id: 0, SICK.id: 0}
-    assert held(BOOKED_WHOLE, NODE)[GPU.id] == 10
+    ledger = add_claim(BOOKED, claim(3))
+    assert held_mebibytes(ledger, NODE) == {GPU.id: 7, STICK.id: 0, SICK.id: 0}
+    assert held_mebibytes(BOOKED_WHOLE, NODE)[GPU.id] == 10
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ LARGE = accelerator("pci:0000:02:00.0", mebibytes=4096)
 def crowded(shown: int, assumed: int) -> Ledger:
     """Return the ledger when containers hold a MiB each: some by the books, others since."""
     rows = [Holding(LARGE.id, Form.MEMORY, Holder("a", "b", str(at)), 1, ((at, at),)) for at in range(shown)]
-    ledger = observed(Ledger(), rows, 0.0)
+    ledger = observe(Ledger(), rows, 0.0)
     for at in range(shown, shown + assumed):
         answer = admit(ledger, node(LARGE), Holding(LARGE.id, Form.MEMORY, UNNAMED, 1, ((at, at),)), at)
         assert isinstance(answer, Ledger)
@@ -225,12 +225,12 @@ def test_a_look_into_the_books_is_as_much_work_as_there_are_holdings() -> None:
     def look(holders: int) -> int:
         """Return the work of a look that shows every other of those that were assumed."""
         assumed, shown = crowded(0, holders), crowded(holders, 0).books[::2]
-        return lines(lambda: list(observed(assumed, shown, 1.0)))
+        return lines(lambda: list(observe(assumed, shown, 1.0)))
 
     assert look(160) < 5 * look(40)
 
 
 def test_sums_are_those_of_the_holdings() -> None:
     ledger = given(share(0, 1), claim(3), share(4, 5), ledger=BOOKED)
-    assert ledger.tallies == tallied(ledger.holdings)
+    assert ledger.tallies == tally_by_accelerator(ledger.holdings)
     assert ledger.tallies[GPU.id].mebibytes == sum(each.mebibytes for each in ledger)

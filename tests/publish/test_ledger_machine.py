@@ -23,17 +23,17 @@ from fairlead.publish.ledger import (
     UNNAMED,
     Ledger,
     Refusal,
+    add_claim,
     admit,
     admit_all,
-    claimed,
-    holdings_of_books,
-    observed,
+    kubelet_holdings,
+    observe,
     overlaps,
-    released,
+    release_claim,
 )
 from fairlead.publish.offers import OfferPlan, offers, parse_units, prefer
 from fairlead.publish.spans import minus, union
-from fairlead.publish.tally import tallied
+from fairlead.publish.tally import tally_by_accelerator
 from tests.accelerators import accelerator, node
 
 HARDWARE = node(
@@ -95,11 +95,11 @@ class Node(RuleBasedStateMachine):
         rows: list[Row] = [
             ("default", name, "main", pod.resource, pod.ids) for name, pod in self.pods.items()
         ]
-        return [*holdings_of_books(rows, HARDWARE).holdings, *self.claims.values()]
+        return [*kubelet_holdings(rows, HARDWARE).holdings, *self.claims.values()]
 
     def _read(self, rows: list[Row], began: float) -> None:
         self.rows = rows
-        self.ledger = observed(self.ledger, holdings_of_books(rows, self.inventory).holdings, began)
+        self.ledger = observe(self.ledger, kubelet_holdings(rows, self.inventory).holdings, began)
 
     @rule()
     def tell(self) -> None:
@@ -182,7 +182,7 @@ class Node(RuleBasedStateMachine):
     @rule(name=st.sampled_from("abcd"))
     def unprepare(self, name: str) -> None:
         """Release a claim, or one that never was."""
-        self.ledger = released(self.ledger, Holder("default", name))
+        self.ledger = release_claim(self.ledger, Holder("default", name))
         self.claims.pop(Holder("default", name), None)
 
     @rule()
@@ -226,7 +226,7 @@ class Node(RuleBasedStateMachine):
         self.look = None
         self.ledger = Ledger()
         for claim in self.claims.values():
-            self.ledger = claimed(self.ledger, claim)
+            self.ledger = add_claim(self.ledger, claim)
         self._read(self._books(), self.now)
         self.tell()
 
@@ -243,7 +243,7 @@ class Node(RuleBasedStateMachine):
     @invariant()
     def sums_are_those_of_the_holdings(self) -> None:
         """Check that what was added up step by step is what there is."""
-        assert self.ledger.tallies == tallied(self.ledger.holdings)
+        assert self.ledger.tallies == tally_by_accelerator(self.ledger.holdings)
 
     @invariant()
     def nothing_is_forgotten(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT, PUBLISHED
-from fairlead.publish.node_patch import node_patch, published, taken_back
+from fairlead.publish.node_patch import node_patch, published, unpublish_patch
 
 OURS = {"fairlead.dev/tpu.count": "1", "fairlead.dev/arch": "aarch64"}
 LISTED = {PUBLISHED: "fairlead.dev/arch,fairlead.dev/tpu.count"}
@@ -67,4 +67,4 @@ def test_a_forged_list_names_no_label_of_others(key: str) -> None:
 def test_all_of_it_can_be_taken_back(
     labels: dict[str, str], annotations: dict[str, str], patch: dict[str, Any] | None
 ) -> None:
-    assert taken_back(labels, annotations) == patch
+    assert unpublish_patch(labels, annotations) == patch

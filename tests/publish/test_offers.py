@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead.inventory import Inventory, State
 from fairlead.offer import Block, Form, Holder, Holding, Offer, ranges
-from fairlead.publish.offers import MemoryUnit, OfferPlan, fitting, forms_of, offers
+from fairlead.publish.offers import MemoryUnit, OfferPlan, forms_of, offers, trim
 from fairlead.publish.parts import free_mebibytes, mebibytes, parse_units, short_names, unit_of
 from tests import strategies
 from tests.accelerators import accelerator, node
@@ -109,10 +109,10 @@ def test_an_offer_that_is_too_long_loses_whole_accelerators() -> None:
         Block("b", "b", 2, 3, False, True),
     )
     offer = Offer(MEM, (*blocks, Block("c", "c", 0, 5, True, True)))
-    assert fitting(offer, 15) == (offer, [])
-    assert fitting(offer, 14) == (Offer(MEM, blocks), ["c"])
-    assert fitting(offer, 9) == (Offer(MEM, blocks[:1]), ["c", "b"])
-    assert fitting(offer, 4) == (Offer(MEM), ["c", "b", "a"])
+    assert trim(offer, 15) == (offer, [])
+    assert trim(offer, 14) == (Offer(MEM, blocks), ["c"])
+    assert trim(offer, 9) == (Offer(MEM, blocks[:1]), ["c", "b"])
+    assert trim(offer, 4) == (Offer(MEM), ["c", "b", "a"])
 
 
 def _ids(blocks: Iterable[Block], limit: int = 60) -> list[str]:

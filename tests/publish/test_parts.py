@@ -11,10 +11,10 @@ from fairlead.publish.parts import (
     AcceleratorPart,
     MemoryUnit,
     Refusal,
+    group_units,
     parse_units,
     resource_name,
     short_names,
-    understood,
 )
 from tests import strategies
 from tests.accelerators import accelerator, node
@@ -99,7 +99,7 @@ def test_ids_that_can_mean_nothing(ids: list[str], says: str) -> None:
 
 
 def test_units_may_be_larger() -> None:
-    (part,) = understood([f"{BIG_NAME}-0", f"{BIG_NAME}-1"], NODE).parts
+    (part,) = group_units([f"{BIG_NAME}-0", f"{BIG_NAME}-1"], NODE).parts
     holder = Holder("default", "web", "main")
     expected = Holding(BIG.id, Form.MEMORY, holder, 2048, ((0, 1),))
     assert part.holding(holder, MemoryUnit.GIB) == expected

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from fairlead.annotations import allocated
+from fairlead.annotations import allocated_text
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.detect import detect
@@ -267,7 +267,7 @@ def published(
         "metadata": {
             "name": name,
             "labels": {**labels(inventory), **restricted_labels(inventory)},
-            "annotations": {ALLOCATED: allocated(holdings)},
+            "annotations": {ALLOCATED: allocated_text(holdings)},
         },
         "status": {"capacity": units, "allocatable": units},
     }

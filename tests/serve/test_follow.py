@@ -38,7 +38,7 @@ def test_a_kind_that_is_defined_later_is_followed_from_then_on() -> None:
         await cluster.create(NODES, {"metadata": {"name": "n1"}})
         async with asyncio.TaskGroup() as group, asyncio.timeout(10):
             follower = Follower(cluster, group, hear, seldom=0.01)
-            await follower.begin((MODEL_PROFILES,), (NODES,))
+            await follower.start((MODEL_PROFILES,), (NODES,))
             assert (follower.served, heard) == ({"nodes"}, ["n1"])
             while cluster.asked < 5:
                 await asyncio.sleep(0.01)

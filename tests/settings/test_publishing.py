@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.offer import Form
-from fairlead.settings.publishing import PublishConfig, bearable, check, parse_ways
+from fairlead.settings.publishing import PublishConfig, check, parse_targets, unit_limit
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from fairlead.settings.publishing import PublishConfig, bearable, check, parse_w
     ],
 )
 def test_what_to_publish(text: str, ways: set[str]) -> None:
-    assert parse_ways(text) == ways
+    assert parse_targets(text) == ways
 
 
 @pytest.mark.parametrize("text", ["", ",", "label", "labels,all", "labels,taints"])
 def test_what_cannot_be_published(text: str) -> None:
     with pytest.raises(SettingsError, match="publish") as caught:
-        parse_ways(text)
+        parse_targets(text)
     assert "labels, plugin, claims" in caught.value.hint
 
 
@@ -60,7 +60,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     [("v1.35.4", 150_000), ("v1.29.0+k3s1", 150_000), ("v1.36.0", 32_768), ("v2.0.0", 32_768), ("", 32_768)],
 )
 def test_new_kubelets_bear_fewer_units(kubelet: str, units: int) -> None:
-    assert bearable(kubelet) == units
+    assert unit_limit(kubelet) == units
 
 
 def test_no_negative_number_of_units() -> None:

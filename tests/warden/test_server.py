@@ -20,13 +20,13 @@ from fairlead.warden.server import (
     Begin,
     Listener,
     WardenConfig,
-    begins,
-    claim,
-    listening,
-    relayed,
+    listen,
+    open_relay,
+    secure_folder,
     serve,
+    session_factories,
 )
-from fairlead.warden.session import IDLE_SECONDS, QUESTION_SECONDS
+from fairlead.warden.session import IDLE_SECONDS, REQUEST_SECONDS
 from tests.warden.kubelet import PATIENCE, Kubelet
 from tests.warden.specs import ACCELERATORS, bent, good
 
@@ -48,12 +48,12 @@ def warden(wish: WardenConfig) -> Iterator[WardenConfig]:
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         place = stack.enter_context(folders.real_folder(wish.folder))
-        claim(place, wish.folder, wish.group)
+        secure_folder(place, wish.folder, wish.group)
         doors = [
             stack.enter_context(
-                closing(Listener(stack.enter_context(listening(place, name, GROUP)), selector, begin))
+                closing(Listener(stack.enter_context(listen(place, name, GROUP)), selector, begin))
             )
-            for name, begin in begins(wish, lambda _: None).items()
+            for name, begin in session_factories(wish, lambda _: None).items()
         ]
         thread = threading.Thread(target=serve, args=(selector, doors, here))
         thread.start()
@@ -232,16 +232,16 @@ def turn(selector: selectors.BaseSelector, now: float) -> None:
 
 
 def test_a_slow_question_has_five_seconds_in_all(wish: WardenConfig, tmp_path: Path) -> None:
-    begin = begins(wish, lambda _: None)[CDI_SOCKET]
+    begin = session_factories(wish, lambda _: None)[CDI_SOCKET]
     entry, selector, path = door(tmp_path, begin)
     with closing(entry), socket.socket(socket.AF_UNIX) as line:
         line.connect(str(path))
         turn(selector, 100.0)
-        assert entry.deadline() == 100.0 + QUESTION_SECONDS
+        assert entry.deadline() == 100.0 + REQUEST_SECONDS
         line.send(b"{")
         turn(selector, 104.0)
         entry.expire(104.9)
-        assert entry.deadline() == 100.0 + QUESTION_SECONDS  # a byte buys no time
+        assert entry.deadline() == 100.0 + REQUEST_SECONDS  # a byte buys no time
         entry.expire(105.0)
         assert entry.deadline() is None
         line.settimeout(PATIENCE)
@@ -250,7 +250,7 @@ def test_a_slow_question_has_five_seconds_in_all(wish: WardenConfig, tmp_path: P
 
 def test_a_relay_that_carries_nothing_is_closed(tmp_path: Path) -> None:
     server = tmp_path / "k.sock"
-    entry, selector, path = door(tmp_path, lambda line, now: relayed(line, str(server), now))
+    entry, selector, path = door(tmp_path, lambda line, now: open_relay(line, str(server), now))
     with Kubelet(server), closing(entry), socket.socket(socket.AF_UNIX) as line:
         line.connect(str(path))
         turn(selector, 100.0)
@@ -265,7 +265,7 @@ def test_a_relay_that_carries_nothing_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_silent_crowd_makes_room_when_its_time_is_up(wish: WardenConfig, tmp_path: Path) -> None:
-    begin = begins(wish, lambda _: None)[CDI_SOCKET]
+    begin = session_factories(wish, lambda _: None)[CDI_SOCKET]
     entry, selector, path = door(tmp_path, begin)
     with closing(entry), ExitStack() as stack:
         crowd = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(CONNECTION_LIMIT + 3)]
@@ -274,7 +274,7 @@ def test_a_silent_crowd_makes_room_when_its_time_is_up(wish: WardenConfig, tmp_p
         for _ in range(20):
             turn(selector, 1.0)
         assert len(selector.get_map()) == CONNECTION_LIMIT  # the door itself is shut
-        entry.expire(1.0 + QUESTION_SECONDS)
+        entry.expire(1.0 + REQUEST_SECONDS)
         for _ in range(20):
             turn(selector, 9.0)
         assert len(selector.get_map()) == 1 + 3
@@ -288,8 +288,8 @@ def test_whatever_the_agent_planted_before_is_swept_aside(wish: WardenConfig, tm
     for name in (CDI_SOCKET, POD_RESOURCES_SOCKET):
         (Path(wish.folder) / name).symlink_to(victim)
     with folders.real_folder(wish.folder) as place:
-        claim(place, wish.folder, GROUP)
-        with listening(place, CDI_SOCKET, GROUP), listening(place, POD_RESOURCES_SOCKET, GROUP):
+        secure_folder(place, wish.folder, GROUP)
+        with listen(place, CDI_SOCKET, GROUP), listen(place, POD_RESOURCES_SOCKET, GROUP):
             kinds = [stat.S_ISSOCK(os.lstat(entry.path).st_mode) for entry in os.scandir(wish.folder)]
             assert kinds == [True, True]
     assert (victim.read_text(), stat.S_IMODE(victim.stat().st_mode)) == ("mine", 0o600)
@@ -300,7 +300,7 @@ def test_a_folder_in_a_socket_s_place_is_an_error(wish: WardenConfig) -> None:
     with (
         folders.real_folder(wish.folder) as place,
         pytest.raises(UserError, match="a folder is in its place"),
-        listening(place, CDI_SOCKET, GROUP),
+        listen(place, CDI_SOCKET, GROUP),
     ):
         pass
 
@@ -309,10 +309,10 @@ def test_a_folder_in_a_socket_s_place_is_an_error(wish: WardenConfig) -> None:
 def test_a_folder_of_somebody_else_is_refused(wish: WardenConfig) -> None:
     os.chown(wish.folder, 10001, -1)
     with folders.real_folder(wish.folder) as place, pytest.raises(UserError, match="it belongs to uid 10001"):
-        claim(place, wish.folder, GROUP)
+        secure_folder(place, wish.folder, GROUP)
     assert stat.S_IMODE(os.stat(wish.folder).st_mode) == 0o755
 
 
 def test_each_socket_is_there_only_when_it_is_wished_for(wish: WardenConfig) -> None:
-    assert list(begins(wish._replace(cdi=None), lambda _: None)) == [POD_RESOURCES_SOCKET]
-    assert list(begins(wish._replace(pod_resources=None), lambda _: None)) == [CDI_SOCKET]
+    assert list(session_factories(wish._replace(cdi=None), lambda _: None)) == [POD_RESOURCES_SOCKET]
+    assert list(session_factories(wish._replace(pod_resources=None), lambda _: None)) == [CDI_SOCKET]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.warden.spec import refusal, rendered, shown
+from fairlead.warden.spec import quote, render, violation
 from tests.warden.specs import ACCELERATORS, CLAIM, FILES, HOSTILE, bent, claim, good
 
 KNOWN = {"cdiVersion", "kind", "devices", "name", "containerEdits", "env", "deviceNodes"}
@@ -29,7 +29,7 @@ def absent(path: str) -> str | None:
 
 
 def why_not(spec: Any, file: str = ACCELERATORS, root: str = "") -> str | None:
-    return refusal(file, spec, root, absent)
+    return violation(file, spec, root, absent)
 
 
 def test_what_is_allowed_is_let_through() -> None:
@@ -73,24 +73,24 @@ def test_a_node_may_lie_below_the_root_that_was_named_and_below_no_other() -> No
 
 
 def test_what_a_look_at_the_machine_shows_is_a_refusal() -> None:
-    why = refusal(ACCELERATORS, good(), "", lambda path: "it is a link" if "apex" in path else None)
+    why = violation(ACCELERATORS, good(), "", lambda path: "it is a link" if "apex" in path else None)
     assert why == "devices[0].containerEdits.deviceNodes[0].path: '/dev/apex_0': it is a link"
 
 
 def test_what_is_written_leaves_nothing_to_the_reader() -> None:
-    data = rendered(good())
+    data = render(good())
     assert data.endswith(b"\n")
     nodes = json.loads(data)["devices"][0]["containerEdits"]["deviceNodes"]
     assert [node["type"] for node in nodes] == ["c", "c"]
     assert [node["permissions"] for node in nodes] == ["r", "rw"]
     assert why_not(json.loads(data)) is None
-    assert rendered(json.loads(data)) == data
+    assert render(json.loads(data)) == data
 
 
 def test_what_a_stranger_sent_fits_in_a_line() -> None:
-    assert shown("a\nb\x1b[2J") == r"'a\nb\x1b[2J'"
-    assert len(shown("x" * 10_000)) < 100
-    assert shown([[[]]]) == "a list"
+    assert quote("a\nb\x1b[2J") == r"'a\nb\x1b[2J'"
+    assert len(quote("x" * 10_000)) < 100
+    assert quote([[[]]]) == "a list"
 
 
 def keys(value: Any) -> set[str]:

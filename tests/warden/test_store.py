@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.errors import UserError
 from fairlead.warden.devices import Devices
-from fairlead.warden.spec import rendered
+from fairlead.warden.spec import render
 from fairlead.warden.store import COUNT_LIMIT, FILE_LIMIT, TOTAL_LIMIT, Store
 from tests.warden.specs import ACCELERATORS, CLAIM, FILES, Spec, bent, claim, good
 
@@ -52,7 +52,7 @@ def numbered(number: int, padding: int = 0) -> tuple[str, Spec]:
 
 
 def test_a_file_is_put_listed_and_removed(store: Store, cdi: Path, said: list[str]) -> None:
-    digest = hashlib.sha256(rendered(good())).hexdigest()
+    digest = hashlib.sha256(render(good())).hexdigest()
     assert store.put(ACCELERATORS, good()) == ({"sha256": digest, "changed": True}, "")
     assert store.put(ACCELERATORS, good()) == ({"sha256": digest, "changed": False}, "")
     assert json.loads((cdi / ACCELERATORS).read_text())["kind"] == "fairlead.dev/accelerator"

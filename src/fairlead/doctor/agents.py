@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fairlead.annotations import models
+from fairlead.annotations import labelled_models
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
 from fairlead.doctor.view import PROGRAMS, VERSION, ClusterView, is_ready
 from fairlead.keys import PREFIX, WHOLE
@@ -55,7 +55,7 @@ def versions(view: ClusterView) -> list[CheckResult]:
 def offers_accelerators(node: Node) -> bool:
     """Return whether a node publishes accelerators of ours."""
     amounts = node.status.allocatable.items()
-    return bool(models(node.metadata.labels)) or any(
+    return bool(labelled_models(node.metadata.labels)) or any(
         name.startswith(PREFIX) and amount != "0" for name, amount in amounts
     )
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from fairlead.annotations import AnnotatedAccelerator, models, parse_allocated, parse_devices
+from fairlead.annotations import AnnotatedAccelerator, labelled_models, parse_allocated, parse_devices
 from fairlead.doctor.finding import CheckResult, count, ok, some, warn
 from fairlead.doctor.view import ClusterView
 from fairlead.keys import ALLOCATED, DEVICES
@@ -56,7 +56,7 @@ def _beside_list(
     extra = {device.name for device in devices} - {accelerator.id for accelerator in listed}
     if extra:
         yield f"the slices name {some(extra)}, which {DEVICES} does not list"
-    labelled = {model.model: model.count for model in models(node.metadata.labels)}
+    labelled = {model.model: model.count for model in labelled_models(node.metadata.labels)}
     if labelled:  # an agent may publish no labels
         counts = Counter(accelerator.model for accelerator in listed)
         yield from _unequal(counts, labelled, f"{DEVICES} lists")
@@ -67,7 +67,7 @@ def _beside_slices(node: Node, devices: Sequence[Device]) -> Iterator[str]:
     named = Counter(str(device.attributes.get("model", {}).get("string", "")) for device in devices)
     held = (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).keys()
     left_out = len(held - {device.name for device in devices})
-    labelled = models(node.metadata.labels)
+    labelled = labelled_models(node.metadata.labels)
     if sum(max(0, model.usable - named[model.model]) for model in labelled) > left_out:
         yield from _unequal(named, {model.model: max(model.usable, named[model.model]) for model in labelled})
     yield from _unequal(named, {model.model: min(model.count, named[model.model]) for model in labelled})

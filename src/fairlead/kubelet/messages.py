@@ -253,7 +253,7 @@ class ListPodResourcesResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedPodResources:
+class EncodedPodResources:
     """What the containers of a pod hold, each still closed: mostly few have changed since the last look."""
 
     name: str = at(1, "")
@@ -263,8 +263,8 @@ class ClosedPodResources:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedListResponse:
+class EncodedListResponse:
     """What the pods of a node hold, each still closed."""
 
     pod_resources: tuple[bytes, ...] = at(1, ())
-    """Each a `ClosedPodResources`."""
+    """Each a `EncodedPodResources`."""

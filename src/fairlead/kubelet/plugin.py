@@ -75,7 +75,7 @@ class DevicePlugin:
         return self._entrance.registered
 
     @property
-    def watched(self) -> bool:
+    def has_watcher(self) -> bool:
         """Whether a kubelet listens at present."""
         return self._streams > 0
 
@@ -135,7 +135,7 @@ class DevicePlugin:
                     await self._over.wait()
             if not self._over.is_set() and not self._streams:
                 self._say(f"{self.resource}: no kubelet listens any more, registering again")
-                await self._entrance.knock()
+                await self._entrance.reregister()
         finally:
             self._vigil = None
 

@@ -12,10 +12,10 @@ from fairlead import varint
 from fairlead.errors import KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import decode
-from fairlead.kubelet.sockets import ask
+from fairlead.kubelet.sockets import call
 from fairlead.offer import DRIVER
 
-BOOKS_LIMIT: Final = 16 * 1024 * 1024
+RESPONSE_LIMIT: Final = 16 * 1024 * 1024
 """The longest books that are read; every unit held takes some 40 bytes of them."""
 _LIST: Final = "/v1.PodResourcesLister/List"
 
@@ -74,8 +74,8 @@ async def read_pod_resources(
     socket: Path, timeout: float = 5.0, prefix: str = f"{DRIVER}/"
 ) -> PodResourcesListing:
     """Ask the kubelet what our resources and our driver's claims are used by; KubeletError where it fails."""
-    found = await ask(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, BOOKS_LIMIT)
-    return books(found, prefix)
+    found = await call(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, RESPONSE_LIMIT)
+    return own_resources(found, prefix)
 
 
 class PodReader:
@@ -96,13 +96,15 @@ class PodReader:
 
     async def read(self, timeout: float = 5.0) -> list[KubeletPod]:
         """Ask the kubelet for all pods that it knows; KubeletError where it fails."""
-        answer = await ask(self._socket, _LIST, wire.Empty(), wire.ClosedListResponse, timeout, BOOKS_LIMIT)
+        answer = await call(
+            self._socket, _LIST, wire.Empty(), wire.EncodedListResponse, timeout, RESPONSE_LIMIT
+        )
         try:
-            return self.listed(answer)
+            return self.decode_pods(answer)
         except ValueError as error:
             raise KubeletError(f"{self._socket}: {error}", "see whether the kubelet runs") from error
 
-    def listed(self, answer: wire.ClosedListResponse) -> list[KubeletPod]:
+    def decode_pods(self, answer: wire.EncodedListResponse) -> list[KubeletPod]:
         """Return the pods of an answer; ValueError where it cannot be read."""
         before = self._pods
         self._pods = {closed: before.get(closed) or self._pod(closed) for closed in answer.pod_resources}
@@ -112,7 +114,7 @@ class PodReader:
         return list(self._pods.values())
 
     def _pod(self, closed: bytes) -> KubeletPod:
-        pod = decode(wire.ClosedPodResources, closed)
+        pod = decode(wire.EncodedPodResources, closed)
         before = self._containers.get((pod.namespace, pod.name), {})
         now = {each: before.get(each) or self._container(each) for each in pod.containers}
         self._containers[pod.namespace, pod.name] = now
@@ -124,7 +126,7 @@ class PodReader:
         return container.name, frozenset(_opened(container.devices))
 
 
-def books(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> PodResourcesListing:
+def own_resources(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> PodResourcesListing:
     """Return what is ours in a kubelet's books."""
     used = [(pod, container) for pod in listed.pod_resources for container in pod.containers]
     return PodResourcesListing(

@@ -24,13 +24,15 @@ class Registered:
     error: str = ""
 
 
-Told = Callable[[Registered], None]
+StatusCallback = Callable[[Registered], None]
 
 
 class Registration:
     """Says who one plugin is, and hears what the kubelet made of it."""
 
-    def __init__(self, kind: str, name: str, endpoint: Path, versions: Sequence[str], told: Told) -> None:
+    def __init__(
+        self, kind: str, name: str, endpoint: Path, versions: Sequence[str], told: StatusCallback
+    ) -> None:
         self._info = PluginInfo(kind, name, str(endpoint), tuple(versions))
         self._told = told
 
@@ -57,7 +59,7 @@ class Registrar:
         endpoint: GrpcServer,
         registry: Path,
         plugin: tuple[str, str, Sequence[str]],
-        told: Told,
+        told: StatusCallback,
         say: Callable[[str], None] = quiet,
     ) -> None:
         kind, name, versions = plugin
@@ -78,7 +80,7 @@ class Registrar:
             await self._endpoint.close()
             raise
 
-    async def knock(self) -> None:
+    async def reregister(self) -> None:
         """Open the registration anew, which makes the kubelet that watches the folder come again."""
         await self._registration.close()
         try:

@@ -174,7 +174,7 @@ def reason(error: FairleadError) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
-async def ask(path: Path, method: str, request: Message, answer: type[M], timeout: float, limit: int) -> M:
+async def call(path: Path, method: str, request: Message, answer: type[M], timeout: float, limit: int) -> M:
     """Ask one question on a connection of its own; whatever goes wrong is a KubeletError."""
     # The library cancels the task that waits for a line that broke: let that be a task of its own.
     return await asyncio.create_task(_ask(path, method, request, answer, timeout, limit))

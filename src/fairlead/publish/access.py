@@ -93,7 +93,7 @@ def grant(
     """
     env = {
         "FAIRLEAD_DEVICE": acc.id,
-        variable(resource): acc.id,
+        env_variable(resource): acc.id,
         "FAIRLEAD_MODEL": model_name(acc),
         **({"FAIRLEAD_MEMORY_MIB": str(memory)} if memory is not None else {}),
         **({"FAIRLEAD_SHARE": printable(share)} if share else {}),
@@ -103,7 +103,7 @@ def grant(
     return Grant({**env, **more}, tuple(nodes), cdi)
 
 
-def variable(resource: str) -> str:
+def env_variable(resource: str) -> str:
     """Return the variable that holds what was given for one resource.
 
     A container may have two resources; `FAIRLEAD_DEVICE` can tell of one only.
@@ -112,7 +112,7 @@ def variable(resource: str) -> str:
     return f"FAIRLEAD_DEVICE_{word}"
 
 
-def join(grants: Iterable[Grant]) -> Grant:
+def merge(grants: Iterable[Grant]) -> Grant:
     """Return what a container receives that is given several accelerators.
 
     Our own variables name them one after the other, with commas; those of vendors name each thing once.
@@ -132,7 +132,7 @@ def join(grants: Iterable[Grant]) -> Grant:
     return Grant(joined, tuple(nodes.values()), tuple(dict.fromkeys(cdi)))
 
 
-def plain(given: Grant) -> Grant:
+def without_cdi(given: Grant) -> Grant:
     """Return a grant that needs no CDI: a device plugin can give only nodes that are there.
 
     A USB stick that loads its firmware comes back under another number. So its whole bus is given instead,

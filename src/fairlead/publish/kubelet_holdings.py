@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fairlead.inventory import Inventory
 from fairlead.offer import DRIVER, Holder, Holding
-from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, understood
+from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, group_units
 
 Row = tuple[str, str, str, str, Iterable[str]]
 """Namespace, pod, container, resource and unit ids, as the kubelet lists them."""
@@ -20,7 +20,7 @@ class KubeletHoldings:
     """Units that are held of accelerators which are not here (any more)."""
 
 
-def holdings_of_books(rows: Iterable[Row], inventory: Inventory) -> KubeletHoldings:
+def kubelet_holdings(rows: Iterable[Row], inventory: Inventory) -> KubeletHoldings:
     """Return who holds what; resources of others are passed over.
 
     A kubelet may list a container's units in several rows, one for each part of the machine.
@@ -33,7 +33,7 @@ def holdings_of_books(rows: Iterable[Row], inventory: Inventory) -> KubeletHoldi
     holdings: list[Holding] = []
     strays = 0
     for (holder, unit), ids in heaps.items():
-        meaning = understood(ids, inventory)
+        meaning = group_units(ids, inventory)
         holdings += [part.holding(holder, unit) for part in meaning.parts]
         strays += len(meaning.strays)
     return KubeletHoldings(tuple(holdings), strays)

@@ -81,7 +81,7 @@ def restricted_labels(inventory: Inventory) -> dict[str, str]:
     return {f"{RESTRICTED}{name}": str(number) for name, number in count.items()}
 
 
-def ours(key: str) -> bool:
+def is_own_label(key: str) -> bool:
     """Say whether a label's key is one that `labels` or `restricted_labels` may have written.
 
     Not everything below the prefix is: people may put labels of their own there.

@@ -11,10 +11,10 @@ from typing import Final
 from fairlead.annotations import holder_name
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.kubelet_holdings import holdings_of_books
+from fairlead.publish.kubelet_holdings import kubelet_holdings
 from fairlead.publish.parts import Refusal, divisible, exclusive, free_mebibytes, mebibytes, unit_of
 from fairlead.publish.spans import Spans, count, minus, union
-from fairlead.publish.tally import Key, Tally, key_of, tallied, units_held
+from fairlead.publish.tally import Key, Tally, key_of, tally_by_accelerator, units_held
 from fairlead.units import Seconds
 
 __all__ = [
@@ -23,14 +23,14 @@ __all__ = [
     "AssumedGrant",
     "Ledger",
     "Refusal",
+    "add_claim",
     "admit",
     "admit_all",
-    "claimed",
-    "held",
-    "holdings_of_books",
-    "observed",
+    "held_mebibytes",
+    "kubelet_holdings",
+    "observe",
     "overlaps",
-    "released",
+    "release_claim",
 ]
 GRACE: Final = Seconds(10.0)
 """How long a kubelet may take to write into its books what it was given."""
@@ -68,7 +68,7 @@ class Ledger:
 
     def __post_init__(self, known: Mapping[str, Tally] | None) -> None:
         """Add up what is held, unless that was done."""
-        object.__setattr__(self, "tallies", tallied(self.holdings) if known is None else known)
+        object.__setattr__(self, "tallies", tally_by_accelerator(self.holdings) if known is None else known)
 
     @property
     def holdings(self) -> tuple[Holding, ...]:
@@ -106,7 +106,7 @@ def admit(ledger: Ledger, inventory: Inventory, asked: Holding, now: float = 0.0
     if not rest.tallies.get(acc.id, Tally()).admits(acc, asked):
         problem = _problem(acc, [held for held in rest if held.accelerator == acc.id], asked)
         return Refusal(f"{_what(asked)} was asked for, but {problem}")
-    return claimed(rest, asked) if asked.form is Form.CLAIM else rest.assume(asked, now)
+    return add_claim(rest, asked) if asked.form is Form.CLAIM else rest.assume(asked, now)
 
 
 def admit_all(
@@ -121,7 +121,7 @@ def admit_all(
     return ledger
 
 
-def observed(ledger: Ledger, books: Sequence[Holding], began: float) -> Ledger:
+def observe(ledger: Ledger, books: Sequence[Holding], began: float) -> Ledger:
     """Return the ledger after a look into the kubelet's books that began at a certain time.
 
     A look that began before something was allocated says nothing of it. One that began later and shows it
@@ -140,7 +140,7 @@ def observed(ledger: Ledger, books: Sequence[Holding], began: float) -> Ledger:
     return replace(ledger, books=tuple(books), assumed=tuple(kept))
 
 
-def claimed(ledger: Ledger, holding: Holding) -> Ledger:
+def add_claim(ledger: Ledger, holding: Holding) -> Ledger:
     """Note a claim that was prepared, without asking; it replaces what the claim had of the accelerator.
 
     A claim with several requests for one accelerator holds the sum of them.
@@ -149,12 +149,12 @@ def claimed(ledger: Ledger, holding: Holding) -> Ledger:
     return replace(ledger, claims=(*kept, holding))
 
 
-def released(ledger: Ledger, holder: Holder) -> Ledger:
+def release_claim(ledger: Ledger, holder: Holder) -> Ledger:
     """Forget a claim, all of it; one that is unknown is forgotten already."""
     return replace(ledger, claims=tuple(claim for claim in ledger.claims if claim.holder != holder))
 
 
-def held(ledger: Iterable[Holding], inventory: Inventory) -> dict[str, int]:
+def held_mebibytes(ledger: Iterable[Holding], inventory: Inventory) -> dict[str, int]:
     """Return how much memory of each accelerator is held, in MiB; of one that is held whole, all of it."""
     found = list(ledger)
     return {

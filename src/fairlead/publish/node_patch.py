@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT, PUBLISHED
-from fairlead.publish.labels import LEGACY_KEYS, ours
+from fairlead.publish.labels import LEGACY_KEYS, is_own_label
 
 
 def node_patch(
@@ -34,10 +34,10 @@ def node_patch(
 def published(annotations: Mapping[str, str]) -> list[str]:
     """Return the labels that an agent published on a node; never one that could not be its own."""
     keys = annotations.get(PUBLISHED, "").split(",")
-    return [key for key in keys if ours(key) or key in LEGACY_KEYS]
+    return [key for key in keys if is_own_label(key) or key in LEGACY_KEYS]
 
 
-def taken_back(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
+def unpublish_patch(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the merge patch that leaves nothing of what was published."""
     gone = {key: None for key in published(annotations) if key in labels}
     said = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, PLACEMENT_FORMAT) if key in annotations}

@@ -22,12 +22,12 @@ from fairlead.publish.spans import Spans, count, highest, minus, union
 __all__ = [
     "MemoryUnit",
     "OfferPlan",
-    "fitting",
     "forms_of",
     "offers",
     "parse_units",
     "prefer",
     "resource_name",
+    "trim",
 ]
 _ALONE: Final = (Form.MEMORY, Form.WHOLE, Form.CLAIM)
 """Where an accelerator can be offered in one form only: the first of these that is wanted."""
@@ -72,7 +72,7 @@ def offers(inventory: Inventory, holdings: Iterable[Holding], plan: OfferPlan) -
     return tuple(Offer(name, tuple(found)) for name, found in sorted(blocks.items()) if found)
 
 
-def fitting(offer: Offer, limit: int) -> tuple[Offer, list[str]]:
+def trim(offer: Offer, limit: int) -> tuple[Offer, list[str]]:
     """Return an offer of at most so many units, and the accelerators that it leaves out, last first.
 
     A kubelet takes a list of limited size. Half an accelerator is never offered: the rest of it would look

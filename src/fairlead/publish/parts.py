@@ -122,7 +122,7 @@ def parse_units(
     ids: Sequence[str], inventory: Inventory, unit: MemoryUnit = MemoryUnit.MIB
 ) -> tuple[AcceleratorPart, ...] | Refusal:
     """Return what a kubelet's unit ids mean, or why they can mean nothing: it gave them to one container."""
-    found = understood(ids, inventory)
+    found = group_units(ids, inventory)
     if found.strays:
         return Refusal(f"unit {found.strays[0]!r} belongs to no accelerator of this node")
     if not found.parts:
@@ -141,7 +141,7 @@ def parse_units(
     return found.parts
 
 
-def understood(ids: Iterable[str], inventory: Inventory) -> ParsedUnits:
+def group_units(ids: Iterable[str], inventory: Inventory) -> ParsedUnits:
     """Sort unit ids by the accelerator that they name; there may be a hundred thousand of them."""
     names = {acc.id for acc in inventory.accelerators if acc.kind != "cpu"}
     whole: dict[str, AcceleratorPart] = {}

@@ -57,7 +57,7 @@ class Tally:
         return asked.mebibytes <= mebibytes(acc) - self.mebibytes
 
 
-def tallied(holdings: Iterable[Holding]) -> dict[str, Tally]:
+def tally_by_accelerator(holdings: Iterable[Holding]) -> dict[str, Tally]:
     """Return the sum of what is held, by accelerator."""
     found: dict[str, Tally] = {}
     heaps: dict[str, dict[int, list[tuple[int, int]]]] = {}

@@ -35,7 +35,7 @@ class Follower:
         """The plural names of the kinds that are followed."""
         self.tasks: list[asyncio.Task[None]] = []
 
-    async def begin(self, optional: Iterable[Kind[Any]], always: Iterable[Kind[Any]]) -> None:
+    async def start(self, optional: Iterable[Kind[Any]], always: Iterable[Kind[Any]]) -> None:
         """Follow what there is, one kind after the other; return when all of it is known."""
         for kind in optional:
             if await self._is_served(kind):

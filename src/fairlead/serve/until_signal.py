@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 
-def run_until_told(program: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+def run_until_signal(program: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Run a program, which ends when its event is set; raise what went wrong in it first."""
     try:
         asyncio.run(_told(program))

@@ -11,7 +11,7 @@ from fairlead.offer import DRIVER, Form
 
 Nvidia = Literal["auto", "env", "cdi"]
 KUBELET: Final = "/var/lib/kubelet"
-WAYS: Final = ("labels", "plugin", "claims")
+TARGETS: Final = ("labels", "plugin", "claims")
 """What can be published: labels on the node, a device plugin's resources, and slices for claims (DRA)."""
 _MANY, _FEW = 150_000, 32_768
 _VERSION: Final = re.compile(r"v?([0-9]+)\.([0-9]+)")
@@ -23,7 +23,7 @@ class PublishConfig:
     """How a node publishes its accelerators."""
 
     node: str
-    ways: frozenset[str] = frozenset(WAYS)
+    targets: frozenset[str] = frozenset(TARGETS)
     legacy_labels: bool = False
     kubelet: Path = Path(KUBELET)
     """The kubelet's folder, at the same path here as on the node."""
@@ -62,11 +62,11 @@ class PublishConfig:
     @property
     def forms(self) -> frozenset[Form]:
         """The forms in which accelerators are offered."""
-        plugin = {Form.WHOLE, Form.MEMORY} if "plugin" in self.ways else set()
-        return frozenset(plugin | ({Form.CLAIM} if "claims" in self.ways else set()))
+        plugin = {Form.WHOLE, Form.MEMORY} if "plugin" in self.targets else set()
+        return frozenset(plugin | ({Form.CLAIM} if "claims" in self.targets else set()))
 
 
-def bearable(kubelet: str) -> int:
+def unit_limit(kubelet: str) -> int:
     """Return how many units of one resource a kubelet of this version can bear.
 
     All take lists of 4 MiB. From 1.36 on (feature gate ResourceHealthStatus) a kubelet compares every unit
@@ -78,15 +78,15 @@ def bearable(kubelet: str) -> int:
     return _MANY if old else _FEW
 
 
-def parse_ways(text: str) -> frozenset[str]:
+def parse_targets(text: str) -> frozenset[str]:
     """Read what to publish: `labels,plugin,claims`, or `all`."""
     words = {word.strip() for word in text.split(",") if word.strip()}
     if words == {"all"}:
-        return frozenset(WAYS)
-    unknown = sorted(words - set(WAYS))
+        return frozenset(TARGETS)
+    unknown = sorted(words - set(TARGETS))
     if unknown or not words:
         what = f"{', '.join(unknown)} is nothing that can be published" if unknown else "says nothing"
-        raise SettingsError(f"publish: {what}", f"choose from {', '.join(WAYS)}, or all")
+        raise SettingsError(f"publish: {what}", f"choose from {', '.join(TARGETS)}, or all")
     return frozenset(words)
 
 
@@ -97,7 +97,7 @@ def check(terms: PublishConfig, ready: Iterable[Path] = ()) -> PublishConfig:
             f"node: {terms.node!r} is no name of a node",
             "pass --node, or set NODE_NAME from spec.nodeName in the pod's manifest",
         )
-    if "claims" in terms.ways and terms.cdi is None:
+    if "claims" in terms.targets and terms.cdi is None:
         raise SettingsError(
             "publish: claims need CDI files, and those are written by the warden",
             "run `fairlead warden serve` beside this and pass --warden DIR, or leave claims out",

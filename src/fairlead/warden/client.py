@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead.errors import WardenError
-from fairlead.warden.spec import rendered
+from fairlead.warden.spec import render
 
 _PATIENCE: Final = 10.0
 _ANSWER_LIMIT: Final = 1024 * 1024
@@ -67,4 +67,4 @@ class CdiWriter:
 
 def digest(spec: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the file that the warden makes of a spec."""
-    return hashlib.sha256(rendered(spec)).hexdigest()
+    return hashlib.sha256(render(spec)).hexdigest()

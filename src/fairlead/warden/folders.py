@@ -35,7 +35,7 @@ def real_folder(path: str, *, make: bool = False) -> Iterator[int]:
         os.close(place)
 
 
-def give(place: int, path: str, group: int) -> None:
+def set_group(place: int, path: str, group: int) -> None:
     """Give an open folder to a group; uid 0 without capabilities may do so only when it is in the group."""
     found = os.fstat(place)
     if found.st_gid == group:

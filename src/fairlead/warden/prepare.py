@@ -29,7 +29,7 @@ class FileCopy(NamedTuple):
 def open_folder(path: str, group: int) -> None:
     """Let a group write to a folder, and remove the sockets that were left there."""
     with folders.real_folder(path) as place:
-        folders.give(place, path, group)
+        folders.set_group(place, path, group)
         try:
             if stat.S_IMODE(os.fstat(place).st_mode) != 0o770:
                 os.fchmod(place, 0o770)

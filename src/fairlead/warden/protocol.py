@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from fairlead.warden.spec import shown
+from fairlead.warden.spec import quote
 from fairlead.warden.store import Say, Store, StoreResult
 
 REQUEST_LIMIT: Final = 256 * 1024
@@ -29,7 +29,7 @@ def _done(request: Any, store: Store) -> StoreResult:
 
 def _what(request: Any) -> str:
     asked = [verb for verb in ("put", "remove", "list") if isinstance(request, dict) and verb in request]
-    return f"{asked[0]} {shown(request[asked[0]])}" if asked else "a request"
+    return f"{asked[0]} {quote(request[asked[0]])}" if asked else "a request"
 
 
 def _parsed(line: bytes) -> Any:
@@ -50,7 +50,7 @@ def _asked(request: Any, store: Store) -> StoreResult:
         return store.remove(request["remove"])
     if keys == ["list"] and request["list"] is True:
         return store.names()
-    return StoreResult({}, f"{shown(', '.join(keys))}: ask for put with spec, for remove, or for list")
+    return StoreResult({}, f"{quote(', '.join(keys))}: ask for put with spec, for remove, or for list")
 
 
 def _encoded(message: dict[str, Any]) -> bytes:

@@ -116,10 +116,10 @@ def run(wish: WardenConfig, say: Say) -> None:
         stop = stack.enter_context(stop_signals())
         selector = stack.enter_context(selectors.DefaultSelector())
         place = stack.enter_context(folders.real_folder(wish.folder))
-        claim(place, wish.folder, wish.group)
+        secure_folder(place, wish.folder, wish.group)
         doors = []
-        for name, begin in begins(wish, say).items():
-            listener = stack.enter_context(listening(place, name, wish.group))
+        for name, begin in session_factories(wish, say).items():
+            listener = stack.enter_context(listen(place, name, wish.group))
             doors.append(stack.enter_context(closing(Listener(listener, selector, begin))))
             say(f"listening on {os.path.join(wish.folder, name)}")
         serve(selector, doors, stop)
@@ -139,12 +139,12 @@ def serve(selector: selectors.BaseSelector, doors: list[Listener], stop: socket.
             door.expire(time.monotonic())
 
 
-def begins(wish: WardenConfig, say: Say) -> dict[str, Begin]:
+def session_factories(wish: WardenConfig, say: Say) -> dict[str, Begin]:
     """Return what begins behind each socket that is wished for."""
     found: dict[str, Begin] = {}
     if wish.pod_resources is not None:
         kubelet = wish.pod_resources
-        found[POD_RESOURCES_SOCKET] = lambda line, now: relayed(line, kubelet, now)
+        found[POD_RESOURCES_SOCKET] = lambda line, now: open_relay(line, kubelet, now)
     if wish.cdi is not None:
         store = Store(wish.cdi, Devices(wish.device_root), say)
         found[CDI_SOCKET] = lambda line, now: RequestSession(
@@ -153,7 +153,7 @@ def begins(wish: WardenConfig, say: Say) -> dict[str, Begin]:
     return found
 
 
-def relayed(line: socket.socket, path: str, now: float) -> Session | None:
+def open_relay(line: socket.socket, path: str, now: float) -> Session | None:
     """Connect a client to the socket at `path`; a new connection each time, so that restarts are survived."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     server.setblocking(False)
@@ -165,7 +165,7 @@ def relayed(line: socket.socket, path: str, now: float) -> Session | None:
     return RelaySession(line, server, now)
 
 
-def claim(place: int, path: str, group: int) -> None:
+def secure_folder(place: int, path: str, group: int) -> None:
     """Make an open folder one that the group may enter, but in which it may change nothing.
 
     Nothing in there can be swapped under us then, whatever the agent put there before.
@@ -174,12 +174,12 @@ def claim(place: int, path: str, group: int) -> None:
     if owner != os.geteuid():
         raise UserError(f"{path}: it belongs to uid {owner}", "give the warden a folder of its own")
     os.fchmod(place, 0o700)
-    folders.give(place, path, group)
+    folders.set_group(place, path, group)
     os.fchmod(place, 0o750)
 
 
 @contextmanager
-def listening(place: int, name: str, group: int) -> Iterator[socket.socket]:
+def listen(place: int, name: str, group: int) -> Iterator[socket.socket]:
     """Listen on a socket of this name in an open folder; it goes when we go."""
     _make_way(place, name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from fairlead.warden.protocol import REQUEST_LIMIT
 
-QUESTION_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 5.0
 """From the first byte of a question to the last of its answer."""
 IDLE_SECONDS: Final = 300.0
 """After which a relay that carries nothing is closed; gRPC connects anew when it has something to say."""
@@ -40,7 +40,7 @@ class RequestSession:
     """A line comes, a line goes."""
 
     def __init__(self, line: socket.socket, answer: Callable[[bytes], bytes], now: float) -> None:
-        self.deadline = now + QUESTION_SECONDS
+        self.deadline = now + REQUEST_SECONDS
         self._line = line
         self._answer = answer
         self._request = bytearray()

@@ -13,11 +13,11 @@ USB_MAJOR: Final = 189
 NOT_OURS: Final = "not a file name of ours (fairlead.dev-accelerators.json, fairlead.dev-claim-<uid>.json)"
 _SHOWN: Final = 80
 
-Look = Callable[[str], str | None]
+DeviceCheck = Callable[[str], str | None]
 """Looks at a device node of this machine, and says what is wrong with it."""
 
 
-def refusal(file: str, spec: Any, root: str, look: Look) -> str | None:
+def violation(file: str, spec: Any, root: str, look: DeviceCheck) -> str | None:
     """Say which rule forbids this spec in a file of this name, and where; None when all is well."""
     kind = rules.kind_of(file)
     if kind is None:
@@ -32,7 +32,7 @@ def refusal(file: str, spec: Any, root: str, look: Look) -> str | None:
     )
 
 
-def rendered(spec: Any) -> bytes:
+def render(spec: Any) -> bytes:
     """Return a checked spec as it is written.
 
     What was left out is filled in: else a runtime would let the container make nodes as well (`rwm`), and
@@ -45,7 +45,7 @@ def rendered(spec: Any) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def shown(text: Any) -> str:
+def quote(text: Any) -> str:
     """Return what a stranger sent so that it can stand in a line of a log."""
     if isinstance(text, list | dict):  # may be as deep as the stack
         return "a list" if isinstance(text, list) else "an object"
@@ -58,7 +58,7 @@ def _edits_filled(edits: Any) -> dict[str, Any]:
     return {**edits, "deviceNodes": nodes} if nodes else dict(edits)
 
 
-def _device(where: str, device: Any, root: str, look: Look) -> str | None:
+def _device(where: str, device: Any, root: str, look: DeviceCheck) -> str | None:
     edits = f"{where}.containerEdits"
     return (
         _keys(where, device, ("name", "containerEdits"), ("name", "containerEdits"))
@@ -72,7 +72,7 @@ def _device(where: str, device: Any, root: str, look: Look) -> str | None:
 
 def _name(where: str, name: Any) -> str | None:
     good = isinstance(name, str) and rules.DEVICE_NAME.fullmatch(name)
-    return None if good else f"{where}: {shown(name)} is not a name that CDI allows"
+    return None if good else f"{where}: {quote(name)} is not a name that CDI allows"
 
 
 def _env(where: str, env: Any) -> str | None:
@@ -85,16 +85,16 @@ def _setting(where: str, setting: Any) -> str | None:
     if not isinstance(setting, str):
         return f"{where}: must be a string"
     fault = rules.env_fault(setting)
-    return f"{where}: {shown(setting)}: {fault}" if fault else None
+    return f"{where}: {quote(setting)}: {fault}" if fault else None
 
 
-def _nodes(where: str, nodes: Any, root: str, look: Look) -> str | None:
+def _nodes(where: str, nodes: Any, root: str, look: DeviceCheck) -> str | None:
     return _list(where, nodes, rules.NODE_LIMIT) or _first(
         _node(f"{where}[{i}]", each, root, look) for i, each in enumerate(nodes)
     )
 
 
-def _node(where: str, node: Any, root: str, look: Look) -> str | None:
+def _node(where: str, node: Any, root: str, look: DeviceCheck) -> str | None:
     return (
         _keys(where, node, ("path", "hostPath", "type", "major", "minor", "permissions"), ("path",))
         or _path(f"{where}.path", node["path"])
@@ -112,7 +112,7 @@ def _path(where: str, path: Any) -> str | None:
     if not isinstance(path, str):
         return f"{where}: must be a string"
     fault = rules.node_fault(path)
-    return f"{where}: {shown(path)}: {fault}" if fault else None
+    return f"{where}: {quote(path)}: {fault}" if fault else None
 
 
 def _numbers(where: str, node: Any) -> str | None:
@@ -127,9 +127,9 @@ def _numbers(where: str, node: Any) -> str | None:
     )
 
 
-def _seen(where: str, path: str, look: Look) -> str | None:
+def _seen(where: str, path: str, look: DeviceCheck) -> str | None:
     fault = look(path)
-    return f"{where}: {shown(path)}: {fault}" if fault else None
+    return f"{where}: {quote(path)}: {fault}" if fault else None
 
 
 def _keys(where: str, value: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> str | None:
@@ -143,7 +143,7 @@ def _keys(where: str, value: Any, known: tuple[str, ...], needed: tuple[str, ...
 
 
 def _key(key: str) -> str:
-    return key if key.isascii() and key.isalnum() and len(key) <= _SHOWN else shown(key)
+    return key if key.isascii() and key.isalnum() and len(key) <= _SHOWN else quote(key)
 
 
 def _list(where: str, value: Any, most: int, *, least: int = 0) -> str | None:
@@ -158,14 +158,14 @@ def _choice(where: str, value: Any, choices: tuple[object, ...]) -> str | None:
     # By type as well: True is 1, and 189.0 is 189, in Python but not for those who read the file.
     if any(type(value) is type(choice) and value == choice for choice in choices):
         return None
-    return f"{where}: {shown(value)} is not allowed, only {' or '.join(map(ascii, dict.fromkeys(choices)))}"
+    return f"{where}: {quote(value)} is not allowed, only {' or '.join(map(ascii, dict.fromkeys(choices)))}"
 
 
 def _twice(devices: Any) -> str | None:
     seen: set[str] = set()
     for i, device in enumerate(devices):
         if device["name"] in seen:
-            return f"devices[{i}].name: {shown(device['name'])} is named twice"
+            return f"devices[{i}].name: {quote(device['name'])} is named twice"
         seen.add(device["name"])
     return None
 

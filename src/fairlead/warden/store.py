@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from fairlead.errors import UserError
 from fairlead.warden import folders, rules
 from fairlead.warden.devices import Devices
-from fairlead.warden.spec import NOT_OURS, refusal, rendered
+from fairlead.warden.spec import NOT_OURS, render, violation
 
 FILE_LIMIT: Final = 256 * 1024
 COUNT_LIMIT: Final = 512
@@ -40,10 +40,10 @@ class Store:
 
     def put(self, file: str, spec: Any) -> StoreResult:
         """Write a file, if all in it is allowed."""
-        fault = refusal(file, spec, self._devices.root, self._devices.fault)
+        fault = violation(file, spec, self._devices.root, self._devices.fault)
         if fault:
             return StoreResult({}, fault)
-        data = rendered(spec)
+        data = render(spec)
         with folders.folder(self._path) as place:
             sizes = _sizes(place)
             if _content(place, file) == data:

@@ -118,5 +118,5 @@ async def _publish(config: ClusterConfig, name: str, namespace: str) -> Verbs:
 async def _shown(notices: NodeReconciler, inventory: Inventory) -> None:
     before = notices.written["slice"]
     while notices.written["slice"] == before:
-        await notices.show(inventory, PublishedFacts((), ()), claims=True)
+        await notices.reconcile(inventory, PublishedFacts((), ()), claims=True)
         await asyncio.sleep(0.05)

@@ -17,7 +17,7 @@ from fairlead.cluster.config.types import ClusterConfig
 from fairlead.lab.control.certs import CertificateAuthority, LeafCertificate
 from fairlead.serve.admission.program import PATH, router_of
 from fairlead.serve.admission.webhook import Webhook
-from fairlead.serve.web.router import opened
+from fairlead.serve.web.router import open_server
 from fairlead.serve.web.tls import context
 from fairlead.settings import TlsFiles
 from fairlead.settings.admission import Rules
@@ -42,7 +42,7 @@ def answering(config: ClusterConfig, rules: Rules) -> Iterator[tuple[str, str]]:
         async def serve() -> None:
             async with (
                 Client.connect(config) as client,
-                opened(listener, router_of(Webhook(client, rules, print)), tls),
+                open_server(listener, router_of(Webhook(client, rules, print)), tls),
             ):
                 await stop.wait()
 

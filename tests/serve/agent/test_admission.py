@@ -10,7 +10,7 @@ from fairlead.cluster.objects import Pod
 from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import KubeletPod
 from fairlead.placement import PLACEMENTS, DeviceShare
-from fairlead.serve.agent.admission import PodRequest, agree, candidates, wish
+from fairlead.serve.agent.admission import PodRequest, candidates, pod_request, same_accelerators
 from fairlead.units import Bytes
 
 MEMORY = "fairlead.dev/gpu-mem"
@@ -52,7 +52,7 @@ ROWS: dict[
     "the others after it": ([WAITS], {"a": wants("a", early=5, main=5)}, {("a", "early")}, [("a", "main")]),
     "not who was let in before": (
         [WAITS, listed("b", main=NONE)],
-        {"a": wants("a", begun=True, main=5), "b": wants("b", main=5)},
+        {"a": wants("a", admitted_before=True, main=5), "b": wants("b", main=5)},
         set(),
         [("b", "main")],
     ),
@@ -64,7 +64,7 @@ ROWS: dict[
     ),
     "who was let in before, if nobody else": (
         [WAITS],
-        {"a": wants("a", begun=True, main=5)},
+        {"a": wants("a", admitted_before=True, main=5)},
         set(),
         [("a", "main")],
     ),
@@ -88,9 +88,9 @@ def test_who_it_is_matters_only_where_different_things_were_chosen() -> None:
 
     def both(one: str | None, other: str | None) -> bool:
         known = {("default", "a"): wants("a", on=one, main=5), ("default", "b"): wants("b", on=other, main=5)}
-        return agree(candidates(books, known, MEMORY, 5, ()))
+        return same_accelerators(candidates(books, known, MEMORY, 5, ()))
 
-    assert [both("x", "x"), both(None, None), agree([])] == [True, True, True]
+    assert [both("x", "x"), both(None, None), same_accelerators([])] == [True, True, True]
     assert [both("x", "y"), both("x", None)] == [False, False]
 
 
@@ -110,17 +110,17 @@ def pod(note: str | None = None, node: str = "n1", **status: Any) -> Pod:
 def test_a_pod_is_read_as_far_as_it_matters() -> None:
     share = DeviceShare("gpu-0", Bytes(1 << 20), 0)
     note = PLACEMENTS.encode((share,))
-    assert wish(pod(note), "n1") == PodRequest(
+    assert pod_request(pod(note), "n1") == PodRequest(
         "u", {"main": {MEMORY: 2000}}, frozenset({"early"}), False, (share,)
     )
-    assert wish(pod(note, node="n2"), "n1") == PodRequest("u")
-    assert wish(pod(), "n1").shares is None
-    assert wish(pod("nonsense"), "n1").shares == ()
-    assert not wish(pod("nonsense"), "n1").newer
-    assert wish(pod('{"version":2}'), "n1").newer.startswith("placement format 2")
-    assert wish(pod(startTime="2026-01-01T00:00:00Z"), "n1").begun
-    assert wish(pod(phase="Failed"), "n1").begun
-    assert not wish(pod(phase="Pending"), "n1").begun
+    assert pod_request(pod(note, node="n2"), "n1") == PodRequest("u")
+    assert pod_request(pod(), "n1").shares is None
+    assert pod_request(pod("nonsense"), "n1").shares == ()
+    assert not pod_request(pod("nonsense"), "n1").newer
+    assert pod_request(pod('{"version":2}'), "n1").newer.startswith("placement format 2")
+    assert pod_request(pod(startTime="2026-01-01T00:00:00Z"), "n1").admitted_before
+    assert pod_request(pod(phase="Failed"), "n1").admitted_before
+    assert not pod_request(pod(phase="Pending"), "n1").admitted_before
     mapping = [{"containerName": "main", "resourceName": MEMORY, "requestName": "shares"}]
     by_claim = pod(note, extendedResourceClaimStatus={"requestMappings": mapping})
-    assert wish(by_claim, "n1").wants == {}
+    assert pod_request(by_claim, "n1").units_by_container == {}

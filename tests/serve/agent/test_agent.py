@@ -36,7 +36,7 @@ class Toy:
         self.samples += 1
         return tuple(Sample(acc.id, Metric.BUSY, 0.5) for acc in inventory.accelerators)
 
-    def judged(self) -> Inventory:
+    def inventory_with_health(self) -> Inventory:
         return Inventory(Machine(), tuple(self.accelerators if self.judgement is None else self.judgement))
 
     def agent(self) -> Agent:
@@ -60,7 +60,7 @@ def test_waits_no_longer_than_until_the_next_thing_is_due() -> None:
     agent = toy.agent()
     assert agent.step() == Seconds(10)
     toy.now = 4.0
-    agent.nudge()
+    agent.on_uevent()
     assert agent.step() == Seconds(1)
 
 
@@ -69,7 +69,7 @@ def test_an_event_leads_to_a_scan_of_its_own_name() -> None:
     agent = toy.agent()
     agent.step()
     toy.now = 3.0
-    agent.nudge()
+    agent.on_uevent()
     toy.now = 4.0
     agent.step()
     assert toy.scans == 2

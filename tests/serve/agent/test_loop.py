@@ -33,7 +33,7 @@ class Counting:
         self.samples += 1
         return ()
 
-    def judged(self) -> Inventory:
+    def inventory_with_health(self) -> Inventory:
         return Inventory(Machine())
 
 

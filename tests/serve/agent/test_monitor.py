@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.catalog import Catalog
 from fairlead.nvml import Gpu, GpuReading, Health
-from fairlead.serve.agent.monitor import NvmlReconnector, watched
+from fairlead.serve.agent.monitor import NvmlReconnector, open_monitor
 from fairlead.telemetry import Metric
 from fairlead.units import Seconds
 from tests.worlds import X86, World, memory, pci
@@ -95,7 +95,7 @@ def test_a_driver_that_comes_later_is_found_later() -> None:
 def test_scans_and_measures_what_lies_below_the_root(world: World, catalog: Catalog) -> None:
     link = "8.0 GT/s x1 of 8.0 GT/s x4"
     files = {**pci(FIRST, "1e60:2864", driver="hailo", link=link), "/proc/cpuinfo": X86, **memory(4)}
-    with watched(world(files).root, catalog) as watch:
+    with open_monitor(world(files).root, catalog) as watch:
         inventory = watch.scan()
         samples = watch.sample(inventory, Seconds(0), Seconds(0))
     assert {acc.kind for acc in inventory.accelerators} == {"npu", "cpu"}

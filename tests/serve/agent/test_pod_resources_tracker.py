@@ -36,7 +36,7 @@ def test_however_many_containers_are_given_something_one_look_is_due(tmp_path: P
         )
         books._inventory = node(GPU)  # else a kubelet must be asked first
         for at in range(50):
-            books.give([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((at, at),))])
+            books.record_allocation([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((at, at),))])
             now[0] += 0.03
         assert len(loop.later) == 1
         now[0] += 1.0
@@ -45,7 +45,7 @@ def test_however_many_containers_are_given_something_one_look_is_due(tmp_path: P
         now[0] += 2.0
         loop.later.pop()()
         assert not loop.later
-        books.give([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((60, 60),))])
+        books.record_allocation([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((60, 60),))])
         assert len(loop.later) == 1
 
     try:

@@ -66,7 +66,7 @@ class Place:
         text = (await self.node()).metadata.annotations.get(ALLOCATED)
         return json.loads(text)["accelerators"] if text else None
 
-    def again(self) -> None:
+    def refresh(self) -> None:
         """Start the publisher anew, as after a crash: nothing is handed over but what lies on disk."""
         self.publisher.stop()
         self.publisher = PublisherThread(self.world, self.said.append)
@@ -255,7 +255,7 @@ def test_after_a_restart_of_both_nothing_is_handed_out_twice(nook: Path) -> None
             await claim(it, "c", "4Gi")
             assert not (await it.kubelet.prepare("c", UID["c"], GPU.id)).error
             await it.kubelet.stop()
-            await asyncio.to_thread(it.again)
+            await asyncio.to_thread(it.refresh)
             it.publisher.offer(node(GPU))
             await until(lambda: "pod-resources" in it.publisher.problem())
             await it.kubelet.start()

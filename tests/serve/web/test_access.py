@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.serve.web.access import TokenGuard, shown
+from fairlead.serve.web.access import TokenGuard, bearer_token
 from fairlead.serve.web.httpd import Response, ServingOptions, answer
 from tests.serve.web.served import ask, serving
 
@@ -62,7 +62,7 @@ def test_probes_need_no_token(tmp_path: Path, path: str) -> None:
     ],
 )
 def test_what_a_head_shows(request_head: bytes, token: bytes) -> None:
-    assert shown(request_head) == token
+    assert bearer_token(request_head) == token
 
 
 def test_a_new_token_counts_at_once(tmp_path: Path) -> None:

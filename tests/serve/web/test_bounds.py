@@ -12,8 +12,8 @@ import pytest
 from fairlead.serve.web.connections import ConnectionLimits, ConnectionPool
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.serve.web.request_bodies import BODY_LIMIT
-from fairlead.serve.web.router import Router, opened
-from fairlead.serve.web.tls import prepared
+from fairlead.serve.web.router import Router, open_server
+from fairlead.serve.web.tls import server_tls
 from fairlead.settings import Address
 from tests.serve.web import greedy
 from tests.serve.web.test_router import echo, written
@@ -53,7 +53,7 @@ async def door(
     listener = listen(Address("127.0.0.1", 0))
     router = Router({"/filter": verb}, {}, known_only=False, limits=limits)
     port = listener.getsockname()[1]
-    async with opened(listener, router, None) as connections, greedy.crowd(port) as crowd:
+    async with open_server(listener, router, None) as connections, greedy.crowd(port) as crowd:
         yield Door(port, router, connections, crowd)
 
 
@@ -95,7 +95,7 @@ def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> N
         limits = ConnectionLimits(handshake=0.2, head=LONG, idle=LONG)
         router = Router({"/filter": echo}, {}, known_only=False, limits=limits)
         async with (
-            opened(listener, router, prepared(files, "", print).context) as connections,
+            open_server(listener, router, server_tls(files, "", print).context) as connections,
             greedy.crowd(listener.getsockname()[1]) as crowd,
         ):
             await asyncio.gather(*[greedy.ended(await crowd.connected(b"\x16\x03\x01")) for _ in range(20)])

@@ -30,7 +30,7 @@ class Bare:
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         return ()
 
-    def judged(self) -> Inventory:
+    def inventory_with_health(self) -> Inventory:
         return Inventory(Machine())
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.serve.web.reloaded import ReloadedFiles, said
+from fairlead.serve.web.reloaded import ReloadedFiles, error_text
 
 
 class Number:
@@ -109,4 +109,4 @@ def test_the_value_is_that_of_the_last_file_that_could_be_used(
     ],
 )
 def test_errors_in_words(error: Exception, words: str) -> None:
-    assert said(error) == words
+    assert error_text(error) == words

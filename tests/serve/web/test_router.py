@@ -15,8 +15,8 @@ from fairlead.errors import SettingsError
 from fairlead.serve.extender.extender import ABSENT
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.serve.web.request_bodies import BODY_LIMIT
-from fairlead.serve.web.router import Router, opened
-from fairlead.serve.web.tls import Tls, prepared
+from fairlead.serve.web.router import Router, open_server
+from fairlead.serve.web.tls import Tls, server_tls
 from fairlead.settings import Address, TlsFiles
 from tests.cluster.loopback import Authority
 
@@ -37,7 +37,7 @@ async def serving(tls: Tls | None = None, *, known_only: bool = False) -> AsyncI
     listener = listen(Address("127.0.0.1", 0))
     pages = {"/healthz": alive, "/metrics": alive}
     router = Router({"/filter": echo}, pages, known_only=known_only, absent=ABSENT)
-    async with opened(listener, router, tls.context if tls else None):
+    async with open_server(listener, router, tls.context if tls else None):
         yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
 
 
@@ -106,7 +106,7 @@ def test_who_is_asked_for_a_certificate_must_show_one_but_probes_need_not(tmp_pa
     files, authority = written(tmp_path, "server")
 
     async def scenario(shown: ssl.SSLContext, bare: ssl.SSLContext) -> None:
-        tls = prepared(files, str(tmp_path / "ca.crt"), print)
+        tls = server_tls(files, str(tmp_path / "ca.crt"), print)
         async with serving(tls, known_only=True) as url:
             assert await ask(f"{url}/filter", how=shown) == (200, "0")
             assert await ask(f"{url}/filter", how=bare) == (401, "show a client certificate\n")
@@ -133,7 +133,7 @@ def test_a_new_certificate_counts_from_the_next_connection_on(tmp_path: Path) ->
         return found
 
     async def scenario() -> None:
-        tls = prepared(files, "", print)
+        tls = server_tls(files, "", print)
         async with serving(tls) as url:
             assert "'server'" in await subject(url)
             renewed = authority.leaf("renewed")
@@ -148,10 +148,10 @@ def test_a_new_certificate_counts_from_the_next_connection_on(tmp_path: Path) ->
 def test_tls_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     files, _ = written(tmp_path, "server")
     with pytest.raises(SettingsError, match="cannot be used"):
-        prepared(files, str(tmp_path / "none.crt"), print)
+        server_tls(files, str(tmp_path / "none.crt"), print)
     Path(files.key).write_text("nonsense")
     with pytest.raises(SettingsError, match="cannot be used"):
-        prepared(files, "", print)
+        server_tls(files, "", print)
 
 
 def written(folder: Path, name: str, authority: Authority | None = None) -> tuple[TlsFiles, Authority]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import SettingsError
-from fairlead.serve.agent.loop import open_front
+from fairlead.serve.agent.loop import serving_options
 from fairlead.serve.web.httpd import ServingOptions
 from fairlead.settings import TlsFiles
 from fairlead.settings.agent import AgentSettings
@@ -25,7 +25,7 @@ def silent(_: str) -> None:
 
 
 def test_without_tls_and_token_everybody_comes_in_plainly() -> None:
-    assert open_front(AgentSettings(), silent) == ServingOptions()
+    assert serving_options(AgentSettings(), silent) == ServingOptions()
 
 
 def test_openssl_is_not_loaded_for_nothing() -> None:
@@ -41,13 +41,13 @@ def test_openssl_is_not_loaded_for_nothing() -> None:
 def test_a_pair_that_cannot_be_used_is_found_before_the_port_is_taken(tmp_path: Path) -> None:
     files = mount(tmp_path, "..1", Pair(b"x", b"y"))
     with pytest.raises(SettingsError, match="cannot be used"):
-        open_front(AgentSettings(tls=files), silent)
+        serving_options(AgentSettings(tls=files), silent)
 
 
 def test_an_empty_token_is_said_at_the_start(tmp_path: Path) -> None:
     said: list[str] = []
     (tmp_path / "token").touch()
-    open_front(AgentSettings(token_file=str(tmp_path / "token")), said.append)
+    serving_options(AgentSettings(token_file=str(tmp_path / "token")), said.append)
     assert "is empty" in said[0]
 
 

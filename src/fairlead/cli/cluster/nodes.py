@@ -95,7 +95,7 @@ async def _follow(config: "ClusterConfig", options: argparse.Namespace) -> None:
 
 def to_json(node: "Node") -> dict[str, Any]:
     """Return a node as a document."""
-    from fairlead.annotations import models, parse_devices
+    from fairlead.annotations import labelled_models, parse_devices
     from fairlead.keys import DEVICES
 
     listed = parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
@@ -106,7 +106,7 @@ def to_json(node: "Node") -> dict[str, Any]:
         "version": node.status.node_info.kubelet_version,
         "accelerators": [
             {"model": m.model, "kind": m.kind, "count": m.count, "usable": m.usable, "state": m.state}
-            for m in models(node.metadata.labels)
+            for m in labelled_models(node.metadata.labels)
         ],
         "unhealthy": [
             {"id": each.id, "model": each.model, "reason": each.reason} for each in listed if not each.healthy

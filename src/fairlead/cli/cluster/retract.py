@@ -165,10 +165,10 @@ async def _take_back(
     from fairlead.cluster.holders import reopened
     from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
     from fairlead.errors import NotFoundError
-    from fairlead.publish.node_patch import taken_back
+    from fairlead.publish.node_patch import unpublish_patch
 
     name = node.metadata.name
-    patch = taken_back(node.metadata.labels, node.metadata.annotations) or {"metadata": {}}
+    patch = unpublish_patch(node.metadata.labels, node.metadata.annotations) or {"metadata": {}}
     empty = sorted(empty_resources(node.status.capacity) & empty_resources(node.status.allocatable))
     if not dry:
         if patch["metadata"]:

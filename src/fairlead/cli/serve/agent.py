@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the agent."""
     from fairlead.serve.agent import loop  # keeps --help fast
     from fairlead.serve.agent.agent import Agent
-    from fairlead.serve.agent.monitor import watched
+    from fairlead.serve.agent.monitor import open_monitor
 
     node = options.node or os.environ.get("NODE_NAME") or os.uname().nodename
     settings = agent_settings(
@@ -155,7 +155,9 @@ def run(options: argparse.Namespace) -> int:
     root, here = options.host_root or options.root, bool(options.host_root)
     catalog = shared.catalog_of(options)
     xids = parse_xids(options.ignore_xids)
-    seen = watched(root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev, xids=xids)
+    seen = open_monitor(
+        root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev, xids=xids
+    )
     with seen as watch:
         if not options.once:
             with _publishing(options, node, watch.look) as publisher:
@@ -182,11 +184,11 @@ def _publishing(
     from fairlead.cluster.client import Client
     from fairlead.cluster.config import kubeconfig
     from fairlead.serve.agent.publisher import PublisherEnvironment, PublisherThread
-    from fairlead.settings.publishing import PublishConfig, check, parse_ways
+    from fairlead.settings.publishing import PublishConfig, check, parse_targets
 
     terms = PublishConfig(
         node=node,
-        ways=parse_ways(options.publish),
+        targets=parse_targets(options.publish),
         legacy_labels=options.legacy_labels,
         kubelet=Path(options.kubelet_dir),
         warden=Path(options.warden) if options.warden else None,

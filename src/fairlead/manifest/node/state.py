@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead import keys
-from fairlead.annotations import AnnotatedAccelerator, models, newer_format, parse_devices
+from fairlead.annotations import AnnotatedAccelerator, labelled_models, newer_format, parse_devices
 from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.errors import ManifestError
 from fairlead.keys import DEVICES
@@ -151,7 +151,7 @@ def _slice_device(device: Device, driver: str, catalog: Catalog) -> DeviceState:
 def _labelled_devices(labels: Mapping[str, str], catalog: Catalog) -> list[DeviceState]:
     """Return the accelerators that our labels count; labels do not say which of a model are unhealthy."""
     devices = []
-    for labelled in models(labels):
+    for labelled in labelled_models(labels):
         row = catalog.devices.get(labelled.model)
         values = {
             name: labels.get(f"{keys.PREFIX}{labelled.model}.{name}", "") for name in ("memory-mib", "vendor")

@@ -7,10 +7,10 @@ from typing import Final
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.admission.webhook import Webhook
-from fairlead.serve.until_signal import run_until_told
+from fairlead.serve.until_signal import run_until_signal
 from fairlead.serve.web.httpd import Response, listen
-from fairlead.serve.web.router import Router, opened
-from fairlead.serve.web.tls import prepared
+from fairlead.serve.web.router import Router, open_server
+from fairlead.serve.web.tls import server_tls
 from fairlead.settings import Address
 from fairlead.settings.admission import AdmissionSettings
 
@@ -22,13 +22,13 @@ _TICK: Final = 5.0
 
 def run(config: ClusterConfig, settings: AdmissionSettings, say: Callable[[str], None]) -> None:
     """Answer until SIGTERM or SIGINT."""
-    tls = prepared(settings.tls, "", say)
+    tls = server_tls(settings.tls, "", say)
     listener = listen(settings.listen)
 
     async def program(stop: asyncio.Event) -> None:
         async with Client.connect(config) as client:
             router = router_of(Webhook(client, settings.rules, say))
-            async with opened(listener, router, tls.context):
+            async with open_server(listener, router, tls.context):
                 host, port = listener.getsockname()[:2]
                 say(f"listening on https://{Address(host, port)}{PATH}")
                 while not stop.is_set():
@@ -37,7 +37,7 @@ def run(config: ClusterConfig, settings: AdmissionSettings, say: Callable[[str],
                     await asyncio.gather(with_time, return_exceptions=True)
         say("stopped")
 
-    run_until_told(program)
+    run_until_signal(program)
 
 
 def router_of(webhook: Webhook) -> Router:

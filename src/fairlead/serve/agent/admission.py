@@ -16,7 +16,7 @@ from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENTS, DeviceShare, parse_shares
 from fairlead.units import parse_quantity
 
-Key = tuple[str, str]
+PodKey = tuple[str, str]
 """A pod's namespace and name: a kubelet's books know no uid."""
 _WAITING: Final = ("", "Pending")
 
@@ -26,11 +26,11 @@ class PodRequest:
     """A pod as far as it says what it wants, and what was chosen for it."""
 
     uid: str = ""
-    wants: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    units_by_container: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By container: units of our resources."""
-    brief: frozenset[str] = frozenset()
+    init_containers: frozenset[str] = frozenset()
     """Init containers that come to an end: the books never show them."""
-    begun: bool = False
+    admitted_before: bool = False
     """The kubelet has reported of it, so it was let in, or refused, before."""
     shares: tuple[DeviceShare, ...] | None = None
     """What a scheduler of ours chose; None: another placed it."""
@@ -42,7 +42,7 @@ class PodRequest:
     def __post_init__(self) -> None:
         """Sort containers by what they want: a kubelet asks once for each, and there may be hundreds."""
         sizes: dict[tuple[str, int], list[str]] = {}
-        for name, units in self.wants.items():
+        for name, units in self.units_by_container.items():
             for key in units.items():
                 sizes.setdefault(key, []).append(name)
         object.__setattr__(self, "sizes", sizes)
@@ -55,15 +55,15 @@ class CandidateContainer:
     pod: str
     """`namespace/name`."""
     container: str
-    wish: PodRequest
+    request: PodRequest
 
     @property
     def mark(self) -> tuple[str, str]:
         """What tells it from all others."""
-        return self.wish.uid, self.container
+        return self.request.uid, self.container
 
 
-def wish(pod: Pod, node: str) -> PodRequest:
+def pod_request(pod: Pod, node: str) -> PodRequest:
     """Return what a pod wants of a node; nothing where it is not, or no longer, there."""
     if pod.spec.node_name != node:
         return PodRequest(pod.metadata.uid)
@@ -84,7 +84,7 @@ def wish(pod: Pod, node: str) -> PodRequest:
     )
 
 
-def pending(wanted: PodRequest, listed: KubeletPod, resource: str, size: int) -> list[str]:
+def pending_containers(wanted: PodRequest, listed: KubeletPod, resource: str, size: int) -> list[str]:
     """Return the containers of a pod for which a kubelet may ask for so many units, in its order.
 
     Of init containers the books cannot tell; whether one had its turn must be remembered.
@@ -92,13 +92,13 @@ def pending(wanted: PodRequest, listed: KubeletPod, resource: str, size: int) ->
     return [
         name
         for name in wanted.sizes.get((resource, size), ())
-        if name in wanted.brief or resource not in listed.held.get(name, {resource})
+        if name in wanted.init_containers or resource not in listed.held.get(name, {resource})
     ]
 
 
 def candidates(
     listed: Iterable[KubeletPod],
-    wishes: Mapping[Key, PodRequest],
+    wishes: Mapping[PodKey, PodRequest],
     resource: str,
     size: int,
     answered: Collection[tuple[str, str]],
@@ -109,27 +109,27 @@ def candidates(
     the node, when a kubelet asks anew for a pod that it had let in.
     """
     found = list(_open(listed, wishes, resource, size))
-    new = [each for each in found if not each.wish.begun]
+    new = [each for each in found if not each.request.admitted_before]
     return [each for each in new if each.mark not in answered] or new or found
 
 
-def agree(found: Iterable[CandidateContainer]) -> bool:
+def same_accelerators(found: Iterable[CandidateContainer]) -> bool:
     """Say whether it is all the same who is asked for: the same was chosen for all, or nothing for any."""
-    chosen = {None if each.wish.shares is None else devices(each.wish.shares) for each in found}
+    chosen = {None if each.request.shares is None else accelerators_of(each.request.shares) for each in found}
     return len(chosen) <= 1
 
 
-def devices(shares: Iterable[DeviceShare]) -> frozenset[str]:
+def accelerators_of(shares: Iterable[DeviceShare]) -> frozenset[str]:
     """Return the accelerators of shares."""
     return frozenset(share.device for share in shares)
 
 
 def _open(
-    listed: Iterable[KubeletPod], wishes: Mapping[Key, PodRequest], resource: str, size: int
+    listed: Iterable[KubeletPod], wishes: Mapping[PodKey, PodRequest], resource: str, size: int
 ) -> Iterator[CandidateContainer]:
     for each in listed:
         wanted = wishes.get((each.namespace, each.name), PodRequest())
-        for container in pending(wanted, each, resource, size):
+        for container in pending_containers(wanted, each, resource, size):
             yield CandidateContainer(f"{each.namespace}/{each.name}", container, wanted)
 
 

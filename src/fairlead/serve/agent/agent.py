@@ -12,7 +12,14 @@ from typing import Final, Protocol
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory, Machine
 from fairlead.metrics import CONTENT_TYPE, MetricsSnapshot, PublishStatus, render
-from fairlead.serve.agent.scan_schedule import ScanSchedule, nudged, sampled, scanned, trigger, wait
+from fairlead.serve.agent.scan_schedule import (
+    ScanSchedule,
+    after_sample,
+    after_scan,
+    after_uevent,
+    scan_cause,
+    time_until_due,
+)
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample
@@ -33,7 +40,7 @@ class MonitoredMachine(Protocol):
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         """Measure what the last scan found."""
 
-    def judged(self) -> Inventory:
+    def inventory_with_health(self) -> Inventory:
         """Return what the last scan found, with the health that the last sample showed."""
 
 
@@ -88,12 +95,12 @@ class Agent:
 
     def step(self) -> Seconds:
         """Do what is due, and return how long nothing will be."""
-        cause = trigger(self._plan, self._now())
+        cause = scan_cause(self._plan, self._now())
         if cause:
             self.scan(cause if self._scanned is not None else "start")
         if self._now() >= self._plan.sample_at:
             self.sample()
-        return wait(self._plan, self._now())
+        return time_until_due(self._plan, self._now())
 
     def scan(self, cause: str) -> None:
         """Look at the whole machine; a look that fails leaves what is known, and makes it grow stale."""
@@ -112,23 +119,23 @@ class Agent:
                 scanned_at=self._clock.date(),
             )
             self._take(inventory)
-        self._plan = scanned(self._plan, self._now(), self._settings)
+        self._plan = after_scan(self._plan, self._now(), self._settings)
 
     def sample(self) -> None:
         """Measure every accelerator."""
         date = Seconds(self._clock.date())
         samples = self._machine.sample(self._snapshot.inventory, self._now(), date)
-        inventory = self._machine.judged()
+        inventory = self._machine.inventory_with_health()
         if self._scanned is not None and inventory != self._snapshot.inventory:
             self._take(inventory)
         published = self._publisher.snapshot() if self._publisher else None
         self._snapshot = replace(self._snapshot, samples=samples, publishing=published)
         self._page = b""
-        self._plan = sampled(self._plan, self._now(), self._settings)
+        self._plan = after_sample(self._plan, self._now(), self._settings)
 
-    def nudge(self) -> None:
+    def on_uevent(self) -> None:
         """Take note that the kernel reported a change."""
-        self._plan = nudged(self._plan, self._now(), self._settings)
+        self._plan = after_uevent(self._plan, self._now(), self._settings)
 
     def page(self) -> bytes:
         """Return the metrics page, made at most once per measurement."""

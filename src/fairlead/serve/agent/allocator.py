@@ -54,7 +54,7 @@ class Allocator:
         self.offered: Mapping[str, Offer] = {}
         self.refused: Counter[str] = Counter(dict.fromkeys(Form, 0))
 
-    async def describe(self, inventory: Inventory) -> None:
+    async def write_cdi_spec(self, inventory: Inventory) -> None:
         """Write what containers need of each accelerator where runtimes find it, if that has changed."""
         self._inventory = inventory
         if self._writer is None:
@@ -70,11 +70,11 @@ class Allocator:
             await asyncio.to_thread(self._writer.remove, _ACCELERATORS)
         self._described = digest
 
-    async def forget(self) -> None:
+    async def remove_cdi_spec(self) -> None:
         """Leave no CDI file behind that nobody needs any more."""
         if self._writer is None or not self._described:
             return
-        await self._books.again()  # who held something a moment ago may be gone
+        await self._books.refresh()  # who held something a moment ago may be gone
         if not any(self._books.ledger):
             with suppress(WardenError):  # it may have ended before us
                 await asyncio.to_thread(self._writer.remove, _ACCELERATORS)
@@ -93,7 +93,7 @@ class Allocator:
         if offer is None:
             return []
         with self._counted(resource):
-            chosen = await self._handover.chosen(resource, size)
+            chosen = await self._handover.chosen_accelerators(resource, size)
             if chosen is None:
                 return prefer(offer, available, required, size)
             self._chosen[resource] = chosen
@@ -120,7 +120,7 @@ class Allocator:
                 raise AllocationRefusedError(
                     f"{resource}: {chosen.pod} was placed on {where}, not on {there}"
                 )
-            await self._noted(partial(self._books.give, held))
+            await self._noted(partial(self._books.record_allocation, held))
         return self._with_nodes([self._given(holding, resource) for holding in held], held)
 
     async def prepare(self, claim: KubeletClaim) -> list[Prepared]:
@@ -149,7 +149,7 @@ class Allocator:
         try:
             note()
         except AllocationRefusedError:
-            await self._books.again()
+            await self._books.refresh()
             note()
 
     @contextmanager
@@ -168,7 +168,7 @@ class Allocator:
         grants = {id(allotment): self._allotted(allotment) for allotment in allotments}
         requests = dict.fromkeys(allotment.request for allotment in allotments)
         entries = {
-            request: access.join(
+            request: access.merge(
                 grants[id(allotment)] for allotment in allotments if allotment.request == request
             )
             for request in requests
@@ -199,9 +199,9 @@ class Allocator:
 
     def _with_nodes(self, grants: Sequence[Grant], held: Sequence[Holding]) -> Grant:
         """Return the grants as one, its nodes by CDI where that is to be had."""
-        joined = access.join(grants)
+        joined = access.merge(grants)
         if self._writer is None:
-            return access.plain(joined)
+            return access.without_cdi(joined)
         devices = (cdi.accelerator_device(holding.accelerator) for holding in held)
         return Grant(joined.env, (), (*devices, *joined.cdi))
 

@@ -41,10 +41,10 @@ class ClaimReader:
             raise KubeletError(f"claim {claim.namespace}/{claim.name} is gone") from None
         if found.metadata.uid != claim.uid:
             raise KubeletError(f"claim {claim.namespace}/{claim.name} is another one by now")
-        return allotments(found.document(), node)
+        return claim_devices(found.document(), node)
 
 
-def allotments(document: dict[str, Any], node: str) -> list[ClaimDevice]:
+def claim_devices(document: dict[str, Any], node: str) -> list[ClaimDevice]:
     """Return our devices of a claim that are on this node."""
     allocation = (document.get("status") or {}).get("allocation") or {}
     results: Sequence[dict[str, Any]] = (allocation.get("devices") or {}).get("results") or ()

@@ -29,7 +29,7 @@ class DeviceEvents(Protocol):
 
 def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT comes."""
-    front = open_front(settings, say)
+    front = serving_options(settings, say)
     listener = listen(settings.listen)
     with ExitStack() as stack:
         stack.enter_context(listener)
@@ -43,13 +43,13 @@ def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> No
     say("stopped")
 
 
-def open_front(settings: AgentSettings, say: Callable[[str], None]) -> ServingOptions:
+def serving_options(settings: AgentSettings, say: Callable[[str], None]) -> ServingOptions:
     """Return how clients come in; what TLS and tokens need is imported only where they are asked for."""
     front = ServingOptions()
     if settings.tls:
         from fairlead.serve.web.tls import TlsAcceptor  # noqa: PLC0415  # OpenSSL: 6 MiB resident
 
-        front = replace(front, line=TlsAcceptor(settings.tls, say))
+        front = replace(front, stream=TlsAcceptor(settings.tls, say))
     if settings.token_file:
         from fairlead.serve.web.access import TokenGuard  # noqa: PLC0415  # hmac brings half of OpenSSL
 
@@ -71,7 +71,7 @@ def serve(
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         if events:
             selector.register(
-                events, selectors.EVENT_READ, lambda _: agent.nudge() if events.changed() else None
+                events, selectors.EVENT_READ, lambda _: agent.on_uevent() if events.changed() else None
             )
         with closing(server):
             while not stopped:

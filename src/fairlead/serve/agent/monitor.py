@@ -108,7 +108,7 @@ class MachineMonitor:
         self._gpus = self._ask()
         self._found = detect(self._host, self._catalog, self._gpus)
         self._health.keep(self._found.accelerators)
-        return self.judged()
+        return self.inventory_with_health()
 
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         """Measure what the last scan found."""
@@ -116,7 +116,7 @@ class MachineMonitor:
         self._hear()
         return (*measured, *self._health.samples())
 
-    def judged(self) -> Inventory:
+    def inventory_with_health(self) -> Inventory:
         """Return what the last scan found, with the health that the last sample showed."""
         accelerators = tuple(self._health.judge(acc) for acc in self._found.accelerators)
         return replace(self._found, accelerators=accelerators)
@@ -143,7 +143,7 @@ class MachineMonitor:
 
 
 @contextmanager
-def watched(
+def open_monitor(
     place: str,
     catalog: Catalog,
     *,

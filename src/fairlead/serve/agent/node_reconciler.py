@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from fairlead.annotations import allocated
+from fairlead.annotations import allocated_text
 from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
 from fairlead.cluster.meta import Object
@@ -43,7 +43,7 @@ class PublishedFacts:
 
     held: Iterable[Holding]
     """Bounds what claims can still have."""
-    said: Iterable[Holding]
+    reported: Iterable[Holding]
     """What the kubelet said of it, and is told on."""
     by_units: Collection[str] | None = None
     """The accelerators whose memory is offered in units; None: the kubelet was shown nothing yet."""
@@ -77,7 +77,7 @@ class NodeReconciler:
         """Begin to follow what is published, without waiting: the API server may be away."""
         node = f"metadata.name={self._terms.node}"
         tasks = [asyncio.create_task(self._follow(NODES, node, self._nodes))]
-        if "claims" in self._terms.ways:
+        if "claims" in self._terms.targets:
             tasks.append(asyncio.create_task(self._follow(RESOURCE_SLICES, self._mine, self._slices)))
         for task in tasks:
             stack.callback(task.cancel)
@@ -92,7 +92,7 @@ class NodeReconciler:
         """Return why not everything is told yet."""
         return "" if self._told else self._trouble or "the API server has not been told yet"
 
-    async def show(self, inventory: Inventory, told: PublishedFacts, *, claims: bool) -> None:
+    async def reconcile(self, inventory: Inventory, told: PublishedFacts, *, claims: bool) -> None:
         """Write what differs; slices only once the kubelet knows the driver, or it would delete them."""
         if NODES.plural not in self._seen:
             return
@@ -125,14 +125,14 @@ class NodeReconciler:
 
     def _patch_of(self, node: Node, inventory: Inventory, told: PublishedFacts) -> dict[str, Any] | None:
         wanted: dict[str, str] = {}
-        if "labels" in self._terms.ways:
+        if "labels" in self._terms.targets:
             wanted = {**labels.labels(inventory), **labels.restricted_labels(inventory)}
             wanted |= labels.legacy_labels(inventory) if self._terms.legacy_labels else {}
         notes: dict[str, str | None] = {}
         if self._terms.forms:
             before, units = node.metadata.annotations.get(DEVICES), told.by_units
             listed = before if units is None else devices(inventory, units)
-            notes = {ALLOCATED: allocated(told.said), DEVICES: listed}
+            notes = {ALLOCATED: allocated_text(told.reported), DEVICES: listed}
         notes |= {PLACEMENT_FORMAT: str(PLACEMENTS.newest)} if told.hands_over else {}
         return node_patch(node.metadata.labels, node.metadata.annotations, wanted, notes)
 

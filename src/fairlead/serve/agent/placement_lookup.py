@@ -19,13 +19,13 @@ from fairlead.kubelet.podresources import KubeletPod, PodReader
 from fairlead.offer import Form
 from fairlead.serve.agent.admission import (
     CandidateContainer,
-    Key,
+    PodKey,
     PodRequest,
-    agree,
+    accelerators_of,
     candidates,
-    devices,
-    pending,
-    wish,
+    pending_containers,
+    pod_request,
+    same_accelerators,
 )
 from fairlead.settings.publishing import PublishConfig
 
@@ -59,7 +59,7 @@ class PlacementLookup:
         self._due = due
         self._say = say
         self._cluster: ClusterClient | None = None
-        self._known: dict[Key, PodRequest] = {}
+        self._known: dict[PodKey, PodRequest] = {}
         self._answered: set[tuple[str, str]] = set()
         self._last: tuple[CandidateContainer, str] | None = None
         """The container that was answered for last, and the resource."""
@@ -67,14 +67,14 @@ class PlacementLookup:
         self.able = False
         """Whether the choices of schedulers are heeded."""
 
-    async def keep(self, cluster: ClusterClient) -> None:
+    async def probe_access(self, cluster: ClusterClient) -> None:
         """Find out again and again whether pods may be read: rights come and go."""
         self._cluster = cluster
         while self._pods is not None:
             self._turn(able=await self._allowed(cluster))
             await asyncio.sleep(_PROBE * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
-    async def chosen(self, resource: str, size: int) -> ChosenAccelerators | None:
+    async def chosen_accelerators(self, resource: str, size: int) -> ChosenAccelerators | None:
         """Return what was chosen for the container that a kubelet asks so many units for; None: nothing was.
 
         RefusedError where that cannot be found out: any accelerator might be the wrong one.
@@ -94,13 +94,13 @@ class PlacementLookup:
             ) from None
         self._last = (found[0], resource) if found else None
         self._answered |= {each.mark for each in found[:1]}
-        if not found or found[0].wish.shares is None:
+        if not found or found[0].request.shares is None:
             return None
-        if found[0].wish.newer:
+        if found[0].request.newer:
             raise AllocationRefusedError(
-                f"{resource}: pod {found[0].pod}: {found[0].wish.newer}", "upgrade the agent of this node"
+                f"{resource}: pod {found[0].pod}: {found[0].request.newer}", "upgrade the agent of this node"
             )
-        return ChosenAccelerators(found[0].pod, devices(found[0].wish.shares))
+        return ChosenAccelerators(found[0].pod, accelerators_of(found[0].request.shares))
 
     async def _settled(self, resource: str, size: int) -> list[CandidateContainer]:
         """Return for whom it can be; where that makes a difference, wait until it is one only."""
@@ -113,7 +113,7 @@ class PlacementLookup:
                 if late:
                     raise
             else:
-                if agree(found):
+                if same_accelerators(found):
                     return found
                 if late:
                     raise AllocationRefusedError(_unclear(resource, size, found))
@@ -132,7 +132,7 @@ class PlacementLookup:
             found = candidates(listed, self._known, resource, size, self._answered)
         return found
 
-    def _forget(self, names: Set[Key]) -> None:
+    def _forget(self, names: Set[PodKey]) -> None:
         """Forget pods that the kubelet does not know any more."""
         if self._known.keys() <= names:
             return
@@ -150,24 +150,24 @@ class PlacementLookup:
             return False
         (last, resource), (pod,) = self._last, doubtful
         known = self._known.get((pod.namespace, pod.name))
-        same = known is not None and known.uid == last.wish.uid
+        same = known is not None and known.uid == last.request.uid
         return same and resource in pod.held.get(last.container, ())
 
     def _doubtful(self, listed: KubeletPod, resource: str, size: int) -> bool:
         """Say whether a pod must be looked at: it is not known, or it may be the one in question."""
         known = self._known.get((listed.namespace, listed.name))
-        return known is None or bool(pending(known, listed, resource, size))
+        return known is None or bool(pending_containers(known, listed, resource, size))
 
     async def _read(self, listed: Sequence[KubeletPod]) -> None:
         keys = [(each.namespace, each.name) for each in listed]
         self._known |= dict(zip(keys, await asyncio.gather(*map(self._wish, keys)), strict=True))
 
-    async def _wish(self, key: Key) -> PodRequest:
+    async def _wish(self, key: PodKey) -> PodRequest:
         assert self._cluster is not None, "able only with a cluster"
         namespace, name = key
         async with self._room:
             try:
-                return wish(await self._cluster.get(PODS, name, namespace), self._node)
+                return pod_request(await self._cluster.get(PODS, name, namespace), self._node)
             except NotFoundError:
                 return PodRequest()
 

@@ -10,9 +10,9 @@ from fairlead.kubelet.claims import ClaimPlugin
 from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size
 from fairlead.kubelet.registration import Registered
 from fairlead.offer import Form, Holding, Offer
-from fairlead.publish.offers import MemoryUnit, OfferPlan, fitting, offers
+from fairlead.publish.offers import MemoryUnit, OfferPlan, offers, trim
 from fairlead.serve.agent.allocator import Allocator
-from fairlead.settings.publishing import PublishConfig, bearable
+from fairlead.settings.publishing import PublishConfig, unit_limit
 
 CLAIMS: Final = "claims"
 """The name of the claims' plugin among those of the resources."""
@@ -54,11 +54,11 @@ class PluginSet:
         waiting = sorted(name for name, known in self.registered().items() if not known)
         return f"not registered with the kubelet: {', '.join(waiting)}" if waiting else ""
 
-    async def show(
+    async def reconcile(
         self, inventory: Inventory, held: Iterable[Holding], *, together: bool, kubelet: str = ""
     ) -> None:
         """Offer what there is to a kubelet of some version; what nothing is left of is withdrawn."""
-        limit = self._terms.most_units or bearable(kubelet)
+        limit = self._terms.most_units or unit_limit(kubelet)
         plan = OfferPlan(unit=self._unit, forms=self._terms.forms, together=together)
         wanted = {offer.resource: offer for offer in self._fitting(offers(inventory, held, plan), limit)}
         self._desk.offered = wanted
@@ -111,7 +111,7 @@ class PluginSet:
         for offer in every:
             size = encoded_size(offer)
             most = offer.units if size <= LIST_LIMIT else offer.units * LIST_LIMIT // size
-            shown, others = fitting(offer, min(most, limit))
+            shown, others = trim(offer, min(most, limit))
             fit.append(shown)
             left_out += others
         self._complain(tuple(left_out))

@@ -16,7 +16,15 @@ from fairlead.kubelet import podresources
 from fairlead.kubelet.claims import KubeletClaim
 from fairlead.kubelet.podresources import ContainerClaimDevice, read_pod_resources
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.ledger import GRACE, Ledger, admit_all, claimed, holdings_of_books, observed, released
+from fairlead.publish.ledger import (
+    GRACE,
+    Ledger,
+    add_claim,
+    admit_all,
+    kubelet_holdings,
+    observe,
+    release_claim,
+)
 from fairlead.publish.parts import Refusal
 from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
@@ -57,23 +65,23 @@ class PodResourcesTracker:
         return self._socket is not None
 
     @property
-    def known(self) -> bool:
+    def synced(self) -> bool:
         """Whether it is known what was handed out before this agent began."""
         return self._socket is None or self._read_at is not None
 
     def problem(self) -> str:
         """Return why nothing can be handed out yet."""
-        return "" if self.known else self._trouble or "the kubelet's books have not been read yet"
+        return "" if self.synced else self._trouble or "the kubelet's books have not been read yet"
 
     def age(self) -> float | None:
         """Return how long ago the books were read; None where they never were."""
         return None if self._read_at is None else self._clock() - self._read_at
 
-    def said(self) -> tuple[Holding, ...]:
+    def reported(self) -> tuple[Holding, ...]:
         """Return what the kubelet's books and the prepared claims say; nothing that is only assumed."""
         return (*self.ledger.books, *self.ledger.claims)
 
-    async def taken(self, inventory: Inventory) -> None:
+    async def on_inventory(self, inventory: Inventory) -> None:
         """Take note of what there is.
 
         Who holds an accelerator that comes, or comes back, is read before any of it can be handed out.
@@ -85,7 +93,7 @@ class PodResourcesTracker:
             began = self._clock()
             self._note(await read_pod_resources(self._socket), inventory, began)
 
-    def give(self, asked: Sequence[Holding]) -> None:
+    def record_allocation(self, asked: Sequence[Holding]) -> None:
         """Note what a container is about to be given, all of it or nothing; RefusedError with the reason."""
         if self._socket is None:
             return  # one form only: the kubelet's own count suffices, and nobody would say when it ends
@@ -113,7 +121,7 @@ class PodResourcesTracker:
         """Forget a claim; one that is not known is forgotten already."""
         ledger = self.ledger
         for holder in (holder_of(claim), Holder(claim.namespace, claim.name)):
-            ledger = released(ledger, holder)
+            ledger = release_claim(ledger, holder)
         if ledger.claims != self.ledger.claims:
             self._change(ledger, "let go")
 
@@ -128,10 +136,10 @@ class PodResourcesTracker:
         self._due.set()
 
     @asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         """Read what was there before, then keep on reading the kubelet's books."""
         for holding in _stored(self._file):
-            self.ledger = claimed(self.ledger, holding)
+            self.ledger = add_claim(self.ledger, holding)
         task = asyncio.create_task(self._follow())
         try:
             yield
@@ -139,7 +147,7 @@ class PodResourcesTracker:
             task.cancel()
             await asyncio.wait([task])
 
-    async def again(self) -> None:
+    async def refresh(self) -> None:
         """Look into the kubelet's books once more, for somebody who cannot wait for the next time."""
         if self._socket is not None:
             await self._look(self._socket)
@@ -182,7 +190,7 @@ class PodResourcesTracker:
             self._recall(books.claims)
         rows = ((held.namespace, held.pod, held.container, held.resource, held.ids) for held in books.devices)
         before, self._inventory = self.ledger, inventory
-        self.ledger = observed(before, holdings_of_books(rows, inventory).holdings, began)
+        self.ledger = observe(before, kubelet_holdings(rows, inventory).holdings, began)
         first, self._read_at, self._trouble = self._read_at is None, self._clock(), ""
         if first or self.ledger != before:
             self._due.set()
@@ -193,7 +201,7 @@ class PodResourcesTracker:
         for held in claims:
             if (held.namespace, held.claim, held.device) not in known:
                 holder = Holder(held.namespace, held.claim)
-                self.ledger = claimed(self.ledger, Holding(held.device, Form.CLAIM, holder))
+                self.ledger = add_claim(self.ledger, Holding(held.device, Form.CLAIM, holder))
 
     def _keep(self) -> None:
         """Write the claims down; a file that is half written never has the name of the whole one."""

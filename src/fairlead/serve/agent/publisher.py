@@ -151,15 +151,15 @@ class Publisher:
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Connect to the API server and read the books, before anything is handed out."""
-        stack.push_async_callback(self._desk.forget)
+        stack.push_async_callback(self._desk.remove_cdi_spec)
         stack.push_async_callback(self._plugins.close)
         cluster = await stack.enter_async_context(self._world.connect())
         self._notices = NodeReconciler(self._terms, cluster, self._due, self._say)
         self._notices.open(stack)
         self._desk.claims = ClaimReader(cluster)
         stack.push_async_callback(self._notices.withdraw)
-        stack.callback(asyncio.create_task(self._handover.keep(cluster)).cancel)
-        await stack.enter_async_context(self._books.kept())
+        stack.callback(asyncio.create_task(self._handover.probe_access(cluster)).cancel)
+        await stack.enter_async_context(self._books.running())
 
     async def publish(self, inventory: Inventory) -> list[str]:
         """Bring everything that is published to what is true now, and return what went wrong.
@@ -175,10 +175,10 @@ class Publisher:
         return problems
 
     async def _tell_kubelet(self, inventory: Inventory) -> None:
-        if self._books.known and self._terms.forms:
-            await self._books.taken(inventory)
-            await self._desk.describe(inventory)
-            await self._plugins.show(
+        if self._books.synced and self._terms.forms:
+            await self._books.on_inventory(inventory)
+            await self._desk.write_cdi_spec(inventory)
+            await self._plugins.reconcile(
                 inventory, self._books.ledger, together=self._books.together, kubelet=self._kubelet()
             )
 
@@ -188,9 +188,9 @@ class Publisher:
 
     async def _tell_cluster(self, inventory: Inventory) -> None:
         if self._notices is not None:
-            said, units = self._books.said(), self._desk.by_units() if self._books.known else None
+            said, units = self._books.reported(), self._desk.by_units() if self._books.synced else None
             told = PublishedFacts(self._books.ledger, said, units, hands_over=self._handover.able)
-            await self._notices.show(inventory, told, claims=self._plugins.claims_registered)
+            await self._notices.reconcile(inventory, told, claims=self._plugins.claims_registered)
 
     def problem(self) -> str:
         """Return why not everything is published yet."""
@@ -206,7 +206,7 @@ class Publisher:
             writes=dict(written),
             errors=dict(failed),
             registered=self._plugins.registered(),
-            holdings=self._books.said(),
+            holdings=self._books.reported(),
             refused=dict(self._desk.refused),
-            books_age=self._books.age(),
+            pod_resources_age=self._books.age(),
         )

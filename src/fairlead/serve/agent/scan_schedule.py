@@ -21,34 +21,34 @@ class ScanSchedule:
     burst_from: Seconds | None = None
 
 
-def nudged(plan: ScanSchedule, now: Seconds, settings: AgentSettings) -> ScanSchedule:
+def after_uevent(plan: ScanSchedule, now: Seconds, settings: AgentSettings) -> ScanSchedule:
     """Return the plan after the kernel reported a change."""
     since = now if plan.burst_from is None else plan.burst_from
     latest = since + _PATIENCE * settings.debounce
     return replace(plan, event_at=Seconds(min(now + settings.debounce, latest)), burst_from=since)
 
 
-def trigger(plan: ScanSchedule, now: Seconds) -> str | None:
+def scan_cause(plan: ScanSchedule, now: Seconds) -> str | None:
     """Return what makes a scan due now: a settled burst of events, or the time."""
     if plan.event_at is not None and now >= plan.event_at:
         return "uevent"
     return "sweep" if now >= plan.sweep_at else None
 
 
-def scanned(plan: ScanSchedule, now: Seconds, settings: AgentSettings) -> ScanSchedule:
+def after_scan(plan: ScanSchedule, now: Seconds, settings: AgentSettings) -> ScanSchedule:
     """Return the plan after a scan; what it found is measured at once."""
     return replace(
         plan, sweep_at=Seconds(now + settings.sweep), sample_at=now, event_at=None, burst_from=None
     )
 
 
-def sampled(plan: ScanSchedule, now: Seconds, settings: AgentSettings) -> ScanSchedule:
+def after_sample(plan: ScanSchedule, now: Seconds, settings: AgentSettings) -> ScanSchedule:
     """Return the plan after a measurement, on its old beat unless that was missed."""
     beat = plan.sample_at + settings.sample
     return replace(plan, sample_at=Seconds(beat if beat > now else now + settings.sample))
 
 
-def wait(plan: ScanSchedule, now: Seconds) -> Seconds:
+def time_until_due(plan: ScanSchedule, now: Seconds) -> Seconds:
     """Return how long nothing is due."""
     times = [plan.sweep_at, plan.sample_at, *([] if plan.event_at is None else [plan.event_at])]
     return Seconds(max(0.0, min(times) - now))

@@ -23,7 +23,7 @@ from fairlead.units import counted
 
 Work = Callable[[LivePod, Sequence[str]], Awaitable[bytes]]
 """What answers for a pod and the names of nodes."""
-HOLD: Final = 1.0
+MAX_DELAY: Final = 1.0
 """Seconds that an answer is held back where others may have taken the last place: a binding is seen sooner,
 and a pod that kube-scheduler is told no for waits longer."""
 ABSENT: Final = {
@@ -45,7 +45,7 @@ class Extender:
         catalog: Catalog,
         policy: str,
         say: Callable[[str], None],
-        hold: float = HOLD,
+        hold: float = MAX_DELAY,
     ) -> None:
         self._cluster = cluster
         self._hold = hold
@@ -73,7 +73,7 @@ class Extender:
     async def follow(self) -> None:
         """Follow the cluster, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            await Follower(self._cluster, group, self._heard).begin((SLICES, CLAIMS, *RULES), (NODES, PODS))
+            await Follower(self._cluster, group, self._heard).start((SLICES, CLAIMS, *RULES), (NODES, PODS))
             self._judge.cache.sync()
             self._known = True
             self._say(f"the cluster is known: {counted(len(self._judge.cache.cluster.nodes()), 'node')}")
@@ -119,7 +119,7 @@ class Extender:
 
     async def _look_again(self, pod: LivePod, names: Sequence[str]) -> NodeVerdicts:
         """Hold the answer back until it is known where others went, but not for long."""
-        self._counts.waits += 1
+        self._counts.delayed += 1
         verdict = self._look(pod, names)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._hold):

@@ -14,7 +14,7 @@ class ExtenderMetrics:
     """By verb and by HTTP status."""
     nodes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Judged: by result (`passed`, `refused`) and by reason, empty where it passed."""
-    waits: int = 0
+    delayed: int = 0
     """Answers that were held back until it was known where other pods went."""
     filtering: Histogram = field(default_factory=Histogram)
     prioritizing: Histogram = field(default_factory=Histogram)
@@ -32,7 +32,7 @@ def render(counts: ExtenderMetrics, doubts: int, nodes: int, unreadable: int) ->
             "delayed_answers_total",
             "counter",
             "Answers delayed until earlier pods were seen on a node.",
-            counts.waits,
+            counts.delayed,
         ),
         _many("requests_total", "Requests.", ("verb", "code"), counts.requests),
         _many("nodes_evaluated_total", "Nodes that were evaluated.", ("result", "reason"), counts.nodes),

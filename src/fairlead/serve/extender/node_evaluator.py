@@ -74,7 +74,7 @@ class NodeEvaluator:
             self._untold.drop(uid)
             self.doubts.drop(uid)
             if before is not None and _holds(before):
-                self._untold.stir(before.spec.node_name)
+                self._untold.on_pod_left(before.spec.node_name)
         elif now.spec.node_name and not (before and before.spec.node_name):
             doubt = self.doubts.drop(uid)
             if doubt is not None:

@@ -45,7 +45,7 @@ class UnreportedPods:
         self._doubts.drop(uid)
         self._recount(node)
 
-    def stir(self, node: str) -> None:
+    def on_pod_left(self, node: str) -> None:
         """Note that somebody left a node."""
         if node in self._on:
             self._stirred.add(node)

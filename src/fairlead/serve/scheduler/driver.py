@@ -107,7 +107,7 @@ class Scheduler:
     async def _follow(self, group: asyncio.TaskGroup) -> None:
         follower = Follower(self._client, group, self._on_change)
         self._followed = follower.tasks
-        await follower.begin(
+        await follower.start(
             (SLICES, CLAIMS, BUDGETS, QUOTAS, *RULES, *STORAGE), (NODES, PODS)
         )  # nodes come before pods
         self._alive, self._known = time.monotonic(), True

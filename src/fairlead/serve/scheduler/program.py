@@ -11,8 +11,8 @@ from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.replay import recorder
 from fairlead.serve.scheduler.report.explain import lease_annotations
-from fairlead.serve.until_signal import run_until_told
-from fairlead.serve.web.thread import served
+from fairlead.serve.until_signal import run_until_signal
+from fairlead.serve.web.thread import serve_in_thread
 from fairlead.settings import Address
 from fairlead.settings.scheduler import SchedulerSettings
 
@@ -33,13 +33,13 @@ def run(
             config, connections=settings.in_flight + 8, silence=settings.answer_within
         ) as client:
             scheduler = Scheduler(client, catalog, settings, say, recorder=recording)
-            with served(listen, scheduler.answer) as where:
+            with serve_in_thread(listen, scheduler.answer) as where:
                 say(f"listening on http://{where}/metrics")
                 scheduler.announce(lease_annotations(where, settings.name, os.environ, os.uname().nodename))
                 await scheduler.run(stop)
 
     try:
-        run_until_told(program)
+        run_until_signal(program)
     finally:
         if recording is not None:
             recording.close()

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.serve.web.reloaded import ReloadedFiles, said
+from fairlead.serve.web.reloaded import ReloadedFiles, error_text
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """What a kubelet asks for: it has no token, and learns nothing but yes or no."""
@@ -23,10 +23,10 @@ class TokenGuard:
             return True
         token = self._token.current()
         # Compared even where there is none, and in a time that does not tell how much of it was right.
-        return hmac.compare_digest(shown(head), token) and bool(token)
+        return hmac.compare_digest(bearer_token(head), token) and bool(token)
 
 
-def shown(head: bytes) -> bytes:
+def bearer_token(head: bytes) -> bytes:
     """Return the token that a request's head shows; nothing where it shows none, or two."""
     found = []
     for line in head.split(b"\n")[1:]:
@@ -47,7 +47,7 @@ def _read(path: str, say: Callable[[str], None]) -> bytes:
         with open(path, "rb") as file:
             token = file.read(_TOKEN_LIMIT + 1).strip()
     except OSError as error:
-        return _nobody(path, f"cannot be read ({said(error)})", say)
+        return _nobody(path, f"cannot be read ({error_text(error)})", say)
     if len(token.split()) != 1:
         return _nobody(path, "holds more than one word" if token else "is empty", say)
     return token if len(token) <= _TOKEN_LIMIT else _nobody(path, "is too long", say)

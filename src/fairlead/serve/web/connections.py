@@ -78,12 +78,12 @@ class Connection:
         self.served = 0
         """Requests that were answered on it."""
 
-    def carry(self, transport: asyncio.Transport) -> None:
+    def on_transport(self, transport: asyncio.Transport) -> None:
         """Begin with what carries the requests: TLS is agreed upon."""
         self._transport = transport
         self._enter(ConnectionState.HEAD, self._limits.head)
 
-    def hear(self) -> None:
+    def on_data(self) -> None:
         """Note that bytes came; those after a pause begin the next head."""
         if self.step is ConnectionState.IDLE:
             self._enter(ConnectionState.HEAD, self._limits.head)
@@ -105,7 +105,7 @@ class Connection:
         self.served += 1
         self._enter(ConnectionState.IDLE)
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Close it at once, whatever was not sent yet."""
         self.end()
         if self._transport is not None:
@@ -124,7 +124,7 @@ class Connection:
         self.end()
         self.step, self.since = step, self._loop.time()
         if limit is not None:
-            self._timer = self._loop.call_later(limit, self.cut)
+            self._timer = self._loop.call_later(limit, self.abort)
 
 
 class _Handler(web.RequestHandler):
@@ -139,11 +139,11 @@ class _Handler(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "TCP has a transport that reads and writes"
-        self.connection.carry(transport)
+        self.connection.on_transport(transport)
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        self.connection.hear()
+        self.connection.on_data()
         super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -221,7 +221,7 @@ class ConnectionPool:
         if not waiting:
             return False
         oldest = min(waiting, key=lambda each: (bool(each.served), each.since))
-        oldest.cut()
+        oldest.abort()
         self._open.pop(oldest)
         return True
 

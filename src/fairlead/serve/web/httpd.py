@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import SettingsError, UserError
-from fairlead.serve.web.streams import ClientStream, PlainStream, Turn
+from fairlead.serve.web.streams import ClientStream, IoSteps, PlainStream
 from fairlead.settings import Address
 from fairlead.units import Seconds
 
@@ -47,7 +47,7 @@ Guard = Callable[[str, bytes], bool]
 """What says, of a path and a request's head, whether the page may be seen."""
 
 
-def everybody(_path: str, _head: bytes) -> bool:
+def allow_all(_path: str, _head: bytes) -> bool:
     """Let everybody see every page."""
     return True
 
@@ -56,11 +56,11 @@ def everybody(_path: str, _head: bytes) -> bool:
 class ServingOptions:
     """How clients come in: over which kind of line, and who may see what."""
 
-    line: Callable[[socket.socket], ClientStream] = PlainStream
-    guard: Guard = everybody
+    stream: Callable[[socket.socket], ClientStream] = PlainStream
+    guard: Guard = allow_all
 
 
-def answer(request: bytes, pages: Pages, guard: Guard = everybody) -> bytes:
+def answer(request: bytes, pages: Pages, guard: Guard = allow_all) -> bytes:
     """Return the bytes that answer a request's head."""
     words = request.split(b"\n", 1)[0].strip().split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
@@ -108,9 +108,9 @@ def listen(address: Address) -> socket.socket:
         ) from None
 
 
-def talk(line: ClientStream, respond: Callable[[bytes], bytes]) -> Turn[None]:
+def serve_request(line: ClientStream, respond: Callable[[bytes], bytes]) -> IoSteps[None]:
     """Hear one request, answer it, and part."""
-    yield from line.greet()
+    yield from line.handshake()
     request = yield from _hear(line)
     if request is None:
         return
@@ -124,12 +124,12 @@ def talk(line: ClientStream, respond: Callable[[bytes], bytes]) -> Turn[None]:
     while rest:
         taken = yield from line.send(rest)
         rest = rest[taken:]
-    yield from line.part()
+    yield from line.shutdown()
     while (yield from line.receive(_PIECE)):
         pass  # the answer is out: read on, lest closing cut it off
 
 
-def _hear(line: ClientStream) -> Turn[bytes | None]:
+def _hear(line: ClientStream) -> IoSteps[bytes | None]:
     """Return a request's head, or as much as is too much; None when the client left in the middle of it."""
     request = bytearray()
     while not _whole(request) and len(request) <= REQUEST_LIMIT:
@@ -148,8 +148,8 @@ def _whole(request: bytes | bytearray) -> bool:
 class _Connection:
     """A client, how far the talk with it is, and when it has taken too long."""
 
-    line: ClientStream
-    talk: Turn[None]
+    stream: ClientStream
+    talk: IoSteps[None]
     deadline: Seconds
     events: int = 0
 
@@ -196,8 +196,8 @@ class PageServer:
         sock.setblocking(False)
         if len(self._open) >= CONNECTION_LIMIT:
             self._close(next(iter(self._open)))  # the oldest: a real scraper is long done
-        line, number = self._front.line(sock), sock.fileno()
-        connection = _Connection(line, talk(line, self._respond), Seconds(now + TIME_LIMIT))
+        line, number = self._front.stream(sock), sock.fileno()
+        connection = _Connection(line, serve_request(line, self._respond), Seconds(now + TIME_LIMIT))
         self._open[number] = connection
         self._go_on(number, connection)
 
@@ -222,4 +222,4 @@ class PageServer:
         connection = self._open.pop(number)
         with contextlib.suppress(KeyError):
             self._selector.unregister(number)
-        connection.line.close()
+        connection.stream.close()

@@ -30,11 +30,13 @@ class ReloadedFiles(Generic[Value]):
                 self._value = self._make()
             except (OSError, ValueError) as error:
                 if _stamp(self._paths) == stamp:  # else they were read in the middle of a change
-                    self._say(f"{' and '.join(self._paths)}: {said(error)}: what was loaded before stays")
+                    self._say(
+                        f"{' and '.join(self._paths)}: {error_text(error)}: what was loaded before stays"
+                    )
         return self._value
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return an error in words; the system's own come without their number."""
     words = error.strerror if isinstance(error, OSError) else str(error)
     return words or type(error).__name__

@@ -88,7 +88,7 @@ def _shows_certificate(request: web.BaseRequest) -> bool:
 
 
 @asynccontextmanager
-async def opened(
+async def open_server(
     listener: socket.socket, router: Router, tls: ssl.SSLContext | None
 ) -> AsyncIterator[ConnectionPool]:
     """Answer requests as long as the context lasts; those under way are answered before it ends."""

@@ -6,7 +6,7 @@ from selectors import EVENT_READ, EVENT_WRITE
 from typing import Protocol, TypeVar
 
 Result = TypeVar("Result")
-Turn = Generator[int, None, Result]
+IoSteps = Generator[int, None, Result]
 """Work in pieces: it yields the selector's events that it waits for, and returns its result in the end."""
 
 
@@ -19,16 +19,16 @@ class ClientStream(Protocol):
     def fileno(self) -> int:
         """Return what to wait on; it stays the same."""
 
-    def greet(self) -> Turn[None]:
+    def handshake(self) -> IoSteps[None]:
         """Agree with the client on how to speak."""
 
-    def receive(self, limit: int) -> Turn[bytes]:
+    def receive(self, limit: int) -> IoSteps[bytes]:
         """Return what came, at most `limit` bytes; nothing when the client is done."""
 
-    def send(self, data: memoryview) -> Turn[int]:
+    def send(self, data: memoryview) -> IoSteps[int]:
         """Return how many bytes the client took."""
 
-    def part(self) -> Turn[None]:
+    def shutdown(self) -> IoSteps[None]:
         """Say that nothing more will be sent; what comes afterwards has no meaning."""
 
     def close(self) -> None:
@@ -46,11 +46,11 @@ class PlainStream:
         """Return what to wait on."""
         return self._sock.fileno()
 
-    def greet(self) -> Turn[None]:
+    def handshake(self) -> IoSteps[None]:
         """There is nothing to agree on."""
         yield from ()
 
-    def receive(self, limit: int) -> Turn[bytes]:
+    def receive(self, limit: int) -> IoSteps[bytes]:
         """Return what came; waits first, so that a client that never stops talking lets others in."""
         yield EVENT_READ
         while True:
@@ -59,7 +59,7 @@ class PlainStream:
             except BlockingIOError:
                 yield EVENT_READ
 
-    def send(self, data: memoryview) -> Turn[int]:
+    def send(self, data: memoryview) -> IoSteps[int]:
         """Return how many bytes the client took."""
         while True:
             try:
@@ -67,7 +67,7 @@ class PlainStream:
             except BlockingIOError:
                 yield EVENT_WRITE
 
-    def part(self) -> Turn[None]:
+    def shutdown(self) -> IoSteps[None]:
         """Say that nothing more will be sent."""
         yield from ()
         self._sock.shutdown(socket.SHUT_WR)

@@ -13,7 +13,7 @@ from fairlead.units import Seconds
 
 
 @contextmanager
-def served(address: Address, pages: Pages) -> Iterator[Address]:
+def serve_in_thread(address: Address, pages: Pages) -> Iterator[Address]:
     """Serve pages as long as the context lasts; yield where."""
     listener = listen(address)
     here, there = socket.socketpair()

@@ -8,8 +8,8 @@ from selectors import EVENT_READ, EVENT_WRITE
 from typing import Final, TypeVar
 
 from fairlead.errors import SettingsError
-from fairlead.serve.web.reloaded import ReloadedFiles, said
-from fairlead.serve.web.streams import PlainStream, Turn
+from fairlead.serve.web.reloaded import ReloadedFiles, error_text
+from fairlead.serve.web.streams import IoSteps, PlainStream
 from fairlead.settings import TlsFiles
 
 _HANDSHAKE: Final = b"\x16"
@@ -25,7 +25,7 @@ class TlsAcceptor:
             self._context = ReloadedFiles((files.cert, files.key), lambda: context(files), say)
         except (OSError, ValueError) as error:
             raise SettingsError(
-                f"the TLS certificate {files.cert} and key {files.key} cannot be used: {said(error)}",
+                f"the TLS certificate {files.cert} and key {files.key} cannot be used: {error_text(error)}",
                 "they must be PEM, belong together, and have no password",
             ) from None
 
@@ -54,7 +54,7 @@ class Tls:
     """To be looked at now and then: new ones count for connections from then on."""
 
 
-def prepared(files: TlsFiles, client_authority: str, say: Callable[[str], None]) -> Tls:
+def server_tls(files: TlsFiles, client_authority: str, say: Callable[[str], None]) -> Tls:
     """Return how to speak TLS; with an authority, who shows a certificate must show one of its.
 
     That one is shown is checked with each request: a kubelet's probes show none.
@@ -69,7 +69,7 @@ def prepared(files: TlsFiles, client_authority: str, say: Callable[[str], None])
     except (OSError, ValueError) as error:
         named = f"{files.cert}, {files.key}{f', {client_authority}' if client_authority else ''}"
         raise SettingsError(
-            f"the TLS files {named} cannot be used: {said(error)}",
+            f"the TLS files {named} cannot be used: {error_text(error)}",
             "they must be PEM; the certificate and its key must belong together, and have no password",
         ) from None
     again = ReloadedFiles((files.cert, files.key), lambda: made.load_cert_chain(files.cert, files.key), say)
@@ -89,7 +89,7 @@ class TlsStream:
         """Return what to wait on."""
         return self._sock.fileno()
 
-    def greet(self) -> Turn[None]:
+    def handshake(self) -> IoSteps[None]:
         """Shake hands."""
         if (yield from self._peek()) != _HANDSHAKE:
             self.fault = "this port speaks TLS: ask with https"
@@ -98,17 +98,17 @@ class TlsStream:
         self._sock = self._tls = tls
         yield from _patiently(tls.do_handshake)
 
-    def receive(self, limit: int) -> Turn[bytes]:
+    def receive(self, limit: int) -> IoSteps[bytes]:
         """Return what came."""
         tls = self._tls
         return (yield from _patiently(lambda: tls.recv(limit)) if tls else self._plain.receive(limit))
 
-    def send(self, data: memoryview) -> Turn[int]:
+    def send(self, data: memoryview) -> IoSteps[int]:
         """Return how many bytes the client took."""
         tls = self._tls
         return (yield from _patiently(lambda: tls.send(data)) if tls else self._plain.send(data))
 
-    def part(self) -> Turn[None]:
+    def shutdown(self) -> IoSteps[None]:
         """Say that nothing more will be sent, in a way that nobody on the road can: else it reads as cut."""
         while self._tls:
             try:
@@ -119,7 +119,7 @@ class TlsStream:
             except ssl.SSLError:  # it is out; the client has not answered yet, or talks on
                 pass
             self._tls = None
-        yield from self._plain.part()
+        yield from self._plain.shutdown()
 
     def close(self) -> None:
         """End it."""
@@ -129,7 +129,7 @@ class TlsStream:
     def _plain(self) -> PlainStream:
         return PlainStream(self._sock)
 
-    def _peek(self) -> Turn[bytes]:
+    def _peek(self) -> IoSteps[bytes]:
         while True:
             yield EVENT_READ
             try:
@@ -138,7 +138,7 @@ class TlsStream:
                 continue
 
 
-def _patiently(call: Callable[[], Result]) -> Turn[Result]:
+def _patiently(call: Callable[[], Result]) -> IoSteps[Result]:
     """Call until OpenSSL need not wait for the client."""
     while True:
         try:
