@@ -1,7 +1,7 @@
-"""A kubelet as its plugins and the readers of its books see it; it decides nothing by itself.
+"""A fake kubelet for plugins and clients of its PodResources API; it decides nothing by itself.
 
-It finds registrations in a folder, follows the lists, asks which units to take, allocates them, prepares
-claims, and says who holds what. Restarting it drops every connection and keeps the books, as a real one does.
+It discovers registrations in a folder, watches the lists, asks for preferred units, allocates them, prepares
+claims, and lists holders. A restart drops every connection and keeps the allocations, as in a real one.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class _Bytes(CodecBase):
 class Kubelet:
     """One node's kubelet."""
 
-    def __init__(self, folder: Path, books: Path) -> None:
+    def __init__(self, folder: Path, pod_resources: Path) -> None:
         self.registry = folder / "plugins_registry" / "fairlead.dev"
         self.sockets = folder / "plugins" / "fairlead.dev"
         self.units: dict[str, dict[str, bool]] = {}
@@ -46,59 +46,65 @@ class Kubelet:
         self.held: dict[tuple[str, str], tuple[str, ...]] = {}
         """By pod and resource, the units; a container other than the main one is `pod/container`."""
         self.known: list[str] = []
-        """Pods in the books that hold nothing: the one that is about to be let in, and those refused."""
-        self.headstrong = False
-        """Whether it takes the last units that are free, whatever it is advised."""
+        """Listed pods that hold nothing: the pod being admitted, and refused pods."""
+        self.ignores_preference = False
+        """Whether it takes the last free units, whatever units are preferred."""
         self.claims: dict[str, str] = {}
         """By the name of a prepared claim, its device."""
         self._plugins: dict[Path, asyncio.Task[None]] = {}
         self._endpoints: dict[str, Path] = {}
         self._task: asyncio.Task[None] | None = None
-        self._books = GrpcServer(books, [UnaryMethod("/v1.PodResourcesLister/List", wire.Empty, self._list)])
+        self._pod_resources = GrpcServer(
+            pod_resources, [UnaryMethod("/v1.PodResourcesLister/List", wire.Empty, self._list)]
+        )
         for place in (self.registry, self.sockets):
             place.mkdir(parents=True, exist_ok=True)
 
     async def start(self) -> None:
-        """Begin to look for plugins, and answer about the books."""
-        await self._books.open()
-        self._task = asyncio.create_task(self._look())
+        """Start the discovery of plugins, and serve the PodResources API."""
+        await self._pod_resources.open()
+        self._task = asyncio.create_task(self._discover())
 
     async def stop(self) -> None:
-        """Hang up on everyone."""
+        """Close every connection."""
         tasks = [task for task in (self._task, *self._plugins.values()) if task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._plugins, self._endpoints, self.units = {}, {}, {}
-        await self._books.close()
+        await self._pod_resources.close()
 
     async def admit(self, pod: str, resource: str, size: int) -> wire.ContainerAllocateResponse:
-        """Take units for a pod, or `pod/container`; KubeletError with what the plugin said if it refuses."""
+        """Allocate units to a pod, or `pod/container`; KubeletError with the reason if the plugin refuses."""
         self.known.append(pod)
         taken = {unit for (_, name), units in self.held.items() for unit in units if name == resource}
         free = tuple(
-            unit for unit, well in self.units.get(resource, {}).items() if well and unit not in taken
+            unit for unit, healthy in self.units.get(resource, {}).items() if healthy and unit not in taken
         )
         if len(free) < size:
             raise KubeletError(f"{len(free)} of {size} units are free")
-        wish = wire.ContainerPreferredAllocationRequest(free, (), size)
-        said = await self._ask(
+        container = wire.ContainerPreferredAllocationRequest(free, (), size)
+        preferred = await self._ask(
             resource,
             "GetPreferredAllocation",
-            wire.PreferredAllocationRequest((wish,)),
+            wire.PreferredAllocationRequest((container,)),
             wire.PreferredAllocationResponse,
         )
-        units = free[-size:] if self.headstrong else said.container_responses[0].device_ids or free[:size]
+        units = (
+            free[-size:]
+            if self.ignores_preference
+            else preferred.container_responses[0].device_ids or free[:size]
+        )
         request = wire.AllocateRequest((wire.ContainerAllocateRequest(tuple(units)),))
         answer = await self._ask(resource, "Allocate", request, wire.AllocateResponse)
         self.held[pod, resource] = tuple(units)
         self.known.remove(pod)
-        (given,) = answer.container_responses
-        assert isinstance(given, wire.ContainerAllocateResponse)
-        return given
+        (response,) = answer.container_responses
+        assert isinstance(response, wire.ContainerAllocateResponse)
+        return response
 
     async def prepare(self, name: str, uid: str, device: str) -> wire.NodePrepareResourceResponse:
-        """Prepare a claim; what it gets is in the answer, or why not."""
+        """Prepare a claim; return its devices, or the error."""
         request = wire.NodeResourcesRequest((wire.Claim("default", uid, name),))
         path = self._endpoints["fairlead.dev"]
         answer = await call(
@@ -109,7 +115,7 @@ class Kubelet:
         return answer.claims[uid]
 
     async def unprepare(self, name: str, uid: str) -> str:
-        """Let a claim go; returns what was wrong."""
+        """Unprepare a claim; return the error."""
         request = wire.NodeResourcesRequest((wire.Claim("default", uid, name),))
         path = self._endpoints["fairlead.dev"]
         answer = await call(
@@ -125,11 +131,11 @@ class Kubelet:
         return answer.claims[uid].error
 
     def end(self, pod: str) -> None:
-        """Forget a pod: its units are free."""
+        """End a pod: its units are free."""
         self.held = {key: units for key, units in self.held.items() if key[0] != pod}
 
     def healthy(self, resource: str) -> int:
-        """Return how many units could be given out if none were held."""
+        """Return the number of healthy units, held or free."""
         return sum(self.units.get(resource, {}).values())
 
     async def _ask(self, resource: str, method: str, request: Any, answer: Any) -> Any:
@@ -151,17 +157,17 @@ class Kubelet:
             )
             for pod in rows
         ]
-        pods += [_claimer(name, device) for name, device in self.claims.items()]
+        pods += [_pod_of_claim(name, device) for name, device in self.claims.items()]
         return wire.ListPodResourcesResponse(tuple(pods))
 
-    async def _look(self) -> None:
+    async def _discover(self) -> None:
         while True:
-            found = {path for path in self.registry.glob("*.sock") if path.is_socket()}
-            # A socket is seen before it listens; a real kubelet tries again, too.
+            sockets = {path for path in self.registry.glob("*.sock") if path.is_socket()}
+            # A socket appears before it listens; a real kubelet retries, too.
             failed = {path for path, task in self._plugins.items() if task.done() and task.exception()}
-            for path in (self._plugins.keys() - found) | failed:
+            for path in (self._plugins.keys() - sockets) | failed:
                 self._plugins.pop(path).cancel()
-            for path in found - self._plugins.keys():
+            for path in sockets - self._plugins.keys():
                 self._plugins[path] = asyncio.create_task(self._register(path))
             await asyncio.sleep(0.02)
 
@@ -169,7 +175,7 @@ class Kubelet:
         service = "/pluginregistration.Registration"
         info = await call(path, f"{service}/GetInfo", wire.Empty(), wire.PluginInfo, PATIENCE, LIMIT)
         self._endpoints[info.name] = Path(info.endpoint)
-        follow = self._follow(info.name) if info.type == "DevicePlugin" else None
+        follow = self._watch(info.name) if info.type == "DevicePlugin" else None
         following = asyncio.create_task(follow) if follow else None
         status = wire.RegistrationStatus(True)
         await call(path, f"{service}/NotifyRegistrationStatus", status, wire.Empty, PATIENCE, LIMIT)
@@ -181,12 +187,12 @@ class Kubelet:
             self._endpoints.pop(info.name, None)
             self.units.pop(info.name, None)
 
-    async def _follow(self, resource: str) -> None:
+    async def _watch(self, resource: str) -> None:
         channel = Channel(path=str(self._endpoints[resource]), codec=_Bytes())
         try:
-            asked = channel.request(f"{_PLUGIN}/ListAndWatch", Cardinality.UNARY_STREAM, bytes, bytes)
-            with suppress(Exception):  # the plugin went away
-                async with asked as stream:
+            request = channel.request(f"{_PLUGIN}/ListAndWatch", Cardinality.UNARY_STREAM, bytes, bytes)
+            with suppress(Exception):  # the plugin disconnected
+                async with request as stream:
                     await stream.send_message(encode(wire.Empty()), end=True)
                     while (data := await stream.recv_message()) is not None:
                         devices = decode(wire.ListAndWatchResponse, data).devices
@@ -205,7 +211,7 @@ def _entries(resource: str, units: Sequence[str]) -> tuple[bytes, ...]:
     return tuple(encode(wire.ContainerDevices(resource, (unit,))) for unit in units)
 
 
-def _claimer(name: str, device: str) -> wire.PodResources:
+def _pod_of_claim(name: str, device: str) -> wire.PodResources:
     used = wire.ClaimResource("fairlead.dev", "n1", device)
     claim = wire.DynamicResource(name, "default", (used,))
     return wire.PodResources(f"pod-{name}", "default", (wire.ContainerResources("main", (), (claim,)),))

@@ -1,4 +1,4 @@
-"""The annotation that says who holds what."""
+"""The annotation that lists the holders of a node's accelerators."""
 
 import json
 
@@ -45,8 +45,8 @@ def test_it_is_never_too_long(holders: int, accelerators: int, expected: dict[st
 
 
 @given(strategies.held_nodes())
-def test_it_can_be_read_back(found: tuple[Inventory, tuple[Holding, ...]]) -> None:
-    _, holdings = found
+def test_it_can_be_parsed(held_node: tuple[Inventory, tuple[Holding, ...]]) -> None:
+    _, holdings = held_node
     text = allocated_text(holdings)
     amounts = parse_allocated(text)
     assert len(text) <= LIMIT
@@ -75,7 +75,7 @@ def test_it_can_be_read_back(found: tuple[Inventory, tuple[Holding, ...]]) -> No
         "[" * 10**5,
     ],
 )
-def test_what_no_agent_wrote_is_not_believed(text: str) -> None:
+def test_a_text_that_no_agent_wrote_is_not_accepted(text: str) -> None:
     assert parse_allocated(text) is None
 
 

@@ -1,6 +1,6 @@
-"""What an agent writes on its node, and how it is read: holders, accelerators, and the labels of models.
+"""Read and write an agent's annotations and labels of its node: holders, accelerators, models.
 
-Each is always written the same way, so that a node changes only when something did.
+Equal content is always written as equal text, so that a node object changes only when its content did.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +14,9 @@ from fairlead.keys import ALLOCATED, DEVICES, PREFIX
 from fairlead.offer import Form, Holding
 
 LIMIT: Final = 64 * 1024
-"""Bytes of the annotation; all annotations of an object together may have four times as many."""
+"""The most bytes of the annotation; all annotations of an object together may have four times as many."""
 ALL: Final = "*"
-"""Stands for all holders, or all accelerators, where naming each would take too much room."""
+"""Stands for all holders, or all accelerators, where a full list would be too long."""
 
 Amounts = dict[str, dict[Form, dict[str, int]]]
 """By accelerator, form and holder: MiB, or 0 for all of it."""
@@ -28,7 +28,7 @@ class AnnotatedAccelerator:
 
     id: str
     model: str
-    """The catalog id, or what it may be."""
+    """The catalog id, or its candidates."""
     vendor: str
     mebibytes: int
     healthy: bool = True
@@ -37,7 +37,7 @@ class AnnotatedAccelerator:
     reason: str = ""
     """Why it is not healthy."""
     by_units: bool = False
-    """Whether the node offers its memory in units of an extended resource, of which a kubelet bears few."""
+    """Whether the node offers its memory in units of an extended resource, whose number is limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +63,21 @@ def allocated_text(holdings: Iterable[Holding]) -> str:
 
         {"version":1,"accelerators":{"pci-0000-3b-00-0":{"claim":{"default/big":8192}}}}
 
-    When that is too long, `*` stands for all holders of an accelerator and the amount is their sum; when
+    Where that is too long, `*` stands for all holders of an accelerator and the amount is their sum; where
     even that is too long, `*` stands for all accelerators as well.
     """
-    found = list(holdings)
-    ways: tuple[Callable[[Holding], tuple[str, str]], ...] = (
+    every = list(holdings)
+    keys: tuple[Callable[[Holding], tuple[str, str]], ...] = (
         lambda each: (each.accelerator, holder_name(each)),
         lambda each: (each.accelerator, ALL),
         lambda _: (ALL, ALL),
     )
-    texts = (_written(found, way) for way in ways)
+    texts = (_encoded(every, key) for key in keys)
     return next(text for text in texts if len(text) <= LIMIT)
 
 
 def parse_allocated(text: str) -> Amounts | None:
-    """Return what an annotation says; None for one that this program did not write or cannot read."""
+    """Parse an annotation; None for a text that this program did not write or cannot read."""
     try:
         return ALLOCATIONS.decode(text)
     except (ValueError, NewerFormatError):
@@ -119,8 +119,8 @@ def _encode_devices(listed: Iterable[AnnotatedAccelerator]) -> dict[str, Any]:
             "by_units": each.by_units,
             "unhealthy": not each.healthy,
         }
-        why = {} if each.healthy else {"reason": each.reason}
-        rows.append({**row, **{name: True for name, said in flags.items() if said}, **why})
+        reason = {} if each.healthy else {"reason": each.reason}
+        rows.append({**row, **{name: True for name, value in flags.items() if value}, **reason})
     return {"accelerators": rows}
 
 
@@ -136,7 +136,7 @@ DEVICE_LISTS: Final[VersionedFormat[tuple[AnnotatedAccelerator, ...]]] = Version
 
 @lru_cache(maxsize=4096)
 def parse_devices(text: str) -> tuple[AnnotatedAccelerator, ...] | None:
-    """Return what an annotation says; None for one that this program did not write or cannot read."""
+    """Parse an annotation; None for a text that this program did not write or cannot read."""
     try:
         return DEVICE_LISTS.decode(text)
     except (ValueError, NewerFormatError):
@@ -150,24 +150,26 @@ def newer_format(annotations: Mapping[str, str]) -> NewerFormatError | None:
 
 
 def labelled_models(node_labels: Mapping[str, str]) -> list[LabelledAccelerators]:
-    """Return what a node's labels say of its accelerators: the other direction of `publish.labels`."""
-    found = []
+    """Return the accelerators that a node's labels describe: the inverse of `publish.labels`."""
+    described = []
     for key, count in sorted(node_labels.items()):
         name = key.removeprefix(PREFIX).removesuffix(".count")
         if f"{PREFIX}{name}.count" != key or f"{PREFIX}{name}.kind" not in node_labels:
             continue
-        said = {
+        fields = {
             field: node_labels.get(f"{PREFIX}{name}.{field}", "") for field in ("kind", "state", "usable")
         }
-        numbers = [int(text) if text.isdecimal() and len(text) < 6 else 0 for text in (count, said["usable"])]
-        found.append(LabelledAccelerators(name, said["kind"], numbers[0], numbers[1], said["state"]))
-    return found
+        numbers = [
+            int(text) if text.isdecimal() and len(text) < 6 else 0 for text in (count, fields["usable"])
+        ]
+        described.append(LabelledAccelerators(name, fields["kind"], numbers[0], numbers[1], fields["state"]))
+    return described
 
 
-def _written(holdings: Iterable[Holding], names: Callable[[Holding], tuple[str, str]]) -> str:
+def _encoded(holdings: Iterable[Holding], key: Callable[[Holding], tuple[str, str]]) -> str:
     amounts: Amounts = {}
     for holding in holdings:
-        accelerator, holder = names(holding)
+        accelerator, holder = key(holding)
         holders = amounts.setdefault(accelerator, {}).setdefault(holding.form, {})
         holders[holder] = holders.get(holder, 0) + holding.mebibytes
     ordered = {
@@ -180,7 +182,7 @@ def _written(holdings: Iterable[Holding], names: Callable[[Holding], tuple[str, 
 def _listed(row: dict[str, Any]) -> AnnotatedAccelerator:
     size = row["memory_mib"]
     if type(size) is not int or not 0 <= size < 1 << 43:
-        raise ValueError(f"{size!r} is no amount of memory")
+        raise ValueError(f"{size!r} is not an amount of memory")
     return AnnotatedAccelerator(
         str(row["id"]),
         str(row["model"]),

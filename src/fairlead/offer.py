@@ -1,4 +1,4 @@
-"""What a node offers to containers, what a container is given, and who holds what.
+"""What a node offers to containers, what a container receives, and what it holds.
 
 Three forms of one accelerator: the whole of it, some of its memory, or a claim (DRA) on either.
 """
@@ -24,19 +24,19 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Units of one accelerator that are alike: a kubelet counts them, one id each.
+    """Equal units of one accelerator: a kubelet counts them, one id each.
 
-    A share of memory is thousands of units, so ids are made when they are needed and never kept.
+    A share of memory is thousands of units, so ids are generated when they are needed and never stored.
     """
 
     accelerator: str
     prefix: str
-    """The accelerator's id, or for many units the short name that stands for it."""
+    """The accelerator's id, or its short name where the units are numbered."""
     first: int = 0
     count: int = 1
     healthy: bool = True
     many: bool = False
-    """Whether the units are numbered; a whole accelerator is one unit, called by its own id."""
+    """Whether the units are numbered; a whole accelerator is one unit, named by its own id."""
 
     def ids(self) -> Iterator[str]:
         """Yield the ids, in order."""
@@ -56,7 +56,7 @@ class Offer:
 
     @property
     def units(self) -> int:
-        """How many units there are, healthy or not."""
+        """The number of units, healthy or not."""
         return sum(block.count for block in self.blocks)
 
 
@@ -65,27 +65,27 @@ class DeviceNode:
     """A device node for a container."""
 
     path: str
-    """Where the container finds it."""
+    """Its path in the container."""
     host: str
-    """Where the node has it."""
+    """Its path on the node."""
     major: int | None = None
-    """With `minor`: given though the node does not exist yet, as after a USB device numbers itself anew."""
+    """With `minor`: granted before the node exists, for a USB device that reconnects under a new number."""
     minor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a container receives for the accelerators it was given."""
+    """What a container receives for its accelerators."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[DeviceNode, ...] = ()
     cdi: tuple[str, ...] = ()
-    """Fully qualified CDI devices that bring the rest."""
+    """Fully qualified CDI devices, which add the rest."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holder:
-    """The container, or the claim, that holds something."""
+    """The container or the claim of a holding."""
 
     namespace: str
     name: str
@@ -96,23 +96,23 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A part of an accelerator that somebody holds."""
+    """A part of an accelerator that a container or a claim holds."""
 
     accelerator: str
     form: Form
     holder: Holder
     mebibytes: int = 0
-    """Of its memory; 0 for a whole one, or for a claim on all of it."""
+    """The amount of its memory; 0 for a whole accelerator, or for a claim on all of it."""
     units: tuple[tuple[int, int], ...] = ()
     """The numbered units, as ranges of first and last, both included."""
 
 
 def ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Return numbers as ranges of first and last, both included."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
         else:
-            found.append((number, number))
-    return tuple(found)
+            spans.append((number, number))
+    return tuple(spans)

@@ -1,4 +1,4 @@
-"""The wish to stop, as a socket that a selector can wait on."""
+"""Stop signals as a socket that a selector can wait on."""
 
 import signal
 import socket
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def stop_signals() -> Iterator[socket.socket]:
-    """Yield a socket that can be read from once SIGTERM or SIGINT came."""
-    here, there = socket.socketpair()
-    there.setblocking(False)
-    with here, there:
-        old_fd = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
+    """Yield a socket that becomes readable on SIGTERM or SIGINT."""
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    with reader, writer:
+        old_fd = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         old = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            yield here
+            yield reader
         finally:
             for number, handler in old.items():
                 signal.signal(number, handler)

@@ -8,7 +8,7 @@ from tests.e2e.truth import faults, truth, watched
 
 EACH = 10
 SHARE = 750
-REASONS = ("Insufficient", "cannot allocate all claims", "was asked for, but")
+REASONS = ("Insufficient", "cannot allocate all claims", "was requested, but")
 
 
 def test_forms_never_overlap_and_all_is_free_again_afterwards(site: Site, pods: Pods) -> None:

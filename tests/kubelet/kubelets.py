@@ -1,4 +1,4 @@
-"""A kubelet as plugins see it: it asks a registration who is there, and calls the endpoint it is told of."""
+"""A kubelet as plugins see it: it calls GetInfo on a registration, and then the endpoint that it names."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import M, Message, decode, encode
 
 PATIENCE = 30.0
-"""Longer than anything takes that works."""
+"""Longer than any successful call takes."""
 SMALLEST_WINDOW = 2**16 - 1
 DEVICES = "/v1beta1.DevicePlugin"
 REGISTRATION = "/pluginregistration.Registration"
 
 
 class Raw(CodecBase):
-    """Messages as bytes, whatever they say."""
+    """Messages as bytes, without a check."""
 
     __content_subtype__ = "proto"
 
@@ -42,27 +42,27 @@ class Raw(CodecBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class PluginFolders:
     """The two folders of an agent, with names as short as those of a real node."""
 
     folder: Path
     registry: Path
 
     def sockets(self) -> list[str]:
-        return sorted(path.name for room in (self.folder, self.registry) for path in room.iterdir())
+        return sorted(path.name for folder in (self.folder, self.registry) for path in folder.iterdir())
 
 
 @contextmanager
-def rooms() -> Iterator[Rooms]:
-    """Make the folders, and see that no socket is left in them."""
+def plugin_folders() -> Iterator[PluginFolders]:
+    """Create the folders."""
     with tempfile.TemporaryDirectory(prefix="fl-") as place:
-        made = Rooms(Path(place) / "plugins", Path(place) / "registry")
+        made = PluginFolders(Path(place) / "plugins", Path(place) / "registry")
         made.folder.mkdir()
         made.registry.mkdir()
         yield made
 
 
-class Line:
+class Connection:
     """A connection to one socket."""
 
     def __init__(self, channel: Channel) -> None:
@@ -74,8 +74,8 @@ class Line:
     async def send(self, method: str, data: bytes) -> bytes:
         """Call a method with these bytes."""
         async with timeout(PATIENCE):
-            asked = self._channel.request(method, Cardinality.UNARY_UNARY, bytes, bytes)
-            async with asked as stream:
+            request = self._channel.request(method, Cardinality.UNARY_UNARY, bytes, bytes)
+            async with request as stream:
                 await stream.send_message(data, end=True)
                 answer = await stream.recv_message()
         assert answer is not None
@@ -86,7 +86,7 @@ class Line:
 
     @asynccontextmanager
     async def lists(self) -> AsyncIterator["Lists"]:
-        """Open a ListAndWatch; leaving it breaks it off, as a kubelet that dies does."""
+        """Open a ListAndWatch; leaving the context cancels it, as a kubelet that dies does."""
         async with timeout(PATIENCE), self.stream(f"{DEVICES}/ListAndWatch") as stream:
             await stream.send_message(encode(wire.Empty()), end=True)
             yield Lists(stream)
@@ -96,7 +96,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What a ListAndWatch says."""
+    """The messages of a ListAndWatch."""
 
     stream: Stream[bytes, bytes]
 
@@ -109,48 +109,48 @@ class Lists:
 
 
 @asynccontextmanager
-async def dial(socket: Path | str, window: int = 4 * 1024 * 1024) -> AsyncIterator[Line]:
-    """Connect; `window` bytes may be on their way to us before we read any."""
+async def dial(socket: Path | str, window: int = 4 * 1024 * 1024) -> AsyncIterator[Connection]:
+    """Connect; the peer may send `window` bytes before any is read."""
     config = Configuration(http2_connection_window_size=window, http2_stream_window_size=window)
     channel = Channel(path=str(socket), codec=Raw(), config=config)
     try:
-        yield Line(channel)
+        yield Connection(channel)
     finally:
         channel.close()
         await asyncio.sleep(0)
 
 
 async def info(socket: Path) -> wire.PluginInfo:
-    """Ask a registration socket who is there."""
-    async with dial(socket) as line:
-        return await line.call(f"{REGISTRATION}/GetInfo", wire.Empty(), wire.PluginInfo)
+    """Call GetInfo on a registration socket."""
+    async with dial(socket) as connection:
+        return await connection.call(f"{REGISTRATION}/GetInfo", wire.Empty(), wire.PluginInfo)
 
 
 async def notify(socket: Path, status: wire.RegistrationStatus) -> None:
-    """Tell a registration socket what became of it."""
-    async with dial(socket) as line:
-        await line.call(f"{REGISTRATION}/NotifyRegistrationStatus", status, wire.Empty)
+    """Notify a registration socket of its status."""
+    async with dial(socket) as connection:
+        await connection.call(f"{REGISTRATION}/NotifyRegistrationStatus", status, wire.Empty)
 
 
 async def until(true: Any) -> None:
-    """Wait for something to become true."""
+    """Wait until a condition holds."""
     async with timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.005)
 
 
-def unread(line: sockets.socket) -> int:
-    """Return how many bytes wait in the kernel for us to read them."""
-    return _asked(line, termios.FIONREAD)
+def unread(sock: sockets.socket) -> int:
+    """Return the number of received bytes in the kernel's buffer."""
+    return _buffered(sock, termios.FIONREAD)
 
 
-def untaken(line: sockets.socket) -> int:
-    """Return how much of what we sent the peer has not read yet; 0 where it hung up."""
-    return _asked(line, termios.TIOCOUTQ)
+def untaken(sock: sockets.socket) -> int:
+    """Return the number of sent bytes that the peer has not read yet; 0 where it disconnected."""
+    return _buffered(sock, termios.TIOCOUTQ)
 
 
-def _asked(line: sockets.socket, question: int) -> int:
-    answer = fcntl.ioctl(line.fileno(), question, bytes(4))
+def _buffered(sock: sockets.socket, request: int) -> int:
+    answer = fcntl.ioctl(sock.fileno(), request, bytes(4))
     return int.from_bytes(answer, sys.byteorder)
 
 

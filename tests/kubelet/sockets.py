@@ -1,4 +1,4 @@
-"""Doors that echo, and whoever knocks at them."""
+"""gRPC servers that echo, and connections to them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from fairlead.compat.aio import timeout
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import Message
 from fairlead.kubelet.sockets import GrpcServer, UnaryMethod
-from tests.kubelet.kubelets import PATIENCE, Line, dial
+from tests.kubelet.kubelets import PATIENCE, Connection, dial
 
 ECHO, WATCH = "/test/Echo", "/test/Watch"
 Answer = Callable[[wire.Claim], Awaitable[Message]]
@@ -19,21 +19,21 @@ async def echo(claim: wire.Claim) -> Message:
     return claim
 
 
-def door(place: Path, answer: Answer = echo, **more: Any) -> GrpcServer:
+def echo_server(place: Path, answer: Answer = echo, **more: Any) -> GrpcServer:
     return GrpcServer(place, [UnaryMethod(ECHO, wire.Claim, answer)], **more)
 
 
 @asynccontextmanager
-async def opened(made: GrpcServer) -> AsyncIterator[Line]:
-    await made.open()
+async def connected(server: GrpcServer) -> AsyncIterator[Connection]:
+    await server.open()
     try:
-        async with dial(made.path) as line:
-            yield line
+        async with dial(server.path) as connection:
+            yield connection
     finally:
         async with timeout(PATIENCE):
-            await made.close()
+            await server.close()
 
 
-async def sound(line: Line) -> bool:
-    """Tell whether a door serves."""
-    return (await line.call(ECHO, wire.Claim("n"), wire.Claim)) == wire.Claim("n")
+async def answers(connection: Connection) -> bool:
+    """Say whether a server answers."""
+    return (await connection.call(ECHO, wire.Claim("n"), wire.Claim)) == wire.Claim("n")

@@ -1,4 +1,4 @@
-"""The device list: made from blocks, byte for byte what the codec would make from units."""
+"""The device list: encoded from blocks, byte for byte what the codec encodes from units."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def blocks() -> SearchStrategy[Block]:
 
 
 @given(st.lists(blocks(), max_size=3))
-def test_the_list_is_that_of_its_units(made: list[Block]) -> None:
+def test_the_encoded_list_equals_that_of_its_units(made: list[Block]) -> None:
     offer = Offer("fairlead.dev/x", tuple(made))
     units = [
         Device(unit, "Healthy" if block.healthy else "Unhealthy")
@@ -49,7 +49,7 @@ def test_a_list_of_the_largest_accelerators() -> None:
     assert encoded_size(offer) == len(listed) <= LIST_LIMIT
 
 
-def test_a_list_that_is_too_long_is_refused_before_it_is_made() -> None:
+def test_a_list_that_is_too_long_is_refused_before_it_is_encoded() -> None:
     most = next(count for count in range(190_000, 210_000) if encoded_size(gpu(count)) > LIST_LIMIT) - 1
     assert check(gpu(most)) == gpu(most)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Doors and peers that do not behave: nobody else is harmed, and nothing is printed."""
+"""Servers and misbehaving peers: other peers are not affected, and nothing is printed."""
 
 import asyncio
 import socket
@@ -14,31 +14,31 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet import sockets
 from fairlead.kubelet.sockets import GrpcServer, Method, StreamMethod, UnaryMethod
-from tests.kubelet.kubelets import PATIENCE, dial, rooms, unread, untaken, until
-from tests.kubelet.sockets import ECHO, WATCH, door, echo, opened, sound
+from tests.kubelet.kubelets import PATIENCE, dial, plugin_folders, unread, untaken, until
+from tests.kubelet.sockets import ECHO, WATCH, answers, connected, echo, echo_server
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    with rooms() as made:
+    with plugin_folders() as made:
         yield made.folder / "x.sock"
 
 
-def test_a_request_beyond_all_bounds_ends_its_connection_only(
+def test_a_request_over_the_limit_ends_its_connection_only(
     place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
-        async with opened(door(place)) as line, dial(place) as other:
+        async with connected(echo_server(place)) as connection, dial(place) as other:
             with pytest.raises((StreamTerminatedError, OSError, GRPCError)):
                 await other.send(ECHO, b"\x0a" + bytes(sockets.REQUEST_LIMIT + 100))
-            assert await sound(line)
+            assert await answers(connection)
 
     asyncio.run(scenario())
     assert capfd.readouterr().err == ""
 
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-RUBBISH = {
+INVALID = {
     "nothing": b"",
     "another protocol": b"GET / HTTP/1.1\r\n\r\n",
     "half a preface": PREFACE[:10],
@@ -53,24 +53,24 @@ RUBBISH = {
 }
 
 
-@pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
-def test_rubbish_harms_nobody_and_prints_nothing(
-    place: Path, rubbish: bytes, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("invalid", INVALID.values(), ids=INVALID)
+def test_invalid_bytes_affect_no_other_peer_and_print_nothing(
+    place: Path, invalid: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     faults: list[Any] = []
 
     async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
-        async with opened(door(place)) as line:
+        async with connected(echo_server(place)) as connection:
             reader, writer = await asyncio.open_unix_connection(place)
-            writer.write(rubbish)
+            writer.write(invalid)
             await writer.drain()
             sent = writer.get_extra_info("socket")
             await until(lambda: untaken(sent) == 0)
-            assert await sound(line)
+            assert await answers(connection)
             writer.close()
             await writer.wait_closed()
-            assert await sound(line)
+            assert await answers(connection)
             del reader
 
     asyncio.run(scenario())
@@ -79,7 +79,7 @@ def test_rubbish_harms_nobody_and_prints_nothing(
 
 
 class Ticker:
-    """A feed that counts who listens."""
+    """A stream that counts its readers."""
 
     def __init__(self, item: bytes = b"") -> None:
         self.item = item
@@ -95,13 +95,13 @@ class Ticker:
             self.listeners -= 1
 
 
-def test_a_feed_ends_with_its_peer(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_stream_ends_with_its_peer(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async def scenario() -> None:
         ticker = Ticker()
         made = GrpcServer(place, [StreamMethod(WATCH, ticker.items)])
-        async with opened(made):
+        async with connected(made):
             for leave in ("hang up", "cancel"):
-                async with dial(place) as line, line.stream(WATCH) as stream:
+                async with dial(place) as connection, connection.stream(WATCH) as stream:
                     await stream.send_message(b"", end=True)
                     assert await stream.recv_message() == b""
                     assert ticker.listeners == 1
@@ -115,14 +115,14 @@ def test_a_feed_ends_with_its_peer(place: Path, capfd: pytest.CaptureFixture[str
 
 
 FULL = 1 << 15
-"""Bytes that only a feed can have sent: far less than one of its items, so that it has to wait."""
+"""Bytes that only a stream can have sent: far less than one of its items, so that it has to wait."""
 
 
-async def deaf(place: Path) -> socket.socket:
-    """Begin to listen to a feed with the library's own bytes, and never read what comes."""
-    line = socket.socket(socket.AF_UNIX)
-    line.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(line, str(place))
+async def open_unread_stream(place: Path) -> socket.socket:
+    """Open a stream with the library's own bytes, and never read from it."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, str(place))
     head = bytes.fromhex("83")  # :method POST
     for name, value in (
         (b":path", WATCH.encode()),
@@ -134,21 +134,21 @@ async def deaf(place: Path) -> socket.socket:
     window = bytes.fromhex("0000040800000000007fff0000")  # and of the connection
     call = len(head).to_bytes(3, "big") + bytes.fromhex("010400000001") + head
     body = bytes.fromhex("0000050001000000010000000000")
-    await asyncio.get_running_loop().sock_sendall(line, PREFACE + settings + window + call + body)
-    return line
+    await asyncio.get_running_loop().sock_sendall(connection, PREFACE + settings + window + call + body)
+    return connection
 
 
-def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
+def test_a_peer_that_does_not_read_blocks_neither_others_nor_the_close(
     place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
         ticker = Ticker(bytes(1 << 20))
         methods: list[Method] = [StreamMethod(WATCH, ticker.items), UnaryMethod(ECHO, wire.Claim, echo)]
-        async with opened(GrpcServer(place, methods, grace=0.05)) as line:
-            line_that_is_deaf = await deaf(place)
+        async with connected(GrpcServer(place, methods, grace=0.05)) as connection:
+            line_that_is_deaf = await open_unread_stream(place)
             await until(lambda: unread(line_that_is_deaf) >= FULL)
-            assert await sound(line)
-            async with line.stream(WATCH) as stream:
+            assert await answers(connection)
+            async with connection.stream(WATCH) as stream:
                 await stream.send_message(b"", end=True)
                 for _ in range(3):
                     assert await stream.recv_message() == ticker.item
@@ -161,16 +161,16 @@ def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
     assert capfd.readouterr().err == ""
 
 
-def test_a_peer_that_stops_reading_cancels_and_vanishes_leaves_no_task(place: Path) -> None:
+def test_a_peer_that_stops_reading_cancels_and_disconnects_leaves_no_task(place: Path) -> None:
     async def scenario() -> None:
         ticker = Ticker(bytes(1 << 20))
-        async with opened(GrpcServer(place, [StreamMethod(WATCH, ticker.items)])):
+        async with connected(GrpcServer(place, [StreamMethod(WATCH, ticker.items)])):
             before = len(asyncio.all_tasks())
-            line = await deaf(place)
-            await until(lambda: unread(line) >= FULL)
-            line.send(bytes.fromhex("00000403000000000100000008"))
+            connection = await open_unread_stream(place)
+            await until(lambda: unread(connection) >= FULL)
+            connection.send(bytes.fromhex("00000403000000000100000008"))
             await until(lambda: ticker.listeners == 0)
-            line.close()
+            connection.close()
             await until(lambda: len(asyncio.all_tasks()) == before)
 
     asyncio.run(scenario())
@@ -190,13 +190,13 @@ async def sleep(_):
 called = asyncio.Event()
 
 async def main(path):
-    # In debug mode asyncio logs every callback that took long, which a busy machine makes of any.
+    # In debug mode asyncio logs every slow callback, and on a busy machine any callback is slow.
     asyncio.get_running_loop().slow_callback_duration = math.inf
-    door = GrpcServer(path, [UnaryMethod("/test/Sleep", wire.Empty, sleep)], grace=0.01)
-    await door.open()
+    server = GrpcServer(path, [UnaryMethod("/test/Sleep", wire.Empty, sleep)], grace=0.01)
+    await server.open()
     for leave in ("cancel", "vanish", "fail"):
-        async with dial(path) as line:
-            call = asyncio.create_task(line.send("/test/Sleep", b"" if leave != "fail" else b"\\x0a"))
+        async with dial(path) as connection:
+            call = asyncio.create_task(connection.send("/test/Sleep", b"" if leave != "fail" else b"\\x0a"))
             await (called.wait() if leave != "fail" else asyncio.wait([call]))
             called.clear()
             if leave == "cancel":
@@ -204,21 +204,21 @@ async def main(path):
                 await asyncio.wait([call])
         await asyncio.wait([call])
         call.cancelled() or call.exception()
-    for rubbish in sys.argv[2:]:
+    for invalid in sys.argv[2:]:
         reader, writer = await asyncio.open_unix_connection(path)
-        writer.write(bytes.fromhex(rubbish))
+        writer.write(bytes.fromhex(invalid))
         await until(lambda: untaken(writer.get_extra_info("socket")) == 0)
         writer.close()
-    await door.close()
+    await server.close()
 
 asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def test_a_peer_that_goes_away_is_no_news(place: Path) -> None:
-    """Without anybody's logging: where a test runs, there is pytest's."""
+def test_a_disconnected_peer_is_not_logged(place: Path) -> None:
+    """In a process without a logging handler: in a test, pytest installs one."""
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", SILENT, str(place), *map(bytes.hex, RUBBISH.values())],
+        [sys.executable, "-X", "dev", "-c", SILENT, str(place), *map(bytes.hex, INVALID.values())],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""The device plugin, as a kubelet sees it."""
+"""The device plugin, called by a kubelet."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -20,12 +20,12 @@ from tests.kubelet.kubelets import (
     DEVICES,
     PATIENCE,
     SMALLEST_WINDOW,
-    Rooms,
+    PluginFolders,
     dial,
     ids,
     info,
     notify,
-    rooms,
+    plugin_folders,
     until,
 )
 
@@ -33,14 +33,14 @@ MEMORY = "fairlead.dev/gpu-mem"
 
 
 @pytest.fixture
-def place() -> Iterator[Rooms]:
-    with rooms() as made:
+def place() -> Iterator[PluginFolders]:
+    with plugin_folders() as made:
         yield made
         assert made.sockets() == []
 
 
-class Ledger:
-    """Gives what is asked for, the first ones first."""
+class FakeAllocator:
+    """Allocates what is requested, the first units first."""
 
     async def prefer(
         self, resource: str, available: Sequence[str], required: Sequence[str], size: int
@@ -63,8 +63,8 @@ def memory(count: int, *, healthy: bool = True) -> Offer:
 
 
 @asynccontextmanager
-async def plugged(place: Rooms, offer: Offer, **more: Any) -> AsyncIterator[DevicePlugin]:
-    plugin = DevicePlugin(offer.resource, Ledger(), place.folder, place.registry, **more)
+async def plugged(place: PluginFolders, offer: Offer, **more: Any) -> AsyncIterator[DevicePlugin]:
+    plugin = DevicePlugin(offer.resource, FakeAllocator(), place.folder, place.registry, **more)
     await plugin.open(offer)
     try:
         yield plugin
@@ -76,16 +76,16 @@ async def plugged(place: Rooms, offer: Offer, **more: Any) -> AsyncIterator[Devi
 # Registration
 
 
-def test_a_kubelet_registers_it(place: Rooms) -> None:
-    told: list[Registered] = []
+def test_a_kubelet_registers_it(place: PluginFolders) -> None:
+    statuses: list[Registered] = []
 
     async def scenario() -> None:
-        async with plugged(place, memory(3), told=told.append) as plugin:
+        async with plugged(place, memory(3), on_status=statuses.append) as plugin:
             assert place.sockets() == ["gpu-mem-reg.sock", "gpu-mem.sock"]
             registration = place.registry / "gpu-mem-reg.sock"
-            found = await info(registration)
+            plugin_info = await info(registration)
             endpoint = str(place.folder / "gpu-mem.sock")
-            assert found == wire.PluginInfo("DevicePlugin", MEMORY, endpoint, ("v1beta1",))
+            assert plugin_info == wire.PluginInfo("DevicePlugin", MEMORY, endpoint, ("v1beta1",))
             assert plugin.registered is None
             await notify(registration, wire.RegistrationStatus(error="no handler"))
             await notify(registration, wire.RegistrationStatus(plugin_registered=True))
@@ -93,17 +93,17 @@ def test_a_kubelet_registers_it(place: Rooms) -> None:
         assert plugin.registered is None
 
     asyncio.run(scenario())
-    assert told == [Registered(False, "no handler"), Registered(True)]
+    assert statuses == [Registered(False, "no handler"), Registered(True)]
 
 
-def test_who_finds_the_registration_finds_the_endpoint(place: Rooms) -> None:
+def test_the_endpoint_exists_before_its_registration(place: PluginFolders) -> None:
     async def watch() -> None:
         registration = place.registry / "gpu-mem-reg.sock"
         async with timeout(PATIENCE):
             while not registration.exists():
                 await asyncio.sleep(0)
-        async with dial((await info(registration)).endpoint) as line:
-            await line.call(f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.Empty)
+        async with dial((await info(registration)).endpoint) as connection:
+            await connection.call(f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.Empty)
 
     async def scenario() -> None:
         watching = asyncio.create_task(watch())
@@ -113,9 +113,9 @@ def test_who_finds_the_registration_finds_the_endpoint(place: Rooms) -> None:
     asyncio.run(scenario())
 
 
-def test_without_a_registration_there_is_no_endpoint(place: Rooms) -> None:
+def test_without_a_registration_there_is_no_endpoint(place: PluginFolders) -> None:
     async def scenario() -> None:
-        plugin = DevicePlugin(MEMORY, Ledger(), place.folder, place.registry / "missing")
+        plugin = DevicePlugin(MEMORY, FakeAllocator(), place.folder, place.registry / "missing")
         with pytest.raises(KubeletError, match="missing"):
             await plugin.open(memory(1))
         assert place.sockets() == []
@@ -144,17 +144,17 @@ def test_sockets_are_named_after_the_resource(resource: str, length: int, slug: 
 # The list
 
 
-def test_every_change_is_told_and_nothing_else(place: Rooms) -> None:
+def test_every_change_is_sent_and_nothing_else(place: PluginFolders) -> None:
     async def scenario() -> None:
         async with (
             plugged(place, memory(2)) as plugin,
-            dial(place.folder / "gpu-mem.sock") as line,
-            line.lists() as lists,
+            dial(place.folder / "gpu-mem.sock") as connection,
+            connection.lists() as lists,
         ):
             assert await lists.next() == [("g0-0", "Healthy"), ("g0-1", "Healthy")]
             plugin.offer(memory(2))
-            # Another answer on the same connection: a list would have come before it.
-            await line.call(f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.Empty)
+            # Another answer on the same connection: a list would have arrived before it.
+            await connection.call(f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.Empty)
             plugin.offer(memory(1, healthy=False))
             assert await lists.next() == [("g0-0", "Unhealthy")]
             plugin.offer(Offer(MEMORY))
@@ -163,7 +163,7 @@ def test_every_change_is_told_and_nothing_else(place: Rooms) -> None:
     asyncio.run(scenario())
 
 
-def test_a_slow_reader_gets_the_latest_and_blocks_nobody(place: Rooms) -> None:
+def test_a_slow_reader_gets_the_latest_list_and_blocks_no_other(place: PluginFolders) -> None:
     endpoint = place.folder / "gpu-mem.sock"
 
     async def scenario() -> None:
@@ -184,46 +184,46 @@ def test_a_slow_reader_gets_the_latest_and_blocks_nobody(place: Rooms) -> None:
     asyncio.run(scenario())
 
 
-def test_a_kubelet_that_comes_again_gets_the_list_at_once(place: Rooms) -> None:
+def test_a_kubelet_that_reconnects_gets_the_list_at_once(place: PluginFolders) -> None:
     async def scenario() -> None:
         async with plugged(place, memory(2)) as plugin:
-            async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+            async with dial(place.folder / "gpu-mem.sock") as connection, connection.lists() as lists:
                 assert len(ids(await lists.next())) == 2
                 assert plugin.has_watcher
             await until(lambda: not plugin.has_watcher)
             plugin.offer(memory(5))
-            async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+            async with dial(place.folder / "gpu-mem.sock") as connection, connection.lists() as lists:
                 assert len(ids(await lists.next())) == 5
 
     asyncio.run(scenario())
 
 
-def test_closing_ends_the_streams(place: Rooms) -> None:
+def test_closing_ends_the_streams(place: PluginFolders) -> None:
     async def scenario() -> None:
-        async with plugged(place, memory(2)) as plugin, dial(place.folder / "gpu-mem.sock") as line:
-            async with line.lists() as lists:
+        async with plugged(place, memory(2)) as plugin, dial(place.folder / "gpu-mem.sock") as connection:
+            async with connection.lists() as lists:
                 await lists.next()
                 end = asyncio.create_task(lists.next())
                 await plugin.close()
                 assert await end is None
             assert not plugin.has_watcher
-            plugin.offer(memory(3))  # nobody hears it, nothing breaks
+            plugin.offer(memory(3))  # without a reader, nothing breaks
 
     asyncio.run(scenario())
 
 
-def test_a_list_that_is_too_long_is_not_sent(place: Rooms) -> None:
+def test_a_list_that_is_too_long_is_not_sent(place: PluginFolders) -> None:
     long = memory(250_000)
     assert encoded_size(long) > LIST_LIMIT
 
     async def scenario() -> None:
         with pytest.raises(ValueError, match="offer fewer"):
-            await DevicePlugin(MEMORY, Ledger(), place.folder, place.registry).open(long)
+            await DevicePlugin(MEMORY, FakeAllocator(), place.folder, place.registry).open(long)
         assert place.sockets() == []
         async with (
             plugged(place, memory(2)) as plugin,
-            dial(place.folder / "gpu-mem.sock") as line,
-            line.lists() as lists,
+            dial(place.folder / "gpu-mem.sock") as connection,
+            connection.lists() as lists,
         ):
             await lists.next()
             with pytest.raises(ValueError, match="offer fewer"):
@@ -237,16 +237,16 @@ def test_a_list_that_is_too_long_is_not_sent(place: Rooms) -> None:
 # A stream that broke
 
 
-def test_when_nobody_listens_any_more_it_registers_again(place: Rooms) -> None:
-    said: list[str] = []
+def test_without_a_watching_kubelet_it_registers_again(place: PluginFolders) -> None:
+    lines: list[str] = []
 
     async def scenario() -> None:
         registration = place.registry / "gpu-mem-reg.sock"
-        async with plugged(place, memory(2), patience=0.02, say=said.append):
+        async with plugged(place, memory(2), watch_timeout=0.02, say=lines.append):
             before = registration.stat()
-            async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+            async with dial(place.folder / "gpu-mem.sock") as connection, connection.lists() as lists:
                 await lists.next()
-            await until(lambda: said)
+            await until(lambda: lines)
             await until(registration.exists)
             assert (before.st_ino, before.st_ctime_ns) != (
                 registration.stat().st_ino,
@@ -255,33 +255,33 @@ def test_when_nobody_listens_any_more_it_registers_again(place: Rooms) -> None:
             assert (await info(registration)).name == MEMORY
 
     asyncio.run(scenario())
-    assert said == [f"{MEMORY}: no kubelet listens any more, registering again"]
+    assert lines == [f"{MEMORY}: no kubelet watches the list any more, registering again"]
 
 
-def test_when_a_kubelet_came_back_it_does_not(place: Rooms) -> None:
-    said: list[str] = []
+def test_with_a_kubelet_that_reconnected_it_does_not(place: PluginFolders) -> None:
+    lines: list[str] = []
 
     async def scenario() -> None:
         endpoint = place.folder / "gpu-mem.sock"
-        async with plugged(place, memory(2), patience=0.05, say=said.append) as plugin:
-            async with dial(endpoint) as line, line.lists() as lists:
+        async with plugged(place, memory(2), watch_timeout=0.05, say=lines.append) as plugin:
+            async with dial(endpoint) as connection, connection.lists() as lists:
                 await lists.next()
                 tasks = len(asyncio.all_tasks())
             await until(lambda: not plugin.has_watcher)
-            async with dial(endpoint) as line, line.lists() as lists:
+            async with dial(endpoint) as connection, connection.lists() as lists:
                 await lists.next()
-                # One task more waits to register again: when it is gone, it has made up its mind.
+                # One more task waits to register again: when it has ended, it has decided.
                 await until(lambda: len(asyncio.all_tasks()) == tasks)
 
     asyncio.run(scenario())
-    assert said == []
+    assert lines == []
 
 
-def test_closing_while_it_registers_again_leaves_no_socket(place: Rooms) -> None:
+def test_closing_while_it_registers_again_leaves_no_socket(place: PluginFolders) -> None:
     async def scenario() -> None:
         for wait in range(12):
-            async with plugged(place, memory(2), patience=0.001) as plugin:
-                async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+            async with plugged(place, memory(2), watch_timeout=0.001) as plugin:
+                async with dial(place.folder / "gpu-mem.sock") as connection, connection.lists() as lists:
                     await lists.next()
                 await until(lambda plugin=plugin: not plugin.has_watcher)
                 for _ in range(wait):
@@ -294,7 +294,7 @@ def test_closing_while_it_registers_again_leaves_no_socket(place: Rooms) -> None
 # Allocation
 
 
-def test_options_and_preference(place: Rooms) -> None:
+def test_options_and_preference(place: PluginFolders) -> None:
     many = tuple(f"g0-{number}" for number in range(150_000))
     request = wire.PreferredAllocationRequest((wire.ContainerPreferredAllocationRequest(many, ("g0-7",), 3),))
     expected = wire.PreferredAllocationResponse(
@@ -302,19 +302,19 @@ def test_options_and_preference(place: Rooms) -> None:
     )
 
     async def scenario() -> None:
-        async with plugged(place, memory(2)), dial(place.folder / "gpu-mem.sock") as line:
-            options = await line.call(
+        async with plugged(place, memory(2)), dial(place.folder / "gpu-mem.sock") as connection:
+            options = await connection.call(
                 f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.DevicePluginOptions
             )
             assert options == wire.DevicePluginOptions(False, True)
             method = f"{DEVICES}/GetPreferredAllocation"
-            assert await line.call(method, request, wire.PreferredAllocationResponse) == expected
+            assert await connection.call(method, request, wire.PreferredAllocationResponse) == expected
 
     asyncio.run(scenario())
 
 
-def test_what_a_container_gets(place: Rooms) -> None:
-    def asked(*ids: str) -> wire.AllocateRequest:
+def test_a_container_receives_its_grant(place: PluginFolders) -> None:
+    def request(*ids: str) -> wire.AllocateRequest:
         return wire.AllocateRequest((wire.ContainerAllocateRequest(ids),))
 
     granted = wire.ContainerAllocateResponse(
@@ -327,12 +327,12 @@ def test_what_a_container_gets(place: Rooms) -> None:
     )
 
     async def scenario() -> None:
-        async with plugged(place, memory(2)), dial(place.folder / "gpu-mem.sock") as line:
+        async with plugged(place, memory(2)), dial(place.folder / "gpu-mem.sock") as connection:
             method = f"{DEVICES}/Allocate"
-            answer = await line.call(method, asked("g0-1", "g0-2"), wire.AllocateResponse)
+            answer = await connection.call(method, request("g0-1", "g0-2"), wire.AllocateResponse)
             assert answer == wire.AllocateResponse((granted,))
             with pytest.raises(GRPCError) as caught:
-                await line.call(method, asked("g0-13"), wire.AllocateResponse)
+                await connection.call(method, request("g0-13"), wire.AllocateResponse)
             assert caught.value.status is Status.FAILED_PRECONDITION
             assert caught.value.message == "g0 is held whole by default/x"
 

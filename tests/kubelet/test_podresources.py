@@ -1,4 +1,4 @@
-"""The kubelet's books: what is ours in them, and kubelets that do not answer."""
+"""The PodResources API: our resources in it, and kubelets that do not answer."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ from fairlead.kubelet.podresources import (
 )
 from fairlead.kubelet.proto import Message, decode, encode
 from fairlead.kubelet.sockets import GrpcServer, Method, StreamMethod, UnaryMethod
-from tests.kubelet.kubelets import rooms
+from tests.kubelet.kubelets import plugin_folders
 
 LIST = "/v1.PodResourcesLister/List"
 MEMORY = "fairlead.dev/gpu-mem"
@@ -34,10 +34,10 @@ SEEN = bytes.fromhex(
     "6e6f64652d3122056770752d302a0173220d12056f746865721a017122017222040102ac022a150a066d656d6f72791080"
     "80808080201a040a020801"
 )
-"""What Google's own library writes: units of ours and another's, claims likewise, processors and memory."""
+"""The output of Google's own library: our units and others, claims likewise, processors and memory."""
 
 
-def test_reads_what_a_kubelet_writes() -> None:
+def test_decodes_the_response_of_a_kubelet() -> None:
     assert own_resources(decode(wire.ListPodResourcesResponse, SEEN)) == PodResourcesListing(
         (ContainerUnits("n", "p", "c", MEMORY, ("g0-1", "g0-2")),),
         (ContainerClaimDevice("n", "p", "c", "cl", "fairlead.dev", "node-1", "gpu-0", "s"),),
@@ -79,16 +79,18 @@ ROWS: dict[str, tuple[Sequence[bytes], dict[str, tuple[str, ...]]]] = {
 
 
 @pytest.mark.parametrize(("entries", "expected"), ROWS.values(), ids=ROWS)
-def test_units_are_gathered(entries: Sequence[bytes], expected: dict[str, tuple[str, ...]]) -> None:
-    found = own_resources(listed(*entries)).devices
-    assert {held.resource: held.ids for held in found} == expected
-    assert {(held.namespace, held.pod, held.container) for held in found} <= {("n", "p", "c")}
+def test_units_are_grouped_by_resource(
+    entries: Sequence[bytes], expected: dict[str, tuple[str, ...]]
+) -> None:
+    units = own_resources(listed(*entries)).devices
+    assert {held.resource: held.ids for held in units} == expected
+    assert {(held.namespace, held.pod, held.container) for held in units} <= {("n", "p", "c")}
 
 
 @pytest.mark.parametrize("bad", [b"\x0a\xff", entry(MEMORY, "a")[:-1], b"\x0a\x02\xc3\x28", b"\x00\x00"])
-def test_an_entry_that_is_none_is_refused(bad: bytes) -> None:
+def test_a_malformed_entry_is_refused(bad: bytes) -> None:
     for entries in ((bad,), (entry(MEMORY, "a"), bad)):
-        with pytest.raises(ValueError):  # noqa: PT011  # that it is refused is all a caller may rely on
+        with pytest.raises(ValueError):  # noqa: PT011  # a caller may rely on the type alone
             own_resources(listed(*entries))
 
 
@@ -97,21 +99,21 @@ def test_an_entry_that_is_none_is_refused(bad: bytes) -> None:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    with rooms() as made:
+    with plugin_folders() as made:
         yield made.folder / "kubelet.sock"
 
 
 @asynccontextmanager
 async def serving(place: Path, method: Method) -> AsyncIterator[None]:
-    door = GrpcServer(place, [method], grace=0.05)
-    await door.open()
+    server = GrpcServer(place, [method], grace=0.05)
+    await server.open()
     try:
         yield
     finally:
-        await door.close()
+        await server.close()
 
 
-def test_lists_all_pods_also_those_that_hold_nothing(place: Path) -> None:
+def test_lists_all_pods_also_pods_that_hold_nothing(place: Path) -> None:
     rich = wire.ContainerResources("c", (entry(MEMORY, "a"), entry(MEMORY, "b"), entry("other.dev/x", "y")))
     pods = (wire.PodResources("p", "n", (rich, wire.ContainerResources("d"))), wire.PodResources("q", "n"))
 
@@ -129,8 +131,8 @@ def test_lists_all_pods_also_those_that_hold_nothing(place: Path) -> None:
 
 
 def test_only_containers_that_changed_are_decoded_again(place: Path) -> None:
-    def told(holding: int, *others: str) -> wire.EncodedListResponse:
-        """Return what a kubelet says of a pod of ten, of which the first few hold something."""
+    def response(holding: int, *others: str) -> wire.EncodedListResponse:
+        """Return a kubelet's response with a pod of ten containers, of which the first few hold something."""
         rows = [(f"c{at}", (entry(MEMORY, f"g0-{at}"),) if at < holding else ()) for at in range(10)]
         ten = wire.PodResources("ten", "n", tuple(wire.ContainerResources(*row) for row in rows))
         one = (wire.ContainerResources("c"),)
@@ -138,18 +140,18 @@ def test_only_containers_that_changed_are_decoded_again(place: Path) -> None:
         return decode(wire.EncodedListResponse, encode(wire.ListPodResourcesResponse(pods)))
 
     reader = PodReader(place)
-    reader.decode_pods(told(0, "a"))
+    reader.decode_pods(response(0, "a"))
     assert reader.decoded == 11
     for holding in range(1, 11):
-        ten, _ = reader.decode_pods(told(holding, "a"))
+        ten, _ = reader.decode_pods(response(holding, "a"))
         assert reader.decoded == 11 + holding
         assert [name for name, held in ten.held.items() if held] == [f"c{at}" for at in range(holding)]
-    reader.decode_pods(told(10))
-    assert reader.decode_pods(told(10, "a"))[1] == KubeletPod("n", "a", {"c": frozenset()})
-    assert reader.decoded == 22, "who went is forgotten"
+    reader.decode_pods(response(10))
+    assert reader.decode_pods(response(10, "a"))[1] == KubeletPod("n", "a", {"c": frozenset()})
+    assert reader.decoded == 22, "a pod that ended is dropped"
 
 
-def test_a_pod_that_is_cut_off_is_no_answer(place: Path) -> None:
+def test_a_truncated_pod_is_an_error(place: Path) -> None:
     async def give(_: wire.Empty) -> Message:
         return wire.EncodedListResponse((b"\x0a\x05cut",))
 
@@ -161,7 +163,7 @@ def test_a_pod_that_is_cut_off_is_no_answer(place: Path) -> None:
         asyncio.run(play())
 
 
-def test_asks_a_kubelet(place: Path) -> None:
+def test_reads_from_a_kubelet(place: Path) -> None:
     units = [f"g0-{number}" for number in range(150_000)]
     first = entry(MEMORY, "")[:-1]
     rows = (first + bytes((len(unit),)) + unit.encode() for unit in units)
@@ -172,15 +174,15 @@ def test_asks_a_kubelet(place: Path) -> None:
 
     async def scenario() -> None:
         async with serving(place, UnaryMethod(LIST, wire.Empty, give)):
-            found = await read_pod_resources(place, timeout=30)
-            assert found == PodResourcesListing((ContainerUnits("n", "p", "c", MEMORY, tuple(units)),), ())
+            listing = await read_pod_resources(place, timeout=30)
+            assert listing == PodResourcesListing((ContainerUnits("n", "p", "c", MEMORY, tuple(units)),), ())
             other = await read_pod_resources(place, timeout=30, prefix="other.dev/")
             assert other == PodResourcesListing((ContainerUnits("n", "p", "c", "other.dev/x", ("y",)),), ())
 
     asyncio.run(scenario())
 
 
-def test_what_is_no_kubelet(place: Path) -> None:
+def test_a_socket_without_a_kubelet_is_an_error(place: Path) -> None:
     with pytest.raises(KubeletError, match="No such file") as caught:
         asyncio.run(read_pod_resources(place))
     assert caught.value.exit_code == 1
@@ -228,7 +230,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("method", "why"), ANSWERS.values(), ids=ANSWERS)
-def test_an_answer_that_is_none(place: Path, method: Method, why: str) -> None:
+def test_an_invalid_answer_is_an_error(place: Path, method: Method, why: str) -> None:
     async def scenario() -> None:
         async with serving(place, method):
             timeout = 0.1 if why == "no answer within" else 30.0
@@ -236,7 +238,7 @@ def test_an_answer_that_is_none(place: Path, method: Method, why: str) -> None:
                 await read_pod_resources(place, timeout)
             current = asyncio.current_task()
             assert current is not None
-            await asyncio.sleep(0)  # a cancellation that was left behind would come out here
+            await asyncio.sleep(0)  # a leftover cancellation would be raised here
             assert not current.cancelled()
             if sys.version_info >= (3, 11):
                 assert current.cancelling() == 0
@@ -253,7 +255,7 @@ LINES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("reply", LINES.values(), ids=LINES)
-def test_a_peer_that_speaks_otherwise(
+def test_a_peer_with_another_protocol_is_an_error(
     place: Path, reply: Callable[[bytes], bytes], capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""The protobuf codec: what others wrote, what nobody should, and that nothing is lost on the way."""
+"""The protobuf codec: messages of other implementations, malformed ones, and round trips."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,12 +72,12 @@ def trees() -> SearchStrategy[Tree]:
 
 
 @given(trees())
-def test_what_is_written_is_read(tree: Tree) -> None:
+def test_an_encoded_message_decodes_to_itself(tree: Tree) -> None:
     assert decode(Tree, encode(tree)) == tree
 
 
 @given(trees(), trees())
-def test_two_in_a_row_are_one(first: Tree, second: Tree) -> None:
+def test_two_concatenated_messages_are_merged(first: Tree, second: Tree) -> None:
     both = decode(Tree, encode(first) + encode(second))
     assert both.texts == first.texts + second.texts
     assert both.leaves == first.leaves + second.leaves
@@ -86,13 +86,13 @@ def test_two_in_a_row_are_one(first: Tree, second: Tree) -> None:
 
 
 @given(trees())
-def test_what_is_not_known_is_skipped(tree: Tree) -> None:
+def test_unknown_fields_are_skipped(tree: Tree) -> None:
     known = decode(Leaf, encode(Tree(text=tree.text, texts=tree.texts, twigs=tree.twigs, large=tree.large)))
     assert known == Leaf(tree.text)
 
 
 @given(st.binary(max_size=300))
-def test_rubbish_is_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
     for message in (Tree, wire.AllocateRequest, wire.ListPodResourcesResponse, wire.NodeResourcesRequest):
         try:
             decode(message, data)
@@ -101,7 +101,7 @@ def test_rubbish_is_read_or_refused(data: bytes) -> None:
 
 
 @given(trees(), st.data())
-def test_spoiled_bytes_are_read_or_refused(tree: Tree, data: st.DataObject) -> None:
+def test_corrupted_messages_are_decoded_or_refused(tree: Tree, data: st.DataObject) -> None:
     written = bytearray(encode(tree))
     for _ in range(data.draw(st.integers(0, 3))):
         if written:
@@ -132,8 +132,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_right_is_refused(data: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011  # that it is refused is all a caller may rely on
+def test_malformed_messages_are_refused(data: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # a caller may rely on the type alone
         decode(Tree, bytes.fromhex(data))
 
 
@@ -154,7 +154,7 @@ TAKEN: dict[str, tuple[str, Tree]] = {
 
 
 @pytest.mark.parametrize(("data", "expected"), TAKEN.values(), ids=TAKEN)
-def test_what_may_be_is_taken(data: str, expected: Tree) -> None:
+def test_unusual_but_valid_messages_are_decoded(data: str, expected: Tree) -> None:
     assert decode(Tree, bytes.fromhex(data)) == expected
 
 
@@ -166,7 +166,7 @@ def test_depth_is_bounded() -> None:
         decode(Endless, data)
 
 
-def test_a_field_of_no_known_kind_is_a_mistake_of_ours() -> None:
+def test_a_field_of_an_unsupported_type_is_a_type_error() -> None:
     @dataclass(frozen=True, slots=True)
     class Odd:
         numbers: tuple[int, ...] = at(1, ())
@@ -254,7 +254,7 @@ SEEN: dict[str, tuple[Message, str]] = {
 
 
 @pytest.mark.parametrize(("message", "data"), SEEN.values(), ids=SEEN)
-def test_writes_and_reads_as_others_do(message: Message, data: str) -> None:
+def test_encodes_and_decodes_like_other_implementations(message: Message, data: str) -> None:
     assert encode(message).hex() == data
     assert decode(type(message), bytes.fromhex(data)) == message
 
@@ -272,5 +272,5 @@ FULLER: dict[str, tuple[Message, str]] = {
 
 
 @pytest.mark.parametrize(("message", "data"), FULLER.values(), ids=FULLER)
-def test_reads_past_what_we_have_no_use_for(message: Message, data: str) -> None:
+def test_skips_fields_that_are_not_declared(message: Message, data: str) -> None:
     assert decode(type(message), bytes.fromhex(data)) == message

@@ -1,4 +1,4 @@
-"""Doors: sockets that are ours and sockets that are not, answers, and closing."""
+"""gRPC servers: their own sockets and those of others, answers, and closing."""
 
 import asyncio
 import os
@@ -13,39 +13,39 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from fairlead.errors import AllocationRefusedError, FairleadError, KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import Message, encode
-from tests.kubelet.kubelets import PATIENCE, rooms, until
-from tests.kubelet.sockets import ECHO, door, opened, sound
+from tests.kubelet.kubelets import PATIENCE, plugin_folders, until
+from tests.kubelet.sockets import ECHO, answers, connected, echo_server
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    with rooms() as made:
-        yield made.folder / "x.sock"
+    with plugin_folders() as server:
+        yield server.folder / "x.sock"
 
 
 # The socket
 
 
-def test_a_door_leaves_nothing_behind(place: Path) -> None:
+def test_a_server_leaves_nothing_behind(place: Path) -> None:
     async def scenario() -> None:
-        made = door(place)
-        await made.close()  # never opened
+        server = echo_server(place)
+        await server.close()  # never connected
         for _ in range(2):
-            async with opened(made) as line:
-                assert await sound(line)
+            async with connected(server) as connection:
+                assert await answers(connection)
             assert not os.path.lexists(place)
-        await made.close()
+        await server.close()
 
     asyncio.run(scenario())
 
 
-def test_a_stale_socket_makes_way(place: Path) -> None:
+def test_a_stale_socket_is_replaced(place: Path) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(place))
 
     async def scenario() -> None:
-        async with opened(door(place)) as line:
-            assert await sound(line)
+        async with connected(echo_server(place)) as connection:
+            assert await answers(connection)
 
     asyncio.run(scenario())
 
@@ -65,28 +65,28 @@ def a_link_to_a_socket(place: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [a_file, a_folder, a_link_to_a_socket])
-def test_what_is_no_socket_stays(place: Path, make: Callable[[Path], None]) -> None:
+def test_a_file_that_is_not_a_socket_stays(place: Path, make: Callable[[Path], None]) -> None:
     make(place)
     before = os.lstat(place)
-    with pytest.raises(KubeletError, match="no socket") as caught:
-        asyncio.run(door(place).open())
+    with pytest.raises(KubeletError, match="not a socket") as caught:
+        asyncio.run(echo_server(place).open())
     assert "folder" in caught.value.hint
     assert os.lstat(place).st_ino == before.st_ino
 
 
 @pytest.mark.parametrize("name", ["missing/x.sock", "x" * 200 + ".sock"])
-def test_a_socket_that_cannot_be(place: Path, name: str) -> None:
+def test_an_impossible_path_is_an_error(place: Path, name: str) -> None:
     with pytest.raises(KubeletError, match="cannot listen on"):
-        asyncio.run(door(place.parent / name).open())
+        asyncio.run(echo_server(place.parent / name).open())
 
 
-def test_who_came_later_keeps_the_socket(place: Path) -> None:
+def test_a_later_server_keeps_the_socket(place: Path) -> None:
     async def scenario() -> None:
-        old, new = door(place), door(place)
+        old, new = echo_server(place), echo_server(place)
         await old.open()
-        async with opened(new) as line:
+        async with connected(new) as connection:
             await old.close()
-            assert await sound(line)
+            assert await answers(connection)
 
     asyncio.run(scenario())
 
@@ -110,32 +110,32 @@ def test_answers() -> None:
         "away": (Status.INTERNAL, "the warden is away"),
         "bug": (Status.INTERNAL, "/test/Echo failed: see the log of the agent"),
     }
-    said: list[str] = []
+    lines: list[str] = []
 
     async def scenario(place: Path) -> None:
-        async with opened(door(place, refuse, say=said.append)) as line:
+        async with connected(echo_server(place, refuse, say=lines.append)) as connection:
             for name, answer in expected.items():
                 with pytest.raises(GRPCError) as caught:
-                    await line.call(ECHO, wire.Claim(name=name), wire.Claim)
+                    await connection.call(ECHO, wire.Claim(name=name), wire.Claim)
                 assert (caught.value.status, caught.value.message) == answer
 
-    with rooms() as made:
-        asyncio.run(scenario(made.folder / "x.sock"))
-    assert said == ["/test/Echo failed: KeyError('bug')"]
+    with plugin_folders() as server:
+        asyncio.run(scenario(server.folder / "x.sock"))
+    assert lines == ["/test/Echo failed: KeyError('bug')"]
 
 
-def test_what_cannot_be_read_is_refused_and_the_next_call_served(place: Path) -> None:
+def test_a_malformed_request_is_refused_and_the_next_call_served(place: Path) -> None:
     async def scenario() -> None:
-        async with opened(door(place)) as line:
+        async with connected(echo_server(place)) as connection:
             for method, data, status in (
                 (ECHO, b"\x0a\xff", Status.INVALID_ARGUMENT),
                 (ECHO, b"\x0a\x02\xc3\x28", Status.INVALID_ARGUMENT),
                 ("/test/Other", b"", Status.UNKNOWN),
             ):
                 with pytest.raises(GRPCError) as caught:
-                    await line.send(method, data)
+                    await connection.send(method, data)
                 assert caught.value.status is status
-                assert await sound(line)
+                assert await answers(connection)
 
     asyncio.run(scenario())
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_read_is_refused_and_the_next_call_served(place: Path) ->
 # Closing
 
 
-def test_a_call_under_way_is_answered_before_the_door_closes(place: Path) -> None:
+def test_a_running_call_is_answered_before_the_server_closes(place: Path) -> None:
     began, go = asyncio.Event(), asyncio.Event()
 
     async def slow(claim: wire.Claim) -> Message:
@@ -152,14 +152,14 @@ def test_a_call_under_way_is_answered_before_the_door_closes(place: Path) -> Non
         return claim
 
     async def scenario() -> None:
-        made = door(place, slow)
-        async with opened(made) as line:
-            call = asyncio.create_task(line.call(ECHO, wire.Claim("n"), wire.Claim))
+        server = echo_server(place, slow)
+        async with connected(server) as connection:
+            call = asyncio.create_task(connection.call(ECHO, wire.Claim("n"), wire.Claim))
             await began.wait()
-            closing = asyncio.create_task(made.close())
+            closing = asyncio.create_task(server.close())
             await until(lambda: not place.exists())
-            with pytest.raises(GRPCError, match="going away"):
-                await line.call(ECHO, wire.Claim("late"), wire.Claim)
+            with pytest.raises(GRPCError, match="shutting down"):
+                await connection.call(ECHO, wire.Claim("late"), wire.Claim)
             go.set()
             assert await call == wire.Claim("n")
             await closing
@@ -167,7 +167,7 @@ def test_a_call_under_way_is_answered_before_the_door_closes(place: Path) -> Non
     asyncio.run(scenario())
 
 
-def test_a_call_that_never_ends_is_broken_off(place: Path) -> None:
+def test_a_call_that_never_ends_is_cancelled(place: Path) -> None:
     broken: list[str] = []
     called = asyncio.Event()
 
@@ -181,11 +181,11 @@ def test_a_call_that_never_ends_is_broken_off(place: Path) -> None:
         return claim
 
     async def scenario() -> None:
-        made = door(place, endless, grace=0.05)
-        async with opened(made) as line:
-            call = asyncio.create_task(line.send(ECHO, encode(wire.Claim(name="x"))))
+        server = echo_server(place, endless, grace=0.05)
+        async with connected(server) as connection:
+            call = asyncio.create_task(connection.send(ECHO, encode(wire.Claim(name="x"))))
             await called.wait()
-            await made.close()
+            await server.close()
             with pytest.raises((StreamTerminatedError, GRPCError)):
                 await call
 

@@ -1,4 +1,4 @@
-"""What a container receives, on every kind of machine there is a test host of."""
+"""What a container receives, on every kind of captured test host."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ GPU_1, GPU_2 = (f"GPU-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2))
 
 
 def nvidia(which: str) -> dict[str, str]:
-    """Return what NVIDIA's runtime is told."""
+    """Return the variables of NVIDIA's runtime."""
     return {"NVIDIA_VISIBLE_DEVICES": which, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 
 
@@ -27,7 +27,7 @@ XAVIER = [f"nvhost-{name}" for name in ("gpu", "ctrl-gpu", "ctrl-nvdla0", "ctrl-
 
 
 def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
-    """Return what is given of each accelerator of a test host."""
+    """Return the grant of each accelerator of a test host."""
     host = Host(str(HOSTS / name / "root"))
     inventory = detect(host, catalog, read_gpus(host))
     return {
@@ -42,7 +42,7 @@ def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
     [
         ("server-h200", [(nvidia(GPU_1), []), (nvidia(GPU_2), [])]),
         ("server-t4", [(nvidia("GPU-00000000-0000-0000-0000-000000000000"), [])]),
-        # Neither an id nor a number is known: the place on the bus names it as well.
+        # Neither an id nor a number is known: the bus address identifies it as well.
         ("server-two-t4-without-proc", [(nvidia("0000:3b:00.0"), []), (nvidia("0000:af:00.0"), [])]),
         ("jetson-agx-xavier", [(nvidia("all"), XAVIER)]),
         ("jetson-orin-nano", [(nvidia("all"), ["nvhost-gpu", "nvgpu/igpu0/ctrl"])]),
@@ -61,19 +61,19 @@ def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
     ],
 )
 def test_a_machine(name: str, expected: list[tuple[dict[str, str], list[str]]], catalog: Catalog) -> None:
-    found = [
+    received = [
         (
-            {key: value for key, value in given.env.items() if not key.startswith("FAIRLEAD_")},
-            [node.path.removeprefix("/dev/") for node in given.nodes],
+            {key: value for key, value in granted.env.items() if not key.startswith("FAIRLEAD_")},
+            [node.path.removeprefix("/dev/") for node in granted.nodes],
         )
-        for given in grants(name, catalog).values()
+        for granted in grants(name, catalog).values()
     ]
-    assert found == expected
+    assert received == expected
 
 
-def test_what_a_container_is_always_told(catalog: Catalog) -> None:
-    (given,) = grants("raspberry-pi-5-hailo", catalog).values()
-    assert given.env == {
+def test_the_variables_that_every_container_gets(catalog: Catalog) -> None:
+    (granted,) = grants("raspberry-pi-5-hailo", catalog).values()
+    assert granted.env == {
         "FAIRLEAD_DEVICE": "pci-0001-01-00-0",
         "FAIRLEAD_DEVICE_HAILO_8_OR_HAILO_8L": "pci-0001-01-00-0",
         "FAIRLEAD_MODEL": "hailo-8-or-hailo-8l",
@@ -82,8 +82,8 @@ def test_what_a_container_is_always_told(catalog: Catalog) -> None:
 
 def test_a_share(world: World) -> None:
     acc = accelerator(driver="nvidia", uuid=GPU_1, mebibytes=100, model="t4")
-    given = grant(acc, world({}), resource="fairlead.dev/gpu-mem", memory=40, share="web", nvidia="cdi")
-    assert given == Grant(
+    granted = grant(acc, world({}), resource="fairlead.dev/gpu-mem", memory=40, share="web", nvidia="cdi")
+    assert granted == Grant(
         {
             "FAIRLEAD_DEVICE": acc.id,
             "FAIRLEAD_DEVICE_GPU_MEM": acc.id,
@@ -96,13 +96,13 @@ def test_a_share(world: World) -> None:
     )
 
 
-def test_a_gpu_without_an_id_is_known_by_its_number(world: World) -> None:
+def test_a_gpu_without_an_id_is_identified_by_its_number(world: World) -> None:
     acc = accelerator(driver="nvidia", node="/dev/nvidia3")
     assert grant(acc, world({}), resource="x").env["NVIDIA_VISIBLE_DEVICES"] == "3"
     assert grant(acc, world({}), resource="x", nvidia="cdi").cdi == ("nvidia.com/gpu=3",)
 
 
-def test_a_jetson_gives_its_own_nodes_and_not_those_of_a_card(world: World) -> None:
+def test_a_jetson_grants_its_own_nodes_and_not_those_of_a_card(world: World) -> None:
     soc, card = "platform/host1x/drm", "pci0000:00/0005:01:00.0/drm"
     nodes = ("nvmap", "nvhost-gpu", "nvhost-nvdec", "nvgpu/igpu0/as", "nvgpu/igpu0/ctrl", "nvidia0")
     files: dict[str, Entry] = {
@@ -114,8 +114,8 @@ def test_a_jetson_gives_its_own_nodes_and_not_those_of_a_card(world: World) -> N
     for name, home in (("card0", soc), ("renderD128", soc), ("card1", card), ("renderD129", card)):
         files |= {f"/dev/dri/{name}": "", f"/sys/class/drm/{name}": Link(f"../../devices/{home}/{name}")}
     acc = accelerator("platform:17000000.gpu", vendor="NVIDIA", driver="gk20a", node="/dev/nvhost-gpu")
-    given = grant(acc, world(files), resource="x", nvidia="cdi")
-    assert [node.path for node in given.nodes] == [
+    granted = grant(acc, world(files), resource="x", nvidia="cdi")
+    assert [node.path for node in granted.nodes] == [
         "/dev/nvhost-gpu",
         "/dev/nvhost-nvdec",
         "/dev/nvmap",
@@ -124,29 +124,29 @@ def test_a_jetson_gives_its_own_nodes_and_not_those_of_a_card(world: World) -> N
         "/dev/dri/card0",
         "/dev/dri/renderD128",
     ]
-    assert given.cdi == ("nvidia.com/gpu=all",)
+    assert granted.cdi == ("nvidia.com/gpu=all",)
 
 
-def test_gaudi_comes_with_its_control_node_and_its_number(world: World) -> None:
+def test_gaudi_is_granted_with_its_control_node_and_its_number(world: World) -> None:
     files = {
         **pci("0000:01:00.0", "1da3:1020", accel__accel2__dev="", accel__accel_controlD2__dev=""),
         **{f"/dev/accel/{name}": "" for name in ("accel0", "accel2", "accel_controlD0", "accel_controlD2")},
     }
-    given = grant(accelerator(driver="habanalabs", node="/dev/accel/accel2"), world(files), resource="x")
-    assert [node.path for node in given.nodes] == ["/dev/accel/accel2", "/dev/accel/accel_controlD2"]
-    assert given.env["HABANA_VISIBLE_DEVICES"] == "2"
+    granted = grant(accelerator(driver="habanalabs", node="/dev/accel/accel2"), world(files), resource="x")
+    assert [node.path for node in granted.nodes] == ["/dev/accel/accel2", "/dev/accel/accel_controlD2"]
+    assert granted.env["HABANA_VISIBLE_DEVICES"] == "2"
 
 
-def test_where_no_dev_is_to_be_seen_the_kernel_is_believed(world: World) -> None:
+def test_without_dev_sysfs_decides_which_nodes_exist(world: World) -> None:
     host = world(pci("0000:01:00.0", "8086:7d1d", accel__accel0__dev=""))
-    given = grant(accelerator(driver="intel_vpu"), host, resource="x", device_root="/host")
-    assert given.nodes == (DeviceNode("/dev/accel/accel0", "/host/dev/accel/accel0"),)
+    granted = grant(accelerator(driver="intel_vpu"), host, resource="x", device_root="/host")
+    assert granted.nodes == (DeviceNode("/dev/accel/accel0", "/host/dev/accel/accel0"),)
 
 
 def test_a_chip_with_a_second_node(world: World) -> None:
     host = world({f"/dev/memx{n}": "" for n in ("0", "0_feature", "1", "1_feature")})
-    given = grant(accelerator(driver="memx_pcie_ai_chip", node="/dev/memx1"), host, resource="x")
-    assert [node.path for node in given.nodes] == ["/dev/memx1", "/dev/memx1_feature"]
+    granted = grant(accelerator(driver="memx_pcie_ai_chip", node="/dev/memx1"), host, resource="x")
+    assert [node.path for node in granted.nodes] == ["/dev/memx1", "/dev/memx1_feature"]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_several_accelerators(catalog: Catalog) -> None:
     assert merge([]) == Grant()
 
 
-def test_without_cdi_a_stick_comes_with_its_bus(catalog: Catalog) -> None:
+def test_without_cdi_a_stick_is_granted_with_its_bus(catalog: Catalog) -> None:
     both = merge(grants("coral-usb-two", catalog).values())
     assert len(both.nodes) == 10
     assert without_cdi(both).nodes == (DeviceNode("/dev/bus/usb/002", "/dev/bus/usb/002"),)
@@ -205,7 +205,5 @@ YAML = "---\ncdiVersion: 0.5.0\ndevices:\n- name: all\nkind: nvidia.com/gpu\n"
         ("/etc/cdi/odd.json", Special.FIFO, False),
     ],
 )
-def test_whether_nvidia_described_its_gpus(
-    path: str, text: str | Special, present: bool, world: World
-) -> None:
+def test_whether_nvidia_has_a_cdi_spec(path: str, text: str | Special, present: bool, world: World) -> None:
     assert nvidia_cdi_present(world({path: text})) is present

@@ -1,4 +1,4 @@
-"""CDI documents: what the specification allows, and what a runtime makes of them."""
+"""CDI specs: what the specification allows, and how a runtime applies them."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 
 
 def assert_valid(document: dict[str, object]) -> None:
-    """Check what the specification asks for, and that nothing but nodes and environment is there."""
+    """Check the rules of the specification, and that only nodes and environment are set."""
     assert set(document) == {"cdiVersion", "kind", "devices"}
     devices = document["devices"]
     assert isinstance(devices, list)
@@ -51,11 +51,11 @@ def test_every_machine(catalog: Catalog) -> None:
         host = Host(str(folder))
         real = [acc for acc in detect(host, catalog).accelerators if acc.kind != "cpu"]
         for root in ("", "/host"):
-            given = {acc.id: grant(acc, host, resource="fairlead.dev/x", device_root=root) for acc in real}
-            document = accelerators_spec(given)
+            granted = {acc.id: grant(acc, host, resource="fairlead.dev/x", device_root=root) for acc in real}
+            document = accelerators_spec(granted)
             assert_valid(document)
-            assert [device["name"] for device in document["devices"]] == sorted(given)
-            assert_valid(claim_spec("0b5c", given))
+            assert [device["name"] for device in document["devices"]] == sorted(granted)
+            assert_valid(claim_spec("0b5c", granted))
 
 
 def test_accelerators() -> None:

@@ -1,4 +1,4 @@
-"""The list of a node's accelerators: read as it was written, and nothing else is believed."""
+"""The list of a node's accelerators: parsed as it was written, and no other text is accepted."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ STICK = replace(
 BOARD = accelerator("pci:0000:03:00.0", kind="gpu", model="board", mebibytes=4096, unified=True)
 
 
-def test_what_is_written_is_read() -> None:
+def test_a_written_list_is_parsed() -> None:
     assert parse_devices(devices(node(STICK, GPU, BOARD), {GPU.id})) == (
         AnnotatedAccelerator(GPU.id, "gpu-a", "Test", 8192, shareable=True, by_units=True),
         AnnotatedAccelerator(STICK.id, "stick", "Test", 0, healthy=False, reason="its driver is missing"),
@@ -24,7 +24,7 @@ def test_what_is_written_is_read() -> None:
     )
 
 
-def test_a_machine_without_any_has_an_empty_list() -> None:
+def test_a_machine_without_accelerators_has_an_empty_list() -> None:
     assert parse_devices(devices(node(), ())) == ()
 
 
@@ -43,5 +43,5 @@ def test_a_machine_without_any_has_an_empty_list() -> None:
         "[" * 100_000,
     ],
 )
-def test_what_no_agent_wrote_is_not_believed(text: str) -> None:
+def test_a_text_that_no_agent_wrote_is_not_accepted(text: str) -> None:
     assert parse_devices(text) is None

@@ -1,4 +1,4 @@
-"""The kubelet's books, read."""
+"""Holdings from the kubelet's pod resources."""
 
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.kubelet_holdings import KubeletHoldings, kubelet_holdings
@@ -12,7 +12,7 @@ NAME = short_names(NODE)[GPU.id]
 MAIN, SIDE = Holder("default", "web", "main"), Holder("default", "web", "side")
 
 
-def test_who_holds_what() -> None:
+def test_rows_become_holdings() -> None:
     rows = [
         ("default", "web", "main", "fairlead.dev/gpu-mem", [f"{NAME}-2", f"{NAME}-0"]),
         ("default", "web", "main", "fairlead.dev/gpu-mem", [f"{NAME}-1", f"{NAME}-9"]),
@@ -27,7 +27,7 @@ def test_who_holds_what() -> None:
     )
 
 
-def test_what_is_held_of_an_accelerator_that_is_gone_is_counted() -> None:
+def test_held_units_of_a_removed_accelerator_are_counted() -> None:
     rows = [
         ("default", "web", "main", "fairlead.dev/gpu-mem", [f"{NAME}-1", f"{NAME}-2"]),
         ("default", "web", "main", "fairlead.dev/coral-usb", [STICK.id]),

@@ -1,4 +1,4 @@
-"""Labels: what Kubernetes takes for any inventory, and the original set for the devices it knew."""
+"""Labels: valid for any inventory, and the original set for the devices that it supported."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ R36 = {"/etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 1, BOARD:
 
 
 @given(strategies.inventories())
-def test_any_inventory_gives_labels_that_kubernetes_takes(inventory: Inventory) -> None:
+def test_any_inventory_gives_valid_labels(inventory: Inventory) -> None:
     assert_labels(labels(inventory), prefix="fairlead.dev/")
     assert_labels(restricted_labels(inventory), prefix=RESTRICTED)
     assert_labels(legacy_labels(inventory), prefix="")
@@ -78,12 +78,12 @@ def test_a_label_value(text: str, value: str) -> None:
             usb("1-1", "18d1:9302"),
             {"gpu.model": "Google-Coral-TPU", "gpu.vendor.id": "18d1", "gpu.product.id": "9302"},
         ),
-        # The full release tells R32.4.3 and R36.4.3 apart, which the original did not.
+        # The full release distinguishes R32.4.3 and R36.4.3, which the original did not.
         (
             tree("nvidia,p3737-0000+p3701-0005", "nvidia,tegra234") | R36,
             {"gpu.model": "Jetson-AGX-Orin-64GB", "gpu.driver": "R36.4.3", "gpu.resource": "tegrastats"},
         ),
-        # A Jetson with a stick keeps its own name and tells the stick's numbers.
+        # A Jetson with a stick keeps its own name and has the stick's ids.
         (
             tree("nvidia,jetson-nano", "nvidia,tegra210") | R32 | usb("1-1", "18d1:9302"),
             {
@@ -140,12 +140,12 @@ def test_the_labels_of_a_node(world: World, small: Catalog) -> None:
     }
 
 
-def test_an_unsure_model_is_labelled_by_its_candidates(world: World, small: Catalog) -> None:
+def test_an_ambiguous_model_is_labelled_by_its_candidates(world: World, small: Catalog) -> None:
     found = labels(detect(world(pci("0000:01:00.0", "aaaa:2000")), small))
     assert found["fairlead.dev/twin-a-or-twin-b.count"] == "1"
 
 
-def test_trust_is_granted_by_what_works(world: World, small: Catalog) -> None:
+def test_restricted_labels_count_allocatable_accelerators(world: World, small: Catalog) -> None:
     files = {
         **tree("acme,small", "acme,soc", model="Acme Small Kit"),  # without a driver
         **usb("1-1", "aaaa:0001"),
@@ -172,5 +172,5 @@ def test_trust_is_granted_by_what_works(world: World, small: Catalog) -> None:
         "kubernetes.io/arch",
     ],
 )
-def test_labels_of_others_are_not_ours(key: str) -> None:
+def test_labels_of_other_writers_are_not_ours(key: str) -> None:
     assert not is_own_label(key)

@@ -1,6 +1,6 @@
-"""Whatever happens on a node, in whatever order: nothing is given twice, and nothing is lost or leaks.
+"""Whatever happens on a node, in whatever order: nothing is allocated twice, lost or leaked.
 
-A kubelet with books that lag, pods that come and go, claims, accelerators that fall sick, vanish and come
+A kubelet with late pod resources, pods that start and end, claims, accelerators that fail, vanish and come
 back, and an agent that restarts.
 """
 
@@ -48,7 +48,7 @@ FOREVER = float("-inf")
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod as the kubelet knows it: what it holds, and what else is kept for it."""
+    """A pod of the kubelet: what it holds, and what else is reserved for it."""
 
     resource: str
     ids: tuple[str, ...]
@@ -71,7 +71,7 @@ class Node(RuleBasedStateMachine):
         self.look: tuple[float, list[Row]] | None = None
         self.listed: dict[str, list[str]] = {}
         self.made = 0
-        self.tell()
+        self.send_offers()
 
     @property
     def inventory(self) -> Inventory:
@@ -83,8 +83,8 @@ class Node(RuleBasedStateMachine):
     def _acc(self, acc: Accelerator) -> Accelerator:
         return replace(acc, state=self.state[acc.id])
 
-    def _books(self) -> list[Row]:
-        """What the kubelet says now; what it was just given it may not have written yet."""
+    def _pod_resources(self) -> list[Row]:
+        """The kubelet's pod resources now; a new allocation may not be listed yet."""
         return [
             ("default", name, "main", pod.resource, pod.ids)
             for name, pod in self.pods.items()
@@ -102,8 +102,8 @@ class Node(RuleBasedStateMachine):
         self.ledger = observe(self.ledger, kubelet_holdings(rows, self.inventory).holdings, began)
 
     @rule()
-    def tell(self) -> None:
-        """Tell the kubelet what there is."""
+    def send_offers(self) -> None:
+        """Send the kubelet the current offers."""
         found = offers(self.inventory, self.ledger, OfferPlan())
         self.listed = {
             offer.resource: [unit for block in offer.blocks if block.healthy for unit in block.ids()]
@@ -117,7 +117,7 @@ class Node(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 6), lag=LAGS, scattered=st.booleans())
     def start_share(self, size: int, lag: float, scattered: bool) -> None:
-        """Start a pod with a share; the kubelet may not take advice."""
+        """Start a pod with a share; the kubelet may ignore the preferred units."""
         self._start("fairlead.dev/gpu-mem", size, lag, scattered)
 
     @rule(
@@ -128,7 +128,7 @@ class Node(RuleBasedStateMachine):
         self._start(resource, size, lag, scattered=False)
 
     def _start(self, resource: str, size: int, lag: float, scattered: bool) -> None:
-        """Have the kubelet start a pod, with what it believes to be free."""
+        """Let the kubelet start a pod, with units that it counts as free."""
         taken = {unit for pod in self.pods.values() if pod.resource == resource for unit in pod.kept}
         available = [unit for unit in self.listed.get(resource, []) if unit not in taken]
         offer = next(
@@ -141,8 +141,8 @@ class Node(RuleBasedStateMachine):
 
     @precondition(lambda self: self.pods)
     @rule(data=st.data(), size=st.integers(1, 3))
-    def go_on(self, data: st.DataObject, size: int) -> None:
-        """Have the main container of a pod take over what its init container had, or some of it."""
+    def continue_with_main(self, data: st.DataObject, size: int) -> None:
+        """Let the main container of a pod take over units of its init container."""
         name = data.draw(st.sampled_from(sorted(self.pods)))
         pod = self.pods[name]
         self._allocate(name, pod.resource, tuple(sorted(pod.kept))[:size], pod.kept, 0.0)
@@ -165,12 +165,12 @@ class Node(RuleBasedStateMachine):
     @precondition(lambda self: self.pods)
     @rule(data=st.data())
     def end(self, data: st.DataObject) -> None:
-        """End a pod: the kubelet may give its units to the next one at once."""
+        """End a pod: the kubelet may allocate its units to the next one at once."""
         del self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
 
     @rule(acc=st.sampled_from(NAMES), amount=st.integers(0, 8), name=st.sampled_from("abc"))
     def prepare(self, acc: str, amount: int, name: str) -> None:
-        """Prepare a claim, or one that is prepared already."""
+        """Prepare a claim, also one that is prepared already."""
         holder = Holder("default", name)
         if holder in self.claims and self.claims[holder].accelerator != acc:
             return
@@ -181,73 +181,73 @@ class Node(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from("abcd"))
     def unprepare(self, name: str) -> None:
-        """Release a claim, or one that never was."""
+        """Release a claim, also one that never existed."""
         self.ledger = release_claim(self.ledger, Holder("default", name))
         self.claims.pop(Holder("default", name), None)
 
     @rule()
-    def begin_to_look(self) -> None:
-        """Ask for the books; the answer may be read much later."""
-        self.look = (self.now, self._books())
+    def begin_read(self) -> None:
+        """Start a read of pod resources; the answer may be processed much later."""
+        self.look = (self.now, self._pod_resources())
         self.now += 0.01
 
     @precondition(lambda self: self.look is not None)
     @rule()
-    def end_to_look(self) -> None:
-        """Read the answer."""
+    def end_read(self) -> None:
+        """Process the answer."""
         assert self.look is not None
         began, rows = self.look
         self.look = None
         self._read(rows, began)
 
     @rule(acc=st.sampled_from(NAMES), state=st.sampled_from([State.USABLE, State.PRESENT]))
-    def fall_sick(self, acc: str, state: State) -> None:
-        """Let an accelerator fall sick."""
+    def make_unhealthy(self, acc: str, state: State) -> None:
+        """Make an accelerator unhealthy."""
         self.state[acc] = state
 
     @rule(acc=st.sampled_from(NAMES))
     def vanish(self, acc: str) -> None:
-        """Pull an accelerator out: the books now mean something else."""
+        """Remove an accelerator: the same rows now have another meaning."""
         self.gone |= {acc}
         self._read(self.rows, FOREVER)
 
     @precondition(lambda self: self.gone or set(self.state.values()) != {State.HEALTHY})
     @rule()
     def come_back(self) -> None:
-        """Make everything well."""
+        """Restore every accelerator."""
         self.gone, self.state = set(), dict.fromkeys(NAMES, State.HEALTHY)
         self._read(self.rows, FOREVER)
-        self.tell()
+        self.send_offers()
 
     @rule()
     def restart(self) -> None:
-        """Start the agent anew: it knows its claims, and reads the books before it does anything."""
+        """Restart the agent: it has its claims, and reads pod resources before it does anything."""
         self.now += GRACE
         self.look = None
         self.ledger = Ledger()
         for claim in self.claims.values():
             self.ledger = add_claim(self.ledger, claim)
-        self._read(self._books(), self.now)
-        self.tell()
+        self._read(self._pod_resources(), self.now)
+        self.send_offers()
 
     @invariant()
-    def nothing_is_given_twice(self) -> None:
-        """Check what is really held, on all the hardware there is."""
+    def nothing_is_allocated_twice(self) -> None:
+        """Check what pods and claims really hold, on all hardware."""
         assert overlaps(self._truth(), HARDWARE) == []
 
     @invariant()
     def the_ledger_is_sound(self) -> None:
-        """Check what is believed to be held."""
+        """Check the ledger for overlaps."""
         assert overlaps(self.ledger, self.inventory) == []
 
     @invariant()
-    def sums_are_those_of_the_holdings(self) -> None:
-        """Check that what was added up step by step is what there is."""
+    def tallies_equal_the_sums_of_the_holdings(self) -> None:
+        """Check that the incremental tallies equal the sums of the holdings."""
         assert self.ledger.tallies == tally_by_accelerator(self.ledger.holdings)
 
     @invariant()
     def nothing_is_forgotten(self) -> None:
-        """Check that whatever is held of what is there is known to be held."""
+        """Check that the ledger has everything that is held of existing accelerators."""
         here = {acc.id for acc in self.inventory.accelerators}
         known = self.ledger.holdings
         for holding in self._truth():
@@ -263,15 +263,15 @@ class Node(RuleBasedStateMachine):
                 assert holding in known
 
     def teardown(self) -> None:
-        """End everything; nothing of it must be left."""
+        """End all pods and claims; the ledger must be empty."""
         self.gone, self.pods, self.state = set(), {}, dict.fromkeys(NAMES, State.HEALTHY)
         for holder in list(self.claims):
             self.unprepare(holder.name)
         for _ in range(2):
             self.now += 2 * GRACE
-            self._read(self._books(), self.now)
+            self._read(self._pod_resources(), self.now)
         assert self.ledger.holdings == ()
-        self.tell()
+        self.send_offers()
         assert sum(map(len, self.listed.values())) == 3 + 13
 
 

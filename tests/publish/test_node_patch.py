@@ -15,12 +15,12 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     assert node_patch({**OURS, "zone": "a"}, LISTED, OURS, {}) is None
 
 
-def test_what_is_new_is_added_and_listed() -> None:
+def test_new_labels_are_added_and_listed() -> None:
     patch = node_patch({"zone": "a"}, {"note": "b"}, OURS, {ALLOCATED: "{}"})
     assert patch == {"metadata": {"labels": OURS, "annotations": {**LISTED, ALLOCATED: "{}"}}}
 
 
-def test_only_what_was_published_goes() -> None:
+def test_only_published_labels_are_removed() -> None:
     live = {**OURS, "fairlead.dev/pool": "edge", "zone": "a"}
     patch = node_patch(live, LISTED, {"fairlead.dev/arch": "aarch64"}, {})
     assert patch == {
@@ -31,12 +31,12 @@ def test_only_what_was_published_goes() -> None:
     }
 
 
-def test_a_label_that_somebody_took_away_comes_back() -> None:
+def test_a_deleted_label_is_added_again() -> None:
     patch = node_patch({"fairlead.dev/arch": "aarch64"}, LISTED, OURS, {})
     assert patch == {"metadata": {"labels": {"fairlead.dev/tpu.count": "1"}}}
 
 
-def test_with_nothing_to_tell_the_list_goes_too() -> None:
+def test_without_labels_the_list_is_removed_too() -> None:
     patch = node_patch(OURS, {**LISTED, ALLOCATED: "{}"}, {}, {})
     assert patch is not None
     assert patch["metadata"]["labels"] == dict.fromkeys(OURS)
@@ -44,7 +44,7 @@ def test_with_nothing_to_tell_the_list_goes_too() -> None:
 
 
 @pytest.mark.parametrize("key", ["kubernetes.io/arch", "node-role.kubernetes.io/control-plane", "zone", ""])
-def test_a_forged_list_names_no_label_of_others(key: str) -> None:
+def test_a_forged_list_removes_no_label_of_other_writers(key: str) -> None:
     assert published({PUBLISHED: f"{key},fairlead.dev/arch"}) == ["fairlead.dev/arch"]
     patch = node_patch({key: "x"}, {PUBLISHED: key}, {}, {})
     assert "labels" not in (patch or {"metadata": {}})["metadata"]
@@ -64,7 +64,7 @@ def test_a_forged_list_names_no_label_of_others(key: str) -> None:
         ({}, {DEVICES: "[]"}, {"metadata": {"annotations": {DEVICES: None}}}),
     ],
 )
-def test_all_of_it_can_be_taken_back(
+def test_everything_published_can_be_removed(
     labels: dict[str, str], annotations: dict[str, str], patch: dict[str, Any] | None
 ) -> None:
     assert unpublish_patch(labels, annotations) == patch

@@ -1,4 +1,4 @@
-"""What is listed, and which of it is withdrawn while somebody holds something."""
+"""Which units are offered, and which are withdrawn while others are held."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -54,11 +54,11 @@ def listed(
         ((claim(0),), "-", "----------"),
         ((claim(10),), "-", "----------"),
         ((claim(99),), "-", "----------"),
-        # What a container holds stays well, wherever it lies: or it could not restart in place.
+        # What a container holds stays healthy, wherever it lies: or it could not restart in place.
         ((share(8, 9), claim(3)), "-", "+++++---++"),
         ((share(0, 5, 9), claim(4)), "-", "++++-+---+"),
         ((share(0, 5, 9), claim(7)), "-", "+----+---+"),
-        # Units of another size count as what they weigh.
+        # Units of another size count by their memory.
         ((share(0, unit=1024),), "-", "----------"),
         ((Holding("gone-1", Form.WHOLE, POD),), "+", "++++++++++"),
     ],
@@ -67,7 +67,7 @@ def test_one_form_withdraws_the_others(holdings: tuple[Holding, ...], whole: str
     assert listed(*holdings) == {"t4": whole, "gpu-mem": memory, "coral-usb": "+"}
 
 
-def test_what_is_sick_is_listed_and_what_is_gone_is_not() -> None:
+def test_an_unhealthy_accelerator_is_listed_and_a_removed_one_is_not() -> None:
     sick = replace(GPU, state=State.DRIVER_BOUND)
     assert listed(share(0, 1), inventory=node(sick)) == {"t4": "-", "gpu-mem": "----------"}
     assert listed(share(0, 1), inventory=node(STICK)) == {"coral-usb": "+"}
@@ -76,20 +76,20 @@ def test_what_is_sick_is_listed_and_what_is_gone_is_not() -> None:
 @pytest.mark.parametrize(
     ("plan", "expected"),
     [
-        (OfferPlan(together=False), {"gpu-mem": "++++++++++", "coral-usb": "+"}),
-        (OfferPlan(together=False, forms=frozenset({Form.WHOLE})), {"t4": "+", "coral-usb": "+"}),
+        (OfferPlan(combine_forms=False), {"gpu-mem": "++++++++++", "coral-usb": "+"}),
+        (OfferPlan(combine_forms=False, forms=frozenset({Form.WHOLE})), {"t4": "+", "coral-usb": "+"}),
         (OfferPlan(forms=frozenset({Form.MEMORY, Form.CLAIM})), {"gpu-mem": "++++++++++"}),
         (OfferPlan(forms=frozenset({Form.CLAIM})), {}),
         (OfferPlan(unit=MemoryUnit.GIB), {"t4": "+", "coral-usb": "+"}),  # it has no whole GiB
     ],
 )
-def test_the_plan_says_which_forms(plan: OfferPlan, expected: dict[str, str]) -> None:
+def test_the_plan_decides_the_forms(plan: OfferPlan, expected: dict[str, str]) -> None:
     assert listed(plan=plan) == expected
 
 
-def test_claims_alone_where_no_form_may_join_another() -> None:
-    assert forms_of(GPU, OfferPlan(together=False, forms=frozenset({Form.CLAIM}))) == {Form.CLAIM}
-    assert forms_of(GPU, OfferPlan(together=False)) == {Form.MEMORY}
+def test_claims_alone_where_forms_may_not_be_combined() -> None:
+    assert forms_of(GPU, OfferPlan(combine_forms=False, forms=frozenset({Form.CLAIM}))) == {Form.CLAIM}
+    assert forms_of(GPU, OfferPlan(combine_forms=False)) == {Form.MEMORY}
     assert forms_of(CPU, OfferPlan()) == frozenset()
 
 
@@ -102,7 +102,7 @@ def test_gibibytes() -> None:
     assert listed(half, half, inventory=node(big), plan=plan)["gpu-mem-gib"] == "++++-"
 
 
-def test_an_offer_that_is_too_long_loses_whole_accelerators() -> None:
+def test_an_offer_that_is_too_long_leaves_out_whole_accelerators() -> None:
     blocks = (
         Block("a", "a", 0, 5, True, True),
         Block("b", "b", 0, 2, True, True),
@@ -120,11 +120,11 @@ def _ids(blocks: Iterable[Block], limit: int = 60) -> list[str]:
 
 
 @given(strategies.held_nodes(), st.sampled_from(MemoryUnit), st.booleans())
-def test_whoever_holds_what(
-    found: tuple[Inventory, tuple[Holding, ...]], unit: MemoryUnit, together: bool
+def test_offers_for_any_holdings(
+    found: tuple[Inventory, tuple[Holding, ...]], unit: MemoryUnit, combine_forms: bool
 ) -> None:
     inventory, holdings = found
-    plan = OfferPlan(unit=unit, together=together)
+    plan = OfferPlan(unit=unit, combine_forms=combine_forms)
     listed_by_form: dict[str, set[Form]] = {}
     for offer in offers(inventory, holdings, plan):
         assert offer.blocks
@@ -137,13 +137,13 @@ def test_whoever_holds_what(
             parts = parse_units(_ids([block]), inventory, unit)
             assert isinstance(parts, tuple), parts
             assert [part.accelerator for part in parts] == [block.accelerator]
-    assert together or all(len(forms) == 1 for forms in listed_by_form.values())
+    assert combine_forms or all(len(forms) == 1 for forms in listed_by_form.values())
     for acc in inventory.accelerators:
         assert listed_by_form.get(acc.id, set()) <= forms_of(acc, plan)
 
 
 @given(strategies.held_nodes(), st.sampled_from(MemoryUnit))
-def test_what_is_listed_as_free_is_free(
+def test_units_listed_as_free_can_be_admitted(
     found: tuple[Inventory, tuple[Holding, ...]], unit: MemoryUnit
 ) -> None:
     inventory, holdings = found

@@ -39,13 +39,13 @@ def alike() -> tuple[str, str]:
 
 
 @given(strategies.nodes())
-def test_a_resource_has_a_name_that_kubernetes_takes(inventory: Inventory) -> None:
+def test_a_resource_has_a_valid_name(inventory: Inventory) -> None:
     for acc in inventory.accelerators:
         name = resource_name(acc)
         assert re.fullmatch(r"fairlead\.dev/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", name)
 
 
-def test_short_names_do_not_depend_on_the_neighbours() -> None:
+def test_short_names_do_not_depend_on_other_accelerators() -> None:
     assert short_names(NODE)[BIG.id] == short_names(node(BIG))[BIG.id]
     assert re.fullmatch("[a-z2-7]{5}", BIG_NAME)
 
@@ -55,7 +55,7 @@ def test_names_that_begin_alike_grow_until_they_differ() -> None:
     names = short_names(node(one, other))
     assert len(set(names.values())) == 2
     assert names[one.id][:5] == names[other.id][:5]
-    # While both are there the old, short name could mean either; the long one keeps its meaning.
+    # While both exist the old, short name is ambiguous; the long one keeps its meaning.
     assert isinstance(parse_units([f"{names[one.id][:5]}-1"], node(one, other)), Refusal)
     assert parse_units([f"{names[one.id]}-1"], node(one)) == (AcceleratorPart(one.id, ((1, 1),)),)
 
@@ -92,7 +92,7 @@ def test_ids_mean_parts(ids: list[str], parts: tuple[AcceleratorPart, ...]) -> N
         ([f"{SMALL_NAME}-1024"], f"{SMALL.id} has no unit 1024: it has 1024 MiB of memory"),
     ],
 )
-def test_ids_that_can_mean_nothing(ids: list[str], says: str) -> None:
+def test_ids_that_are_not_valid_together(ids: list[str], says: str) -> None:
     answer = parse_units(ids, NODE)
     assert isinstance(answer, Refusal)
     assert says in answer.reason

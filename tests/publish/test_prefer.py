@@ -1,4 +1,4 @@
-"""Which units a kubelet is told to take."""
+"""Which units a kubelet should allocate."""
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ def test_whole_ones(available: list[str], required: list[str], size: int, expect
 
 
 @given(st.sets(st.sampled_from([*A, *B, *C])), st.data(), st.integers(1, 9))
-def test_a_choice_is_one_that_can_be_made(available: set[str], data: st.DataObject, size: int) -> None:
+def test_every_choice_is_valid(available: set[str], data: st.DataObject, size: int) -> None:
     required = data.draw(
         st.sets(st.sampled_from(sorted(available)), max_size=2) if available else st.just(set())
     )

@@ -1,4 +1,4 @@
-"""What claims are told: the rules of the API for any inventory, and what is left when others hold some."""
+"""ResourceSlices: valid for any inventory, and reduced by what containers hold."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ def assert_sound(device: dict[str, Any]) -> None:
 
 
 @given(strategies.held_nodes())
-def test_any_inventory_gives_slices_that_kubernetes_takes(
+def test_any_inventory_gives_valid_slices(
     found: tuple[Inventory, tuple[Holding, ...]],
 ) -> None:
     inventory, holdings = found
@@ -138,7 +138,7 @@ def test_a_slice() -> None:
         (Holding(GPU.id, Form.MEMORY, POD, 99, ((0, 98),)), 1),
         (Holding(GPU.id, Form.MEMORY, POD, 100, ((0, 99),)), None),
         (Holding(GPU.id, Form.WHOLE, POD), None),
-        # What claims hold, the scheduler subtracts by itself.
+        # The scheduler itself subtracts what claims hold.
         (Holding(GPU.id, Form.CLAIM, POD, 30), 100),
         (Holding(GPU.id, Form.CLAIM, POD), 100),
     ],
@@ -148,7 +148,7 @@ def test_what_is_left_for_claims(holding: Holding, left: int | None) -> None:
     assert found == ([] if left is None else [f"{left}Mi"])
 
 
-def test_what_cannot_be_shared_goes_to_one_claim() -> None:
+def test_an_accelerator_that_cannot_be_shared_goes_to_one_claim() -> None:
     stick = accelerator("usb:1-1")
     with_memory = replace(stick, memory=Bytes(8 << 20))
     assert "capacity" not in devices(node(stick))[0]
@@ -170,7 +170,7 @@ def test_what_cannot_be_shared_goes_to_one_claim() -> None:
         ("é" * 40, "string"),
     ],
 )
-def test_a_version_is_one_only_if_it_is_one(version: str, kind: str) -> None:
+def test_only_a_semantic_version_is_a_version_attribute(version: str, kind: str) -> None:
     ((found, _),) = devices(node(replace(GPU, driver_version=version)))[0]["attributes"][
         "driverVersion"
     ].items()
@@ -188,12 +188,12 @@ def test_a_version_is_one_only_if_it_is_one(version: str, kind: str) -> None:
         (2**43, "8796093022207Mi"),
     ],
 )
-def test_an_amount_as_the_server_writes_it(amount: int, quantity: str) -> None:
+def test_an_amount_has_the_canonical_form_of_the_server(amount: int, quantity: str) -> None:
     acc = replace(GPU, memory=Bytes(amount << 20))
     assert devices(node(acc))[0]["capacity"]["memory"]["value"] == quantity
 
 
-def test_rates_are_numbers_with_names_that_the_api_takes() -> None:
+def test_rates_are_integers_with_valid_names() -> None:
     acc = replace(
         GPU, effective={f"{name}{more}": Ops(2e9) for name in "abcdefghij" for more in ("-sparse", "")}
     )
@@ -205,7 +205,7 @@ def many(count: int) -> Inventory:
     return node(*(accelerator(f"pci:{n:04x}:01:00.0") for n in range(count)))
 
 
-def test_more_devices_than_a_slice_takes() -> None:
+def test_more_devices_than_fit_in_one_slice() -> None:
     bodies = slices("n1", "uid-1", many(MOST_DEVICES + 1), [], 2)
     assert [len(body["spec"]["devices"]) for body in bodies] == [MOST_DEVICES, 1]
     assert [body["metadata"]["name"] for body in bodies] == ["n1-fairlead-0", "n1-fairlead-1"]
@@ -221,7 +221,7 @@ def test_names_of_slices_fit() -> None:
     assert "ownerReferences" not in slices("n1", "", node(GPU), [], 1)[0]["metadata"]
 
 
-def test_a_digest_tells_what_changed() -> None:
+def test_a_digest_changes_with_the_content() -> None:
     def one(acc: Accelerator, generation: int = 1) -> str:
         return spec_digest(slices("n1", "uid-1", node(acc), [], generation)[0])
 
@@ -233,7 +233,7 @@ def test_a_digest_tells_what_changed() -> None:
 
 
 def inventories(catalog: Catalog) -> dict[str, Inventory]:
-    """Return what every test host has."""
+    """Return the inventory of every test host."""
     found = {}
     for folder in sorted(HOSTS.glob("*/root")):
         host = Host(str(folder))
@@ -241,8 +241,8 @@ def inventories(catalog: Catalog) -> dict[str, Inventory]:
     return found
 
 
-def strange() -> Iterable[tuple[Inventory, tuple[Holding, ...]]]:
-    """Return inventories with any text in any place, and some that hold parts of them."""
+def arbitrary_nodes() -> Iterable[tuple[Inventory, tuple[Holding, ...]]]:
+    """Return inventories with arbitrary texts, and holdings of parts of them."""
     found: list[tuple[Inventory, tuple[Holding, ...]]] = []
 
     @settings(max_examples=30, database=None)
@@ -257,7 +257,7 @@ def strange() -> Iterable[tuple[Inventory, tuple[Holding, ...]]]:
 def published(
     name: str, inventory: Inventory, holdings: tuple[Holding, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return everything that a node tells the API server, and where."""
+    """Return the path and body of everything that a node publishes."""
     units = {
         offer.resource: str(min(offer.units, 2**62)) for offer in offers(inventory, holdings, OfferPlan())
     }
@@ -275,16 +275,20 @@ def published(
     return [("/api/v1/nodes", body), *(("/apis/resource.k8s.io/v1/resourceslices", each) for each in bodies)]
 
 
-def test_a_real_server_takes_what_every_host_publishes(real_cluster: RealCluster, catalog: Catalog) -> None:
+def test_a_real_server_accepts_what_every_host_publishes(real_cluster: RealCluster, catalog: Catalog) -> None:
     async def ask() -> int:
-        told = [
+        bodies = [
             *(each for name, found in inventories(catalog).items() for each in published(name, found, ())),
-            *(each for n, (found, held) in enumerate(strange()) for each in published(f"n{n}", found, held)),
+            *(
+                each
+                for n, (found, held) in enumerate(arbitrary_nodes())
+                for each in published(f"n{n}", found, held)
+            ),
             *published("crowded", many(MOST_DEVICES + 1), ()),
         ]
         async with real_cluster.connect() as client:
-            answers = [await _dry(client, path, body) for path, body in told]
-        if real_cluster.api.lab is not None:  # an older server drops what it does not know
+            answers = [await _dry(client, path, body) for path, body in bodies]
+        if real_cluster.api.lab is not None:  # an older server drops unknown fields
             kept = [sent["spec"] == came["spec"] for sent, came in answers if sent["kind"] == "ResourceSlice"]
             assert all(kept)
         return len(answers)

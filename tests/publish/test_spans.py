@@ -1,4 +1,4 @@
-"""Ranges of numbers behave like the sets that they stand for."""
+"""Ranges of numbers behave like the sets that they represent."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -16,13 +16,13 @@ def numbers(spans: Iterable[tuple[int, int]]) -> set[int]:
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
-def assert_tidy(spans: Spans) -> None:
+def assert_canonical(spans: Spans) -> None:
     assert all(first <= last for first, last in spans)
     assert all(one[1] < other[0] for one, other in pairwise(spans))
 
 
 @given(NUMBERS, NUMBERS, st.integers(-1, 40))
-def test_they_are_sets(one: set[int], other: set[int], number: int) -> None:
+def test_operations_equal_those_of_sets(one: set[int], other: set[int], number: int) -> None:
     left, right = ranges(one), ranges(other)
     assert count(left) == len(one)
     for spans, expected in (
@@ -31,4 +31,4 @@ def test_they_are_sets(one: set[int], other: set[int], number: int) -> None:
         (highest(left, number), set(sorted(one)[-number:] if number > 0 else ())),
     ):
         assert numbers(spans) == expected
-        assert_tidy(spans)
+        assert_canonical(spans)

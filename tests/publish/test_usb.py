@@ -1,4 +1,4 @@
-"""The nodes of a stick: its own, and those under which it may come back."""
+"""The nodes of a stick: its own, and those under which it may reconnect."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def neighbours(*numbers: int) -> dict[str, Entry]:
         (5, tuple(range(1, 127)), (127,)),
     ],
 )
-def test_numbers_that_are_free(
+def test_the_next_free_numbers_are_granted(
     own: int, others: tuple[int, ...], ahead: tuple[int, ...], world: World
 ) -> None:
     acc = accelerator("usb:1-1", node=f"/dev/bus/usb/001/{own:03d}")
@@ -46,5 +46,5 @@ def test_another_bus_is_another_range(world: World) -> None:
 
 
 @pytest.mark.parametrize("node", [None, "", "/dev/apex_0", "/dev/bus/usb/001/0005", "/dev/bus/usb/../../sda"])
-def test_without_a_node_nothing_is_given(node: str | None, world: World) -> None:
+def test_without_a_node_nothing_is_granted(node: str | None, world: World) -> None:
     assert usb_nodes(accelerator("usb:1-1", node=node), world({})) == []

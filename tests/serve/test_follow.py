@@ -1,4 +1,4 @@
-"""Kinds are followed as soon as the cluster serves them, also those that it learns of later."""
+"""Kinds are watched as soon as the cluster serves them, also kinds that are installed later."""
 
 import asyncio
 from typing import Any
@@ -15,40 +15,40 @@ from tests.profiles import definition, observed
 
 
 class Shaky(FakeCluster):
-    """A cluster that goes away now and then."""
+    """A cluster that is unavailable now and then."""
 
-    asked = 0
+    lists = 0
 
-    async def list(self, kind: Kind[T], *given: Any, **named: Any) -> Listing[T]:
-        self.asked += kind is MODEL_PROFILES
-        if kind is MODEL_PROFILES and self.asked == 3:
+    async def list(self, kind: Kind[T], *args: Any, **kwargs: Any) -> Listing[T]:
+        self.lists += kind is MODEL_PROFILES
+        if kind is MODEL_PROFILES and self.lists == 3:
             raise ClusterUnavailableError("away")
-        return await super().list(kind, *given, **named)
+        return await super().list(kind, *args, **kwargs)
 
 
-def test_a_kind_that_is_defined_later_is_followed_from_then_on() -> None:
-    heard: list[str] = []
+def test_a_kind_that_is_installed_later_is_watched_from_then_on() -> None:
+    names: list[str] = []
     profile = observed_profile(observed(), "n1")
 
-    def hear(change: ObjectChange[Any]) -> None:
-        heard.append(change.object.metadata.name)
+    def on_change(change: ObjectChange[Any]) -> None:
+        names.append(change.object.metadata.name)
 
     async def scenario() -> None:
         cluster = Shaky()
         await cluster.create(NODES, {"metadata": {"name": "n1"}})
         async with asyncio.TaskGroup() as group, asyncio.timeout(10):
-            follower = Follower(cluster, group, hear, seldom=0.01)
+            follower = Follower(cluster, group, on_change, probe_interval=0.01)
             await follower.start((MODEL_PROFILES,), (NODES,))
-            assert (follower.served, heard) == ({"nodes"}, ["n1"])
-            while cluster.asked < 5:
+            assert (follower.served, names) == ({"nodes"}, ["n1"])
+            while cluster.lists < 5:
                 await asyncio.sleep(0.01)
             assert follower.served == {"nodes"}
             await cluster.create(CRDS, definition())
             await cluster.create(MODEL_PROFILES, profile)
-            while len(heard) < 2:
+            while len(names) < 2:
                 await asyncio.sleep(0.01)
             for task in follower.tasks:
                 task.cancel()
 
     asyncio.run(scenario())
-    assert heard == ["n1", profile.metadata.name]
+    assert names == ["n1", profile.metadata.name]

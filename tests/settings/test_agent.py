@@ -1,4 +1,4 @@
-"""Settings: what a user may write, and what he is told when he wrote something else."""
+"""Settings: valid texts, and the errors for invalid ones."""
 
 from pathlib import Path
 from typing import Literal, TypedDict
@@ -12,7 +12,7 @@ from fairlead.settings import LISTEN, Address, TlsFiles, parse_address
 from fairlead.settings.agent import AgentSettings, agent_settings, parse_xids
 
 
-def test_defaults_are_the_same_wherever_they_are_written() -> None:
+def test_all_statements_of_a_default_agree() -> None:
     assert agent_settings() == AgentSettings()
     assert str(AgentSettings().listen) == LISTEN
 
@@ -35,7 +35,7 @@ def test_addresses(text: str, address: Address) -> None:
     "text",
     ["", "19809", "localhost", "::1:80", "a:b", "a:-1", "[::1]80", "http://x:1", "a:1 ", "a:٣", "a:123456"],
 )
-def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(SettingsError) as error:
         parse_address(text)
     assert LISTEN in error.value.hint
@@ -61,13 +61,13 @@ def test_periods_out_of_range_are_refused_by_name(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "10 weeks", "1e3s", "nan", "inf"])
-def test_what_is_no_duration_is_refused_by_name(text: str) -> None:
+def test_an_invalid_duration_is_refused_by_name(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^sweep: .* is not a duration"):
         agent_settings(sweep=text)
 
 
 @given(st.text(max_size=30), st.text(max_size=12))
-def test_anything_is_taken_or_refused(listen: str, period: str) -> None:
+def test_any_text_is_accepted_or_refused(listen: str, period: str) -> None:
     try:
         settings = agent_settings(listen, period, period)
     except SettingsError:
@@ -86,7 +86,7 @@ class Files(TypedDict):
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Return files that can be read, by the setting that they are for."""
+    """Return readable files, by setting."""
     for name in Files.__annotations__:
         (tmp_path / name).write_text("x")
     return Files(
@@ -110,7 +110,7 @@ def test_a_certificate_and_its_key_are_set_together(files: Files) -> None:
 @pytest.mark.parametrize(
     ("path", "why"), [("gone", "no such file"), ("folder", "is a directory"), ("nul\0", "null byte")]
 )
-def test_files_must_be_there_and_readable(
+def test_files_must_exist_and_be_readable(
     tmp_path: Path, files: Files, name: Literal["tls_cert", "tls_key", "token_file"], path: str, why: str
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -143,7 +143,9 @@ def test_a_token_does_not_leave_the_machine_in_the_clear(files: Files, listen: s
     if loopback:
         assert agent_settings(listen, token_file=files["token_file"]).token_file
         return
-    with pytest.raises(SettingsError, match=r"everybody on the way to .* could read the token") as error:
+    with pytest.raises(
+        SettingsError, match=r"without TLS the token crosses the network to .* in the clear"
+    ) as error:
         agent_settings(listen, token_file=files["token_file"])
     assert "--tls-cert" in error.value.hint
     assert LISTEN in error.value.hint
@@ -160,6 +162,6 @@ def test_xids_are_ignored_beside_those_of_applications(text: str, healthy: int, 
 
 
 @pytest.mark.parametrize("text", ["x", "79;94", "-1", "all,79", "999999", "7.5"])
-def test_what_is_no_xid_is_refused(text: str) -> None:
+def test_an_invalid_xid_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="is not the number of an XID"):
         parse_xids(text)

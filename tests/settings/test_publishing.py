@@ -1,4 +1,4 @@
-"""On what terms a node publishes: nonsense is refused before anything starts."""
+"""Settings of publishing: invalid ones are refused before the agent starts."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ from fairlead.settings.publishing import PublishConfig, check, parse_targets, un
 
 
 @pytest.mark.parametrize(
-    ("text", "ways"),
+    ("text", "targets"),
     [
         ("labels", {"labels"}),
         ("labels, plugin", {"labels", "plugin"}),
         ("all", {"labels", "plugin", "claims"}),
     ],
 )
-def test_what_to_publish(text: str, ways: set[str]) -> None:
-    assert parse_targets(text) == ways
+def test_what_to_publish(text: str, targets: set[str]) -> None:
+    assert parse_targets(text) == targets
 
 
 @pytest.mark.parametrize("text", ["", ",", "label", "labels,all", "labels,taints"])
@@ -48,7 +48,7 @@ def test_claims_need_the_warden(tmp_path: Path) -> None:
         check(PublishConfig("n1", warden=tmp_path, with_cdi=False))
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     terms = PublishConfig("n1", frozenset({"plugin"}), kubelet=tmp_path)
     with pytest.raises(SettingsError, match=r"plugins/fairlead\.dev") as caught:
         check(terms, ready=(terms.sockets, terms.registry))
@@ -59,10 +59,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("kubelet", "units"),
     [("v1.35.4", 150_000), ("v1.29.0+k3s1", 150_000), ("v1.36.0", 32_768), ("v2.0.0", 32_768), ("", 32_768)],
 )
-def test_new_kubelets_bear_fewer_units(kubelet: str, units: int) -> None:
+def test_new_kubelets_have_a_lower_limit(kubelet: str, units: int) -> None:
     assert unit_limit(kubelet) == units
 
 
-def test_no_negative_number_of_units() -> None:
+def test_a_negative_number_of_units_is_refused() -> None:
     with pytest.raises(SettingsError, match="most-units"):
         check(PublishConfig("n1", frozenset({"plugin"}), most_units=-1))

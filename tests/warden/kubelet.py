@@ -1,4 +1,4 @@
-"""A server to relay to: it says back what it hears, in capitals, and can be ended and started again."""
+"""A server to relay to: it echoes in capitals, and can be stopped and started again."""
 
 import socket
 import threading
@@ -13,9 +13,9 @@ class Kubelet:
 
     def __init__(self, path: Path, greeting: bytes = b"") -> None:
         self.path = path
-        self.heard = 0
+        self.received = 0
         self._greeting = greeting
-        self._lines: list[socket.socket] = []
+        self._connections: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen(64)
@@ -29,31 +29,31 @@ class Kubelet:
         self.stop()
 
     def stop(self) -> None:
-        """End as a kubelet does: connections break, the socket goes."""
+        """Stop as a kubelet does: connections break, the socket disappears."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join(PATIENCE)
-        for line in self._lines:
+        for connection in self._connections:
             with suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
-            line.close()
+                connection.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
+            connection.close()
         self.path.unlink()
 
     def _serve(self) -> None:
         while True:
             try:
-                line, _ = self._listener.accept()
+                connection, _ = self._listener.accept()
             except OSError:
                 return
-            self._lines.append(line)
-            threading.Thread(target=self._echo, args=(line,), daemon=True).start()
+            self._connections.append(connection)
+            threading.Thread(target=self._echo, args=(connection,), daemon=True).start()
 
-    def _echo(self, line: socket.socket) -> None:
+    def _echo(self, connection: socket.socket) -> None:
         try:
-            line.sendall(self._greeting)
-            while data := line.recv(1 << 16):
-                self.heard += len(data)
-                line.sendall(data.upper())
-            line.shutdown(socket.SHUT_RDWR)
+            connection.sendall(self._greeting)
+            while data := connection.recv(1 << 16):
+                self.received += len(data)
+                connection.sendall(data.upper())
+            connection.shutdown(socket.SHUT_RDWR)
         except OSError:
             return

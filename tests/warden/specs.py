@@ -1,4 +1,4 @@
-"""CDI specs: one that is allowed, and what an attacker would make of it."""
+"""CDI specs: one that is allowed, and an attacker's changes to it."""
 
 import copy
 from typing import Any
@@ -38,7 +38,7 @@ def claim(uid: str = CLAIM[19:55]) -> tuple[str, Spec]:
 
 
 def bent(path: str, value: Any) -> Spec:
-    """Return the good spec with one thing changed: `path` such as `devices.0.name`; `None` removes it."""
+    """Return the good spec with one change: `path` such as `devices.0.name`; `None` removes it."""
     spec = copy.deepcopy(good())
     *parents, last = [int(part) if part.isdigit() else part for part in path.split(".") if part]
     place: Any = spec
@@ -66,7 +66,7 @@ HOOK = [{"hookName": "createRuntime", "path": "/bin/sh", "args": ["sh", "-c", "i
 MOUNT = [{"hostPath": "/", "containerPath": "/host"}]
 
 HOSTILE: list[tuple[str, Any, str]] = [
-    # whole features of CDI that are as good as root on the node
+    # features of CDI that are equal to root on the node
     (f"{EDITS}.hooks", HOOK, f"{WHERE}.hooks: not allowed"),
     (f"{EDITS}.mounts", MOUNT, f"{WHERE}.mounts: not allowed"),
     (f"{EDITS}.intelRdt", {"closID": "/"}, f"{WHERE}.intelRdt: not allowed"),
@@ -75,7 +75,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("containerEdits", {"hooks": HOOK}, "containerEdits: not allowed"),
     ("annotations", {"a": "b"}, "annotations: not allowed"),
     ("devices.0.annotations", {"a": "b"}, "devices[0].annotations: not allowed"),
-    # those who read the file take keys in any case of letters
+    # readers of the file accept keys in any letter case
     (f"{EDITS}.Hooks", HOOK, f"{WHERE}.Hooks: not allowed"),
     (f"{EDITS}.MOUNTS", MOUNT, f"{WHERE}.MOUNTS: not allowed"),
     ("devices.0.ContainerEdits", {"mounts": MOUNT}, "devices[0].ContainerEdits: not allowed"),
@@ -84,7 +84,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     (f"{NODE}.fileMode", 0o666, f"{AT}.fileMode: not allowed"),
     (f"{NODE}.uid", 0, f"{AT}.uid: not allowed"),
     (f"{NODE}.gid", 0, f"{AT}.gid: not allowed"),
-    # somebody else's kind, or a version that means other things
+    # the kind of another vendor, or a version with another meaning
     ("kind", "nvidia.com/gpu", "kind: 'nvidia.com/gpu' is not allowed, only 'fairlead.dev/accelerator'"),
     ("kind", "fairlead.dev/claim", "kind: 'fairlead.dev/claim' is not allowed"),
     ("kind", "fairlead.dev/accelerator\n", "kind: 'fairlead.dev/accelerator\\n' is not allowed"),
@@ -120,9 +120,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
     (f"{NODE}.path", "/dev/nvgpu/./ctrl", NO_NODE),
     (f"{NODE}.path", "/dev/nvhost-", NO_NODE),
     (f"{NODE}.path", "/dev/nvidia-caps/nvidia-cap1", "it configures the partitions of every GPU"),
-    (f"{NODE}.path", "/dev/bus/usb/001/001", "a hub of the machine"),
-    (f"{NODE}.path", "/dev/bus/usb/000/005", "a hub of the machine"),
-    (f"{NODE}.path", "/dev/bus/usb/001/128", "a hub of the machine"),
+    (f"{NODE}.path", "/dev/bus/usb/001/001", "belongs to a root hub"),
+    (f"{NODE}.path", "/dev/bus/usb/000/005", "belongs to a root hub"),
+    (f"{NODE}.path", "/dev/bus/usb/001/128", "belongs to a root hub"),
     (f"{NODE}.path", ["/dev/apex_0"], f"{AT}.path: must be a string"),
     (f"{NODE}.path", None, f"{AT}.path: missing"),
     (f"{NODE}.hostPath", "/dev/sda", f"{AT}.hostPath: '/dev/sda' is not allowed"),
@@ -188,7 +188,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     (f"{EDITS}.deviceNodes", [{"path": "/dev/apex_0"}] * 513, "513 are too many, at most 512"),
     (NODE, "/dev/apex_0", f"{AT}: must be an object"),
 ]
-"""What is changed in the good spec, to what, and how the refusal begins or what it says."""
+"""The changed path of the good spec, its value, and the start or a part of the refusal."""
 
 FILES = [
     "accelerators.json",

@@ -19,7 +19,7 @@ from tests.warden.specs import ACCELERATORS, bent, claim, good
 
 @contextmanager
 def served(path: Path, reply: Callable[[bytes], bytes], times: int = 1) -> Iterator[CdiWriter]:
-    """Answer some connections with what `reply` makes of the first line."""
+    """Answer some connections with `reply` of their first line."""
 
     def serve() -> None:
         for _ in range(times):
@@ -51,7 +51,7 @@ def test_files_are_put_listed_and_removed(tmp_path: Path) -> None:
             writer.put(ACCELERATORS, bent("annotations", {}))
 
 
-def test_a_warden_that_is_away_is_an_error_with_advice(tmp_path: Path) -> None:
+def test_an_unavailable_warden_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(WardenError, match="cannot be reached: No such file or directory") as caught:
         CdiWriter(tmp_path / "nothing.sock").names()
     assert "container 'warden'" in caught.value.hint
@@ -59,15 +59,15 @@ def test_a_warden_that_is_away_is_an_error_with_advice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reply", [b"", b"{", b"\xff\n", b"not json\n"])
-def test_a_warden_that_hangs_up_is_an_error(tmp_path: Path, reply: bytes) -> None:
+def test_a_warden_that_closes_the_connection_is_an_error(tmp_path: Path, reply: bytes) -> None:
     with (
         served(tmp_path / "s", lambda _: reply) as writer,
-        pytest.raises(WardenError, match="hung up on list"),
+        pytest.raises(WardenError, match="closed the connection on list"),
     ):
         writer.names()
 
 
 @pytest.mark.parametrize("reply", [b"[]\n", b"{}\n", b'{"ok":1}\n', b"null\n"])
-def test_an_answer_that_is_none_is_a_refusal(tmp_path: Path, reply: bytes) -> None:
+def test_an_invalid_answer_is_a_refusal(tmp_path: Path, reply: bytes) -> None:
     with served(tmp_path / "s", lambda _: reply) as writer, pytest.raises(WardenError, match="refused list"):
         writer.names()

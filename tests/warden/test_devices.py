@@ -1,4 +1,4 @@
-"""Device nodes of a machine: what is not the character device that it should be is refused."""
+"""Device nodes of a machine: only the expected character device is accepted."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are made
 
 
 def node(root: Path, path: str, kind: int = stat.S_IFCHR, number: tuple[int, int] = (120, 0)) -> None:
-    """Make a device node below a root."""
+    """Create a device node below a root."""
     place = root / path.lstrip("/")
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -24,7 +24,7 @@ def node(root: Path, path: str, kind: int = stat.S_IFCHR, number: tuple[int, int
 def usb(
     root: Path, minor: int, interfaces: tuple[str, ...], ids: str = "18d1:9302", kind: str = "00"
 ) -> None:
-    """Make what sysfs says of a USB device."""
+    """Create the sysfs files of a USB device."""
     place = root / f"sys/dev/char/189:{minor}"
     for name, value in zip(("idVendor", "idProduct"), ids.split(":"), strict=True):
         place.mkdir(parents=True, exist_ok=True)
@@ -35,14 +35,14 @@ def usb(
         (place / f"1-1:1.{i}" / "bInterfaceClass").write_text(f"{each}\n")
 
 
-def test_a_node_that_is_not_there_yet_is_none_of_our_business(tmp_path: Path) -> None:
+def test_a_node_that_does_not_exist_yet_is_accepted(tmp_path: Path) -> None:
     assert Devices(str(tmp_path)).fault("/dev/apex_0") is None
     (tmp_path / "dev").mkdir()
     assert Devices(str(tmp_path)).fault("/dev/dri/renderD128") is None
 
 
 @needs_root
-def test_a_character_device_is_well(tmp_path: Path) -> None:
+def test_a_character_device_is_accepted(tmp_path: Path) -> None:
     node(tmp_path, "/dev/apex_0")
     node(tmp_path, "/dev/dri/renderD128", number=(226, 128))
     assert Devices(str(tmp_path)).fault("/dev/apex_0") is None
@@ -50,12 +50,12 @@ def test_a_character_device_is_well(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_block_device_is_not(tmp_path: Path) -> None:
+def test_a_block_device_is_refused(tmp_path: Path) -> None:
     node(tmp_path, "/dev/apex_0", stat.S_IFBLK, (7, 0))
     assert Devices(str(tmp_path)).fault("/dev/apex_0") == "it is not a character device"
 
 
-def test_neither_is_a_pipe_a_file_or_a_folder(tmp_path: Path) -> None:
+def test_a_pipe_a_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     os.mkfifo(tmp_path / "dev/apex_0")
     (tmp_path / "dev/apex_1").write_text("")
@@ -65,7 +65,7 @@ def test_neither_is_a_pipe_a_file_or_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["/dev/sda", "/dev/null", "null", "../../../dev/null", "nowhere"])
-def test_a_link_is_refused_wherever_it_leads(tmp_path: Path, target: str) -> None:
+def test_a_link_is_refused_whatever_its_target(tmp_path: Path, target: str) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/apex_0").symlink_to(target)
     assert Devices(str(tmp_path)).fault("/dev/apex_0") == "it is a link, not a device"
@@ -76,11 +76,11 @@ def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
     node(tmp_path, "/elsewhere/renderD128")
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/dri").symlink_to("../elsewhere")
-    assert "cannot be looked at" in (Devices(str(tmp_path)).fault("/dev/dri/renderD128") or "")
+    assert "cannot be checked" in (Devices(str(tmp_path)).fault("/dev/dri/renderD128") or "")
 
 
 @needs_root
-def test_a_usb_node_is_the_one_that_its_path_says(tmp_path: Path) -> None:
+def test_a_usb_node_must_be_the_device_that_its_path_names(tmp_path: Path) -> None:
     node(tmp_path, "/dev/bus/usb/002/007", number=(189, 134))
     node(tmp_path, "/dev/bus/usb/002/008", number=(189, 134))
     node(tmp_path, "/dev/bus/usb/002/009", number=(1, 1))
@@ -107,7 +107,7 @@ def test_a_usb_node_is_the_one_that_its_path_says(tmp_path: Path) -> None:
         (("e0",), "e0", "8087:0a2b", "it is a radio"),
     ],
 )
-def test_a_usb_device_that_is_no_accelerator_is_refused(
+def test_a_usb_device_of_another_class_is_refused(
     tmp_path: Path, interfaces: tuple[str, ...], kind: str, ids: str, fault: str | None
 ) -> None:
     node(tmp_path, "/dev/bus/usb/002/007", number=(189, 134))
@@ -115,6 +115,6 @@ def test_a_usb_device_that_is_no_accelerator_is_refused(
     assert Devices(str(tmp_path)).fault("/dev/bus/usb/002/007") == fault
 
 
-def test_this_machine_can_be_looked_at() -> None:
+def test_the_nodes_of_this_machine_can_be_checked() -> None:
     assert Devices().fault("/dev/null") is None
     assert Devices().fault("/dev/stdin") == "it is a link, not a device"

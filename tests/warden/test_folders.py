@@ -1,4 +1,4 @@
-"""Files in places where somebody else may write: nothing is followed, nothing is half written."""
+"""Files in places where other processes write: no link is followed, no file is half written."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from fairlead.errors import UserError
 from fairlead.warden import folders
 
 
-def test_a_file_is_written_as_a_whole_and_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_a_file_is_written_and_replaced_atomically(tmp_path: Path) -> None:
     with folders.folder(str(tmp_path)) as place:
         folders.write(place, "a", b"one")
         folders.write(place, "a", b"two")
@@ -30,14 +30,14 @@ def test_a_link_in_a_file_s_place_is_replaced_and_not_followed(tmp_path: Path) -
     assert not (tmp_path / "in/a").is_symlink()
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with folders.folder(str(tmp_path)) as place, pytest.raises(IsADirectoryError):
         folders.write(place, "a", b"new")
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_leftovers_of_a_killed_writer_go_and_nothing_else(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_writer_are_removed_and_nothing_else(tmp_path: Path) -> None:
     others = [".fairlead-xyz.tmp", ".hidden", "x.json", ".fairlead-0123456789abcdef.tmp.json"]
     for name in (".fairlead-0123456789abcdef.tmp", *others):
         (tmp_path / name).write_text("")
@@ -70,7 +70,7 @@ def test_a_folder_that_is_a_link_is_not_opened(tmp_path: Path) -> None:
             pass
 
 
-def test_missing_folders_are_made_only_when_asked(tmp_path: Path) -> None:
+def test_missing_folders_are_created_only_with_make(tmp_path: Path) -> None:
     path = str(tmp_path / "a/b")
     with pytest.raises(UserError, match=r"no such file or directory \(a\)"), folders.real_folder(path):
         pass
@@ -80,7 +80,7 @@ def test_missing_folders_are_made_only_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["relative", "/tmp/../etc", "/tmp/./x", "", "../x"])
-def test_a_path_is_absolute_and_straight(path: str) -> None:
+def test_a_path_must_be_absolute_and_without_dots(path: str) -> None:
     with pytest.raises(UserError, match="must be absolute"), folders.real_folder(path):
         pass
 

@@ -1,4 +1,4 @@
-"""Questions and answers: whatever comes in, one JSON line goes out."""
+"""Requests and answers: every request gets one JSON line."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from fairlead.warden.store import Store
 from tests.warden.specs import ACCELERATORS, CLAIM, bent, claim, good
 
 NOT_JSON = "the request is not a JSON object"
-WRONG = ": ask for put with spec, for remove, or for list"
+WRONG = ": the requests are put with spec, remove, and list"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_put_list_remove(store: Store, tmp_path: Path) -> None:
     ],
     ids=lambda part: ascii(part)[:30],
 )
-def test_what_is_not_a_request_is_refused(store: Store, tmp_path: Path, request_: Any, error: str) -> None:
+def test_an_invalid_request_is_refused(store: Store, tmp_path: Path, request_: Any, error: str) -> None:
     reply = ask(store, request_)
     assert reply["ok"] is False
     assert error in reply["error"]
@@ -76,21 +76,21 @@ def test_what_is_not_a_request_is_refused(store: Store, tmp_path: Path, request_
 
 @pytest.mark.parametrize("depth", [10, 300, 900, 990, 999, 1500])
 @pytest.mark.parametrize("where", ["kind", "devices.0.name", "devices.0.containerEdits.env.0"])
-def test_nothing_is_too_deep(store: Store, depth: int, where: str) -> None:
+def test_deeply_nested_requests_are_answered(store: Store, depth: int, where: str) -> None:
     text = json.dumps({"put": ACCELERATORS, "spec": bent(where, "DEEP")})
     reply = ask(store, text.replace('"DEEP"', "[" * depth + "]" * depth).encode())
     assert reply["ok"] is False
 
 
-def test_what_is_said_is_one_printable_line(store: Store) -> None:
-    said: list[str] = []
+def test_a_log_line_is_one_printable_line(store: Store) -> None:
+    lines: list[str] = []
     evil = json.dumps({"put": "a\nfairlead warden: all is well\x1b[2J", "spec": {}}).encode()
-    answer(evil, store, said.append)
-    assert said[0].startswith(r"refused put 'a\nfairlead warden: all is well")
-    assert said[0].isprintable()
+    answer(evil, store, lines.append)
+    assert lines[0].startswith(r"refused put 'a\nfairlead warden: all is well")
+    assert lines[0].isprintable()
 
 
-def test_a_name_that_is_said_twice_is_taken_once_and_written_so(store: Store, tmp_path: Path) -> None:
+def test_a_duplicate_key_is_read_once_and_written_once(store: Store, tmp_path: Path) -> None:
     file, spec = claim()
     text = json.dumps({"put": file, "spec": spec})
     twice = text.replace('"kind":', '"kind": "nvidia.com/gpu", "kind":')
@@ -98,7 +98,7 @@ def test_a_name_that_is_said_twice_is_taken_once_and_written_so(store: Store, tm
     assert (tmp_path / file).read_text().count('"kind"') == 1
 
 
-def test_a_folder_that_is_gone_is_an_answer(store: Store, tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_answer(store: Store, tmp_path: Path) -> None:
     tmp_path.rename(tmp_path.with_name("gone"))
     error = "the CDI folder cannot be used: No such file or directory"
     assert ask(store, {"list": True}) == {"ok": False, "error": error}
@@ -106,5 +106,5 @@ def test_a_folder_that_is_gone_is_an_answer(store: Store, tmp_path: Path) -> Non
 
 @given(st.binary(max_size=200))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_bytes_of_any_kind_are_answered(store: Store, data: bytes) -> None:
+def test_any_bytes_are_answered(store: Store, data: bytes) -> None:
     assert ask(store, data)["ok"] is False

@@ -1,4 +1,4 @@
-"""What is allowed: every accelerator of the catalog, what a container is given, and no more."""
+"""What is allowed: every accelerator of the catalog, what a container receives, and no more."""
 
 import re
 
@@ -38,17 +38,17 @@ DOCUMENTED = [
 
 
 def samples(glob: str) -> list[str]:
-    """Return paths that fit a glob of the catalog."""
+    """Return paths that match a glob of the catalog."""
     return [re.sub(r"\[0-9\]\*|\*", number, glob) for number in ("0", "12")]
 
 
-def test_every_accelerator_of_the_catalog_can_be_given(catalog: Catalog) -> None:
+def test_every_accelerator_of_the_catalog_is_allowed(catalog: Catalog) -> None:
     globs = {glob for row in catalog.devices.values() for driver in row.drivers for glob in driver.nodes}
     assert len(globs) > 50
     assert not [path for glob in sorted(globs) for path in samples(glob) if node_fault(path)]
 
 
-def test_everything_that_a_container_is_given_is_allowed() -> None:
+def test_everything_that_a_container_receives_is_allowed() -> None:
     globs = [glob for row in access.NODES.values() for glob in row if glob.startswith("/dev/")]
     assert not [path for glob in globs for path in samples(glob) if node_fault(path)]
     names = [pattern.replace("[A-Z0-9_]+", "DEVICE") for pattern in access.ENVIRONMENT]
@@ -56,23 +56,23 @@ def test_everything_that_a_container_is_given_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTED)
-def test_nodes_that_are_documented_are_allowed(path: str) -> None:
+def test_documented_nodes_are_allowed(path: str) -> None:
     assert node_fault(path) is None
 
 
 @pytest.mark.parametrize("path", DOCUMENTED)
 @pytest.mark.parametrize("trick", ["{}/", "/{}", "{}\n", " {}", "{}/x", "/host{}", "{}/../sda", "{}\0"])
-def test_no_trick_with_a_path_is(path: str, trick: str) -> None:
+def test_no_trick_with_a_path_is_allowed(path: str, trick: str) -> None:
     assert node_fault(trick.format(path))
 
 
-def test_a_file_name_says_its_kind() -> None:
+def test_a_file_name_implies_its_kind() -> None:
     assert kind_of(ACCELERATORS) == "fairlead.dev/accelerator"
     assert kind_of(CLAIM) == "fairlead.dev/claim"
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_other_file_names_have_none(name: str) -> None:
+def test_other_file_names_have_no_kind(name: str) -> None:
     assert kind_of(name) is None
 
 
@@ -94,5 +94,5 @@ def test_a_usb_path_implies_its_minor(bus: int, number: int, minor: int) -> None
         "ASCEND_VISIBLE_DEVICES=0,1",
     ],
 )
-def test_variables_that_are_documented_are_allowed(setting: str) -> None:
+def test_documented_variables_are_allowed(setting: str) -> None:
     assert env_fault(setting) is None

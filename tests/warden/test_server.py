@@ -1,4 +1,4 @@
-"""The warden's doors: clients that are many, slow, silent, or send what nobody asked for."""
+"""The warden's listeners: clients that are many, slow, silent, or send unexpected bytes."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from fairlead.warden import CDI_SOCKET, POD_RESOURCES_SOCKET, folders
 from fairlead.warden.protocol import REQUEST_LIMIT
 from fairlead.warden.server import (
     CONNECTION_LIMIT,
-    Begin,
     Listener,
+    SessionFactory,
     WardenConfig,
     listen,
     open_relay,
@@ -34,7 +34,7 @@ GROUP = os.getegid()
 
 
 @pytest.fixture
-def wish(tmp_path: Path) -> WardenConfig:
+def config(tmp_path: Path) -> WardenConfig:
     for name in ("shared", "cdi", "machine"):
         (tmp_path / name).mkdir()
     folder, cdi, machine = (str(tmp_path / name) for name in ("shared", "cdi", "machine"))
@@ -42,58 +42,60 @@ def wish(tmp_path: Path) -> WardenConfig:
 
 
 @pytest.fixture
-def warden(wish: WardenConfig) -> Iterator[WardenConfig]:
-    """Serve from a thread, and stop it in the end."""
-    here, there = socket.socketpair()
+def warden(config: WardenConfig) -> Iterator[WardenConfig]:
+    """Serve from a thread, and stop it at the end."""
+    reader, writer = socket.socketpair()
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
-        place = stack.enter_context(folders.real_folder(wish.folder))
-        secure_folder(place, wish.folder, wish.group)
-        doors = [
+        place = stack.enter_context(folders.real_folder(config.folder))
+        secure_folder(place, config.folder, config.group)
+        listeners = [
             stack.enter_context(
-                closing(Listener(stack.enter_context(listen(place, name, GROUP)), selector, begin))
+                closing(Listener(stack.enter_context(listen(place, name, GROUP)), selector, start_session))
             )
-            for name, begin in session_factories(wish, lambda _: None).items()
+            for name, start_session in session_factories(config, lambda _: None).items()
         ]
-        thread = threading.Thread(target=serve, args=(selector, doors, here))
+        thread = threading.Thread(target=serve, args=(selector, listeners, reader))
         thread.start()
-        yield wish
-        there.send(b"stop")
+        yield config
+        writer.send(b"stop")
         thread.join(PATIENCE)
         assert not thread.is_alive()
-    here.close()
-    there.close()
-    assert os.listdir(wish.folder) == []
+    reader.close()
+    writer.close()
+    assert os.listdir(config.folder) == []
 
 
-def connect(wish: WardenConfig, name: str = CDI_SOCKET) -> socket.socket:
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(os.path.join(wish.folder, name))  # waits outside; with a time limit it would not
-    line.settimeout(PATIENCE)
-    return line
+def connect(config: WardenConfig, name: str = CDI_SOCKET) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(
+        os.path.join(config.folder, name)
+    )  # waits in the backlog; with a time limit it would not
+    connection.settimeout(PATIENCE)
+    return connection
 
 
-def rest(line: socket.socket) -> bytes:
-    """Return all that comes until the other side is done."""
+def rest(connection: socket.socket) -> bytes:
+    """Return all bytes until the other side closes."""
     pieces = []
     with suppress(ConnectionResetError):
-        while piece := line.recv(1 << 16):
+        while piece := connection.recv(1 << 16):
             pieces.append(piece)
     return b"".join(pieces)
 
 
-def ask(wish: WardenConfig, request: object) -> dict[str, object]:
-    with connect(wish) as line:
-        line.sendall(json.dumps(request).encode() + b"\n")
-        answer: dict[str, object] = json.loads(rest(line))
+def ask(config: WardenConfig, request: object) -> dict[str, object]:
+    with connect(config) as connection:
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        answer: dict[str, object] = json.loads(rest(connection))
         return answer
 
 
-def kubelet(wish: WardenConfig, greeting: bytes = b"") -> Kubelet:
-    return Kubelet(Path(str(wish.pod_resources)), greeting)
+def kubelet(config: WardenConfig, greeting: bytes = b"") -> Kubelet:
+    return Kubelet(Path(str(config.pod_resources)), greeting)
 
 
-def test_the_sockets_are_the_group_s_and_their_folder_is_closed_to_all_others(warden: WardenConfig) -> None:
+def test_only_the_group_can_reach_the_sockets(warden: WardenConfig) -> None:
     assert sorted(os.listdir(warden.folder)) == [CDI_SOCKET, POD_RESOURCES_SOCKET]
     assert stat.S_IMODE(os.stat(warden.folder).st_mode) == 0o750
     for name in (CDI_SOCKET, POD_RESOURCES_SOCKET):
@@ -101,7 +103,7 @@ def test_the_sockets_are_the_group_s_and_their_folder_is_closed_to_all_others(wa
         assert (stat.S_IMODE(found.st_mode), found.st_gid) == (0o660, GROUP)
 
 
-def test_a_question_is_answered_and_the_line_is_closed(warden: WardenConfig) -> None:
+def test_a_request_is_answered_and_the_connection_closed(warden: WardenConfig) -> None:
     assert ask(warden, {"put": ACCELERATORS, "spec": good()})["ok"] is True
     assert ask(warden, {"put": ACCELERATORS, "spec": bent("annotations", {})}) == {
         "ok": False,
@@ -110,32 +112,35 @@ def test_a_question_is_answered_and_the_line_is_closed(warden: WardenConfig) -> 
     assert os.listdir(str(warden.cdi)) == [ACCELERATORS]
 
 
-def test_a_question_may_come_in_pieces_and_only_the_first_is_answered(warden: WardenConfig) -> None:
-    with connect(warden) as line:
+def test_a_request_may_come_in_pieces_and_only_the_first_is_answered(warden: WardenConfig) -> None:
+    with connect(warden) as connection:
         for byte in b'{"list": true}\n{"remove": "x"}\n':
             try:
-                line.send(bytes([byte]))
+                connection.send(bytes([byte]))
             except BrokenPipeError:
-                break  # answered and closed after the first line
-        assert json.loads(rest(line)) == {"ok": True, "files": {}}
+                break  # answered and closed after the first connection
+        assert json.loads(rest(connection)) == {"ok": True, "files": {}}
 
 
-def test_a_question_without_an_end_is_cut_off(warden: WardenConfig) -> None:
-    with connect(warden) as line:
+def test_a_request_without_an_end_is_refused(warden: WardenConfig) -> None:
+    with connect(warden) as connection:
         with suppress(BrokenPipeError, ConnectionResetError):
-            line.sendall(b" " * (REQUEST_LIMIT + (1 << 20)))
-        assert json.loads(rest(line)) == {"ok": False, "error": "the request is longer than 262144 bytes"}
+            connection.sendall(b" " * (REQUEST_LIMIT + (1 << 20)))
+        assert json.loads(rest(connection)) == {
+            "ok": False,
+            "error": "the request is longer than 262144 bytes",
+        }
 
 
-def test_half_a_question_has_no_answer(warden: WardenConfig) -> None:
-    with connect(warden) as line:
-        line.send(b'{"list": true}')
-        line.shutdown(socket.SHUT_WR)
-        assert rest(line) == b""
+def test_half_a_request_has_no_answer(warden: WardenConfig) -> None:
+    with connect(warden) as connection:
+        connection.send(b'{"list": true}')
+        connection.shutdown(socket.SHUT_WR)
+        assert rest(connection) == b""
 
 
 def test_a_hundred_clients_are_all_served(warden: WardenConfig) -> None:
-    """More than are let in at once: they wait outside, in threads of their own."""
+    """More than the limit: the rest wait in the backlog, in threads of their own."""
     answers: list[object] = []
     threads = [
         threading.Thread(target=lambda: answers.append(ask(warden, {"list": True})["ok"])) for _ in range(100)
@@ -147,56 +152,58 @@ def test_a_hundred_clients_are_all_served(warden: WardenConfig) -> None:
     assert answers == [True] * 100
 
 
-def test_a_few_silent_clients_hold_up_the_others_only_while_they_are_there(warden: WardenConfig) -> None:
+def test_a_few_silent_clients_delay_others_only_while_they_are_connected(warden: WardenConfig) -> None:
     silent = [connect(warden) for _ in range(CONNECTION_LIMIT)]
-    with connect(warden) as line:
-        line.sendall(b'{"list": true}\n')
+    with connect(warden) as connection:
+        connection.sendall(b'{"list": true}\n')
         for each in silent:
             each.close()
-        assert json.loads(rest(line))["ok"]
+        assert json.loads(rest(connection))["ok"]
 
 
-def test_what_comes_goes_through_both_ways(warden: WardenConfig) -> None:
-    with kubelet(warden, b"hello "), connect(warden, POD_RESOURCES_SOCKET) as line:
-        line.sendall(b"abc")
-        line.shutdown(socket.SHUT_WR)
-        assert rest(line) == b"hello ABC"
+def test_bytes_are_relayed_both_ways(warden: WardenConfig) -> None:
+    with kubelet(warden, b"hello "), connect(warden, POD_RESOURCES_SOCKET) as connection:
+        connection.sendall(b"abc")
+        connection.shutdown(socket.SHUT_WR)
+        assert rest(connection) == b"hello ABC"
 
 
-def test_a_lot_goes_through(warden: WardenConfig) -> None:
-    with kubelet(warden), connect(warden, POD_RESOURCES_SOCKET) as line:
+def test_many_bytes_are_relayed(warden: WardenConfig) -> None:
+    with kubelet(warden), connect(warden, POD_RESOURCES_SOCKET) as connection:
         data = b"x" * (8 << 20)
-        writer = threading.Thread(target=line.sendall, args=(data,))
+        writer = threading.Thread(target=connection.sendall, args=(data,))
         writer.start()
-        heard = b""
-        while len(heard) < len(data) and (piece := line.recv(1 << 16)):
-            heard += piece
+        received = b""
+        while len(received) < len(data) and (piece := connection.recv(1 << 16)):
+            received += piece
         writer.join(PATIENCE)
-        assert heard == data.upper()
+        assert received == data.upper()
 
 
-def test_without_a_kubelet_the_line_is_closed_at_once(warden: WardenConfig) -> None:
-    with connect(warden, POD_RESOURCES_SOCKET) as line:
-        assert rest(line) == b""
+def test_without_a_kubelet_the_connection_is_closed_at_once(warden: WardenConfig) -> None:
+    with connect(warden, POD_RESOURCES_SOCKET) as connection:
+        assert rest(connection) == b""
 
 
-def test_a_restart_of_the_kubelet_is_survived(warden: WardenConfig) -> None:
+def test_the_relay_survives_a_restart_of_the_kubelet(warden: WardenConfig) -> None:
     for round_ in range(3):
         with kubelet(warden):
-            line = connect(warden, POD_RESOURCES_SOCKET)
-            line.sendall(b"round %d" % round_)
-            assert line.recv(100) == b"ROUND %d" % round_
-        assert rest(line) == b""
-        line.close()
-        with connect(warden, POD_RESOURCES_SOCKET) as line:
-            assert rest(line) == b""
+            connection = connect(warden, POD_RESOURCES_SOCKET)
+            connection.sendall(b"round %d" % round_)
+            assert connection.recv(100) == b"ROUND %d" % round_
+        assert rest(connection) == b""
+        connection.close()
+        with connect(warden, POD_RESOURCES_SOCKET) as connection:
+            assert rest(connection) == b""
 
 
-def test_relays_are_few_and_do_not_hold_up_questions(warden: WardenConfig) -> None:
+def test_relays_are_limited_and_do_not_delay_requests(warden: WardenConfig) -> None:
     with kubelet(warden, b"in"), ExitStack() as stack:
         first = connect(warden, POD_RESOURCES_SOCKET)
         more = [connect(warden, POD_RESOURCES_SOCKET) for _ in range(CONNECTION_LIMIT - 1)]
-        assert [stack.enter_context(line).recv(2) for line in (first, *more)] == [b"in"] * CONNECTION_LIMIT
+        assert [stack.enter_context(connection).recv(2) for connection in (first, *more)] == [
+            b"in"
+        ] * CONNECTION_LIMIT
         outside = stack.enter_context(connect(warden, POD_RESOURCES_SOCKET))
         outside.settimeout(0.2)
         with pytest.raises(TimeoutError):
@@ -207,112 +214,119 @@ def test_relays_are_few_and_do_not_hold_up_questions(warden: WardenConfig) -> No
         assert outside.recv(2) == b"in"
 
 
-def test_a_flood_that_nobody_reads_stops_at_the_door(warden: WardenConfig) -> None:
-    """A client that sends and never reads fills the buffers of the kernel and ours, and no more."""
-    with kubelet(warden) as server, connect(warden, POD_RESOURCES_SOCKET) as line:
-        line.settimeout(1)
+def test_an_unread_flood_stops_at_full_buffers(warden: WardenConfig) -> None:
+    """A client that sends and never reads fills the buffers of the kernel and the relay, and no more."""
+    with kubelet(warden) as server, connect(warden, POD_RESOURCES_SOCKET) as connection:
+        connection.settimeout(1)
         with pytest.raises(TimeoutError):
-            line.sendall(b"x" * (32 << 20))
-        assert server.heard < 4 << 20
+            connection.sendall(b"x" * (32 << 20))
+        assert server.received < 4 << 20
         assert ask(warden, {"list": True})["ok"]
 
 
-def door(folder: Path, begin: Begin) -> tuple[Listener, selectors.BaseSelector, Path]:
-    """Return a door that nobody serves, so that the test is the clock."""
+def idle_listener(
+    folder: Path, start_session: SessionFactory
+) -> tuple[Listener, selectors.BaseSelector, Path]:
+    """Return a listener without a loop, so that the test is the clock."""
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(folder / "door.sock"))
+    listener.bind(str(folder / "idle_listener.sock"))
     listener.listen(64)
     selector = selectors.DefaultSelector()
-    return Listener(listener, selector, begin), selector, folder / "door.sock"
+    return Listener(listener, selector, start_session), selector, folder / "idle_listener.sock"
 
 
-def turn(selector: selectors.BaseSelector, now: float) -> None:
+def run_once(selector: selectors.BaseSelector, now: float) -> None:
     for key, _ in selector.select(0):
         key.data(now)
 
 
-def test_a_slow_question_has_five_seconds_in_all(wish: WardenConfig, tmp_path: Path) -> None:
-    begin = session_factories(wish, lambda _: None)[CDI_SOCKET]
-    entry, selector, path = door(tmp_path, begin)
-    with closing(entry), socket.socket(socket.AF_UNIX) as line:
-        line.connect(str(path))
-        turn(selector, 100.0)
+def test_a_slow_request_has_five_seconds_in_all(config: WardenConfig, tmp_path: Path) -> None:
+    start_session = session_factories(config, lambda _: None)[CDI_SOCKET]
+    entry, selector, path = idle_listener(tmp_path, start_session)
+    with closing(entry), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        run_once(selector, 100.0)
         assert entry.deadline() == 100.0 + REQUEST_SECONDS
-        line.send(b"{")
-        turn(selector, 104.0)
+        connection.send(b"{")
+        run_once(selector, 104.0)
         entry.expire(104.9)
-        assert entry.deadline() == 100.0 + REQUEST_SECONDS  # a byte buys no time
+        assert entry.deadline() == 100.0 + REQUEST_SECONDS  # a byte does not extend the deadline
         entry.expire(105.0)
         assert entry.deadline() is None
-        line.settimeout(PATIENCE)
-        assert rest(line) == b""
+        connection.settimeout(PATIENCE)
+        assert rest(connection) == b""
 
 
-def test_a_relay_that_carries_nothing_is_closed(tmp_path: Path) -> None:
+def test_an_idle_relay_is_closed(tmp_path: Path) -> None:
     server = tmp_path / "k.sock"
-    entry, selector, path = door(tmp_path, lambda line, now: open_relay(line, str(server), now))
-    with Kubelet(server), closing(entry), socket.socket(socket.AF_UNIX) as line:
-        line.connect(str(path))
-        turn(selector, 100.0)
+    entry, selector, path = idle_listener(
+        tmp_path, lambda connection, now: open_relay(connection, str(server), now)
+    )
+    with Kubelet(server), closing(entry), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        run_once(selector, 100.0)
         assert entry.deadline() == 100.0 + IDLE_SECONDS
-        line.send(b"a")
-        turn(selector, 200.0)
-        assert entry.deadline() == 200.0 + IDLE_SECONDS  # what is used stays open
+        connection.send(b"a")
+        run_once(selector, 200.0)
+        assert entry.deadline() == 200.0 + IDLE_SECONDS  # a used relay stays open
         entry.expire(200.0 + IDLE_SECONDS)
         assert entry.deadline() is None
-        line.settimeout(PATIENCE)
-        assert rest(line) in (b"", b"A")
+        connection.settimeout(PATIENCE)
+        assert rest(connection) in (b"", b"A")
 
 
-def test_a_silent_crowd_makes_room_when_its_time_is_up(wish: WardenConfig, tmp_path: Path) -> None:
-    begin = session_factories(wish, lambda _: None)[CDI_SOCKET]
-    entry, selector, path = door(tmp_path, begin)
+def test_silent_clients_make_room_after_their_deadline(config: WardenConfig, tmp_path: Path) -> None:
+    start_session = session_factories(config, lambda _: None)[CDI_SOCKET]
+    entry, selector, path = idle_listener(tmp_path, start_session)
     with closing(entry), ExitStack() as stack:
-        crowd = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(CONNECTION_LIMIT + 3)]
-        for line in crowd:
-            line.connect(str(path))
+        clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(CONNECTION_LIMIT + 3)]
+        for connection in clients:
+            connection.connect(str(path))
         for _ in range(20):
-            turn(selector, 1.0)
-        assert len(selector.get_map()) == CONNECTION_LIMIT  # the door itself is shut
+            run_once(selector, 1.0)
+        assert len(selector.get_map()) == CONNECTION_LIMIT  # the listener itself is unregistered
         entry.expire(1.0 + REQUEST_SECONDS)
         for _ in range(20):
-            turn(selector, 9.0)
+            run_once(selector, 9.0)
         assert len(selector.get_map()) == 1 + 3
 
 
-def test_whatever_the_agent_planted_before_is_swept_aside(wish: WardenConfig, tmp_path: Path) -> None:
+def test_files_that_the_agent_planted_before_are_removed(config: WardenConfig, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     victim.chmod(0o600)
-    os.chmod(wish.folder, 0o777)
+    os.chmod(config.folder, 0o777)
     for name in (CDI_SOCKET, POD_RESOURCES_SOCKET):
-        (Path(wish.folder) / name).symlink_to(victim)
-    with folders.real_folder(wish.folder) as place:
-        secure_folder(place, wish.folder, GROUP)
+        (Path(config.folder) / name).symlink_to(victim)
+    with folders.real_folder(config.folder) as place:
+        secure_folder(place, config.folder, GROUP)
         with listen(place, CDI_SOCKET, GROUP), listen(place, POD_RESOURCES_SOCKET, GROUP):
-            kinds = [stat.S_ISSOCK(os.lstat(entry.path).st_mode) for entry in os.scandir(wish.folder)]
+            kinds = [stat.S_ISSOCK(os.lstat(entry.path).st_mode) for entry in os.scandir(config.folder)]
             assert kinds == [True, True]
     assert (victim.read_text(), stat.S_IMODE(victim.stat().st_mode)) == ("mine", 0o600)
 
 
-def test_a_folder_in_a_socket_s_place_is_an_error(wish: WardenConfig) -> None:
-    (Path(wish.folder) / CDI_SOCKET).mkdir()
+def test_a_folder_with_the_name_of_a_socket_is_an_error(config: WardenConfig) -> None:
+    (Path(config.folder) / CDI_SOCKET).mkdir()
     with (
-        folders.real_folder(wish.folder) as place,
-        pytest.raises(UserError, match="a folder is in its place"),
+        folders.real_folder(config.folder) as place,
+        pytest.raises(UserError, match="a folder has this name"),
         listen(place, CDI_SOCKET, GROUP),
     ):
         pass
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_somebody_else_is_refused(wish: WardenConfig) -> None:
-    os.chown(wish.folder, 10001, -1)
-    with folders.real_folder(wish.folder) as place, pytest.raises(UserError, match="it belongs to uid 10001"):
-        secure_folder(place, wish.folder, GROUP)
-    assert stat.S_IMODE(os.stat(wish.folder).st_mode) == 0o755
+def test_a_folder_of_another_user_is_refused(config: WardenConfig) -> None:
+    os.chown(config.folder, 10001, -1)
+    with (
+        folders.real_folder(config.folder) as place,
+        pytest.raises(UserError, match="it belongs to uid 10001"),
+    ):
+        secure_folder(place, config.folder, GROUP)
+    assert stat.S_IMODE(os.stat(config.folder).st_mode) == 0o755
 
 
-def test_each_socket_is_there_only_when_it_is_wished_for(wish: WardenConfig) -> None:
-    assert list(session_factories(wish._replace(cdi=None), lambda _: None)) == [POD_RESOURCES_SOCKET]
-    assert list(session_factories(wish._replace(pod_resources=None), lambda _: None)) == [CDI_SOCKET]
+def test_each_socket_exists_only_where_it_is_configured(config: WardenConfig) -> None:
+    assert list(session_factories(config._replace(cdi=None), lambda _: None)) == [POD_RESOURCES_SOCKET]
+    assert list(session_factories(config._replace(pod_resources=None), lambda _: None)) == [CDI_SOCKET]

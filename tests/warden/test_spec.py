@@ -1,4 +1,4 @@
-"""A spec is let through only when everything in it is known; the refusal says what and where."""
+"""A spec is accepted only if everything in it is allowed; the refusal names what is not, and where."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ JSON = st.recursive(
 
 
 def absent(path: str) -> str | None:
-    """Look at a machine without any device node."""
+    """Check a node on a machine without any device node."""
     return None
 
 
@@ -32,14 +32,14 @@ def why_not(spec: Any, file: str = ACCELERATORS, root: str = "") -> str | None:
     return violation(file, spec, root, absent)
 
 
-def test_what_is_allowed_is_let_through() -> None:
+def test_an_allowed_spec_is_accepted() -> None:
     assert why_not(good()) is None
     file, spec = claim()
     assert why_not(spec, file) is None
 
 
 @pytest.mark.parametrize(("path", "value", "says"), HOSTILE, ids=lambda part: ascii(part)[:40])
-def test_what_is_not_allowed_is_refused_by_its_rule(path: str, value: Any, says: str) -> None:
+def test_forbidden_content_is_refused_by_its_rule(path: str, value: Any, says: str) -> None:
     why = why_not(bent(path, value))
     assert why is not None
     assert says in why
@@ -60,11 +60,11 @@ def test_a_file_of_another_name_is_refused(file: str) -> None:
     assert "not a file name of ours" in why
 
 
-def test_a_claim_is_no_accelerator() -> None:
+def test_a_claim_file_may_not_have_the_accelerator_kind() -> None:
     assert "only 'fairlead.dev/claim'" in (why_not(good(), CLAIM) or "")
 
 
-def test_a_node_may_lie_below_the_root_that_was_named_and_below_no_other() -> None:
+def test_a_node_may_lie_below_the_configured_root_and_below_no_other() -> None:
     path = "devices.0.containerEdits.deviceNodes.0.hostPath"
     assert why_not(bent(path, "/lab/dev/apex_0"), root="/lab") is None
     assert why_not(bent(path, "/dev/apex_0"), root="/lab") is None
@@ -72,12 +72,12 @@ def test_a_node_may_lie_below_the_root_that_was_named_and_below_no_other() -> No
     assert "hostPath" in (why_not(bent(path, "/lab/dev/apex_0"), root="/other") or "")
 
 
-def test_what_a_look_at_the_machine_shows_is_a_refusal() -> None:
+def test_a_fault_of_the_device_node_is_a_refusal() -> None:
     why = violation(ACCELERATORS, good(), "", lambda path: "it is a link" if "apex" in path else None)
     assert why == "devices[0].containerEdits.deviceNodes[0].path: '/dev/apex_0': it is a link"
 
 
-def test_what_is_written_leaves_nothing_to_the_reader() -> None:
+def test_the_written_spec_leaves_no_field_to_a_default() -> None:
     data = render(good())
     assert data.endswith(b"\n")
     nodes = json.loads(data)["devices"][0]["containerEdits"]["deviceNodes"]
@@ -87,7 +87,7 @@ def test_what_is_written_leaves_nothing_to_the_reader() -> None:
     assert render(json.loads(data)) == data
 
 
-def test_what_a_stranger_sent_fits_in_a_line() -> None:
+def test_untrusted_input_fits_in_a_line() -> None:
     assert quote("a\nb\x1b[2J") == r"'a\nb\x1b[2J'"
     assert len(quote("x" * 10_000)) < 100
     assert quote([[[]]]) == "a list"
@@ -101,12 +101,12 @@ def keys(value: Any) -> set[str]:
 
 
 @given(JSON)
-def test_anything_at_all_is_judged(spec: Any) -> None:
+def test_any_spec_is_accepted_or_refused(spec: Any) -> None:
     assert why_not(spec) is not None or keys(spec) <= KNOWN
 
 
 @given(st.sampled_from([path for path, _, _ in HOSTILE]), JSON)
-def test_anything_anywhere_is_judged(path: str, value: Any) -> None:
+def test_any_value_anywhere_is_accepted_or_refused(path: str, value: Any) -> None:
     spec = bent(path, value) if value is not None else good()
     why = why_not(spec)
     assert why is None or (why.isascii() and why.isprintable())

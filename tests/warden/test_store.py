@@ -1,4 +1,4 @@
-"""The CDI folder: files of ours come and go; whatever else is there is not touched."""
+"""The CDI folder: our files are written and removed; other files are not touched."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from tests.warden.specs import ACCELERATORS, CLAIM, FILES, Spec, bent, claim, go
 
 @pytest.fixture
 def cdi(tmp_path: Path) -> Path:
-    """Return a CDI folder in which others have files already."""
+    """Return a CDI folder that has files of other writers."""
     folder = tmp_path / "cdi"
     folder.mkdir()
     (folder / "nvidia.com-gpu.json").write_text("{}")
@@ -27,13 +27,13 @@ def cdi(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def lines() -> list[str]:
     return []
 
 
 @pytest.fixture
-def store(cdi: Path, tmp_path: Path, said: list[str]) -> Store:
-    return Store(str(cdi), Devices(str(tmp_path / "machine")), said.append)
+def store(cdi: Path, tmp_path: Path, lines: list[str]) -> Store:
+    return Store(str(cdi), Devices(str(tmp_path / "machine")), lines.append)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def numbered(number: int, padding: int = 0) -> tuple[str, Spec]:
     return file, spec
 
 
-def test_a_file_is_put_listed_and_removed(store: Store, cdi: Path, said: list[str]) -> None:
+def test_a_file_is_put_listed_and_removed(store: Store, cdi: Path, lines: list[str]) -> None:
     digest = hashlib.sha256(render(good())).hexdigest()
     assert store.put(ACCELERATORS, good()) == ({"sha256": digest, "changed": True}, "")
     assert store.put(ACCELERATORS, good()) == ({"sha256": digest, "changed": False}, "")
@@ -61,7 +61,7 @@ def test_a_file_is_put_listed_and_removed(store: Store, cdi: Path, said: list[st
     assert store.remove(ACCELERATORS).fields == {"removed": True}
     assert store.remove(ACCELERATORS).fields == {"removed": False}
     assert sorted(os.listdir(cdi)) == ["fairlead.dev-mine.json", "nvidia.com-gpu.json"]
-    assert said == [f"put {ACCELERATORS}: 2 devices", f"removed {ACCELERATORS}"]
+    assert lines == [f"put {ACCELERATORS}: 2 devices", f"removed {ACCELERATORS}"]
 
 
 def test_a_changed_spec_replaces_the_file(store: Store, cdi: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_refused_spec_changes_nothing(store: Store, cdi: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_files_of_others_are_out_of_reach(store: Store, cdi: Path, file: str) -> None:
+def test_files_of_other_writers_cannot_be_changed(store: Store, cdi: Path, file: str) -> None:
     before = sorted(os.listdir(cdi))
     assert "not a file name of ours" in store.put(file, good()).error
     assert "not a file name of ours" in store.remove(file).error
@@ -87,7 +87,7 @@ def test_files_of_others_are_out_of_reach(store: Store, cdi: Path, file: str) ->
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_we_never_put_there_is_left_alone(store: Store, cdi: Path, tmp_path: Path, kind: str) -> None:
+def test_a_file_that_is_not_regular_is_left_alone(store: Store, cdi: Path, tmp_path: Path, kind: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     place = cdi / ACCELERATORS
@@ -105,7 +105,7 @@ def test_what_we_never_put_there_is_left_alone(store: Store, cdi: Path, tmp_path
     assert os.path.lexists(place)
 
 
-def test_there_are_not_too_many_files(store: Store, cdi: Path) -> None:
+def test_the_number_of_files_is_limited(store: Store, cdi: Path) -> None:
     for number in range(COUNT_LIMIT):
         (cdi / numbered(number)[0]).write_text("{}")
     file, spec = numbered(COUNT_LIMIT)
@@ -115,7 +115,7 @@ def test_there_are_not_too_many_files(store: Store, cdi: Path) -> None:
     assert not store.put(file, spec).error
 
 
-def test_nor_too_many_bytes(store: Store, cdi: Path) -> None:
+def test_the_total_size_is_limited(store: Store, cdi: Path) -> None:
     file, spec = numbered(0, FILE_LIMIT)
     assert "bytes are too many, at most 262144" in store.put(file, spec).error
     refused = [store.put(*numbered(number, FILE_LIMIT - 16_000)).error for number in range(20)]
@@ -124,7 +124,7 @@ def test_nor_too_many_bytes(store: Store, cdi: Path) -> None:
     assert sum(path.stat().st_size for path in cdi.iterdir()) < TOTAL_LIMIT
 
 
-def test_a_device_that_is_none_is_refused(store: Store, tmp_path: Path, cdi: Path) -> None:
+def test_a_node_that_is_not_a_device_is_refused(store: Store, tmp_path: Path, cdi: Path) -> None:
     (tmp_path / "machine/dev").mkdir()
     (tmp_path / "machine/dev/apex_0").symlink_to("/dev/sda")
     says = "devices[0].containerEdits.deviceNodes[0].path: '/dev/apex_0': it is a link, not a device"
@@ -132,14 +132,14 @@ def test_a_device_that_is_none_is_refused(store: Store, tmp_path: Path, cdi: Pat
     assert ACCELERATORS not in os.listdir(cdi)
 
 
-def test_a_folder_that_cannot_be_used_is_the_user_s_to_change(tmp_path: Path, said: list[str]) -> None:
+def test_a_folder_that_cannot_be_used_is_a_user_error(tmp_path: Path, lines: list[str]) -> None:
     (tmp_path / "link").symlink_to("cdi")
     for path in (tmp_path / "nowhere", tmp_path / "link"):
         with pytest.raises(UserError, match=path.name):
-            Store(str(path), Devices(), said.append)
+            Store(str(path), Devices(), lines.append)
 
 
-def test_a_folder_that_comes_back_is_used_again(store: Store, cdi: Path, tmp_path: Path) -> None:
+def test_a_folder_that_reappears_is_used_again(store: Store, cdi: Path, tmp_path: Path) -> None:
     cdi.rename(tmp_path / "gone")
     with pytest.raises(FileNotFoundError):
         store.names()

@@ -1,4 +1,4 @@
-"""The DRA plugin: prepares the claims of pods, and lets them go."""
+"""The DRA plugin: prepares and unprepares the claims of pods."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class KubeletClaim:
-    """A claim that a kubelet asks for."""
+    """A claim that a kubelet asks to prepare."""
 
     namespace: str
     name: str
@@ -32,56 +32,56 @@ class Prepared:
     """A device of a claim, ready for containers."""
 
     requests: tuple[str, ...]
-    """The requests of the claim that it serves; empty for all."""
+    """The requests of the claim that the device serves; empty for all."""
     pool: str
     device: str
     cdi: tuple[str, ...]
-    """Fully qualified CDI devices that bring it into a container."""
+    """Fully qualified CDI devices that make it available in a container."""
     share: str | None
-    """Which share of the device this is, where several claims have it."""
+    """The id of the share, where several claims have the device."""
 
 
 class Preparer(Protocol):
-    """Who makes a claim's devices ready; both must bear being asked again."""
+    """What prepares and unprepares claims; both calls are idempotent."""
 
     async def prepare(self, claim: KubeletClaim) -> Sequence[Prepared]:
-        """Make the claim's devices ready; FairleadError with the reason where that cannot be."""
+        """Prepare the claim's devices; FairleadError with the reason where that fails."""
 
     async def unprepare(self, claim: KubeletClaim) -> None:
-        """Let the claim's devices go; one that is not known has none."""
+        """Release the claim's devices; an unknown claim has none."""
 
 
 class ClaimPlugin:
     """The DRA plugin of this node."""
 
-    def __init__(  # what it is, where it lives, and who hears of it
+    def __init__(  # its preparer, its sockets, and its callbacks
         self,
         preparer: Preparer,
         folder: Path,
         registry: Path,
-        told: Callable[[Registered], None] = quiet,
+        on_status: Callable[[Registered], None] = quiet,
         *,
         say: Callable[[str], None] = quiet,
     ) -> None:
         self._preparer = preparer
         self._say = say
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         endpoint = GrpcServer(folder / "dra.sock", self._methods(), say)
         plugin = ("DRAPlugin", DRIVER, [f"{version}.DRAPlugin" for version in _VERSIONS])
-        self._entrance = Registrar(endpoint, registry / "dra-reg.sock", plugin, told, say)
+        self._registrar = Registrar(endpoint, registry / "dra-reg.sock", plugin, on_status, say)
 
     @property
     def registered(self) -> Registered | None:
-        """What the kubelet last said of the registration; None before it came."""
-        return self._entrance.registered
+        """The kubelet's last registration status; None before the first."""
+        return self._registrar.registered
 
     async def open(self) -> None:
-        """Begin to serve; KubeletError where there is no socket."""
-        await self._entrance.open()
+        """Start serving; KubeletError where the sockets cannot be opened."""
+        await self._registrar.open()
 
     async def close(self) -> None:
-        """Have the kubelet let go of the driver, and leave no socket."""
-        await self._entrance.close()
+        """Unregister from the kubelet, and remove the sockets."""
+        await self._registrar.close()
 
     def _methods(self) -> list[Method]:
         methods: list[Method] = []
@@ -96,42 +96,44 @@ class ClaimPlugin:
         return methods
 
     async def _prepare(self, request: wire.NodeResourcesRequest) -> wire.NodePrepareResourcesResponse:
-        done = await self._each(request, self._preparer.prepare)
+        results = await self._run_all(request, self._preparer.prepare)
         return wire.NodePrepareResourcesResponse(
             {
-                uid: wire.NodePrepareResourceResponse(tuple(map(_device, found or ())), error)
-                for uid, (found, error) in done.items()
+                uid: wire.NodePrepareResourceResponse(tuple(map(_device, devices or ())), error)
+                for uid, (devices, error) in results.items()
             }
         )
 
     async def _unprepare(self, request: wire.NodeResourcesRequest) -> wire.NodeUnprepareResourcesResponse:
-        done = await self._each(request, self._preparer.unprepare)
+        results = await self._run_all(request, self._preparer.unprepare)
         return wire.NodeUnprepareResourcesResponse(
-            {uid: wire.NodeUnprepareResourceResponse(error) for uid, (_, error) in done.items()}
+            {uid: wire.NodeUnprepareResourceResponse(error) for uid, (_, error) in results.items()}
         )
 
-    async def _each(
-        self, request: wire.NodeResourcesRequest, deed: Callable[[KubeletClaim], Awaitable[T]]
+    async def _run_all(
+        self, request: wire.NodeResourcesRequest, operation: Callable[[KubeletClaim], Awaitable[T]]
     ) -> dict[str, tuple[T | None, str]]:
-        """Do it to every claim at once; return what came of each, or why nothing did."""
+        """Run an operation on all claims concurrently; return each claim's result or error."""
         claims = {claim.uid: KubeletClaim(claim.namespace, claim.name, claim.uid) for claim in request.claims}
-        done = await asyncio.gather(*(self._attempt(claim, deed) for claim in claims.values()))
-        return dict(zip(claims, done, strict=True))
+        results = await asyncio.gather(*(self._run(claim, operation) for claim in claims.values()))
+        return dict(zip(claims, results, strict=True))
 
-    async def _attempt(
-        self, claim: KubeletClaim, deed: Callable[[KubeletClaim], Awaitable[T]]
+    async def _run(
+        self, claim: KubeletClaim, operation: Callable[[KubeletClaim], Awaitable[T]]
     ) -> tuple[T | None, str]:
-        # A kubelet that lost patience asks again while we may still be at it.
-        turn = self._turns.setdefault(claim.uid, asyncio.Lock())
-        async with turn:
+        # After a timeout the kubelet repeats a call while the first one may still run.
+        lock = self._locks.setdefault(claim.uid, asyncio.Lock())
+        async with lock:
             try:
-                return await deed(claim), ""
+                return await operation(claim), ""
             except FairleadError as error:
                 return None, reason(error)
-            except Exception as error:  # noqa: BLE001  # a fault of ours: it must not spoil the other claims
+            except Exception as error:  # noqa: BLE001  # our own fault: it must not fail the other claims
                 self._say(f"claim {claim.namespace}/{claim.name}: {error!r}")
                 return None, f"{DRIVER} failed on this claim: see the log of the agent"
 
 
-def _device(found: Prepared) -> wire.PreparedDevice:
-    return wire.PreparedDevice(found.requests, found.pool, found.device, found.cdi, found.share)
+def _device(prepared: Prepared) -> wire.PreparedDevice:
+    return wire.PreparedDevice(
+        prepared.requests, prepared.pool, prepared.device, prepared.cdi, prepared.share
+    )

@@ -1,6 +1,6 @@
-"""The messages of a kubelet's four protocols that we use, with the names and numbers of its api.proto files.
+"""The messages of a kubelet's four APIs that we use, with the names and numbers of its api.proto files.
 
-What we neither need to know nor ever say is left out; the kubelet does the same with what it does not know.
+Fields that we neither read nor set are left out; each side skips fields that it does not know.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from fairlead.kubelet.proto import at, map_at
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing: the request, or the answer, says it all by being there."""
+    """A request or an answer without fields."""
 
 
 # pluginregistration
@@ -19,7 +19,7 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """Who a plugin is and where it serves."""
+    """A plugin's type, name, endpoint and versions."""
 
     type: str = at(1, "")
     name: str = at(2, "")
@@ -29,7 +29,7 @@ class PluginInfo:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationStatus:
-    """What became of a registration."""
+    """The result of a registration."""
 
     plugin_registered: bool = at(1, False)
     error: str = at(2, "")
@@ -40,7 +40,7 @@ class RegistrationStatus:
 
 @dataclass(frozen=True, slots=True)
 class DevicePluginOptions:
-    """What a device plugin wants to be asked."""
+    """The optional calls that a device plugin supports."""
 
     pre_start_required: bool = at(1, False)
     get_preferred_allocation_available: bool = at(2, False)
@@ -63,7 +63,7 @@ class ListAndWatchResponse:
 
 @dataclass(frozen=True, slots=True)
 class ContainerPreferredAllocationRequest:
-    """Which units a container could have."""
+    """The units that a container could get."""
 
     available_device_ids: tuple[str, ...] = at(1, ())
     must_include_device_ids: tuple[str, ...] = at(2, ())
@@ -72,35 +72,35 @@ class ContainerPreferredAllocationRequest:
 
 @dataclass(frozen=True, slots=True)
 class PreferredAllocationRequest:
-    """Which units some containers could have."""
+    """The units that some containers could get."""
 
     container_requests: tuple[ContainerPreferredAllocationRequest, ...] = at(1, ())
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPreferredAllocationResponse:
-    """Which units a container had best be given."""
+    """The units that a container should get."""
 
     device_ids: tuple[str, ...] = at(1, ())
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredAllocationResponse:
-    """Which units the containers had best be given, in the order of the request."""
+    """The units that the containers should get, in the order of the request."""
 
     container_responses: tuple[ContainerPreferredAllocationResponse, ...] = at(1, ())
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerAllocateRequest:
-    """The units a container is given."""
+    """The units allocated to a container."""
 
     devices_ids: tuple[str, ...] = at(1, ())
 
 
 @dataclass(frozen=True, slots=True)
 class AllocateRequest:
-    """The units some containers are given."""
+    """The units allocated to some containers."""
 
     container_requests: tuple[ContainerAllocateRequest, ...] = at(1, ())
 
@@ -142,7 +142,7 @@ class AllocateResponse:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim to prepare, or to let go."""
+    """A claim to prepare or to unprepare."""
 
     namespace: str = at(1, "")
     uid: str = at(2, "")
@@ -151,7 +151,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesRequest:
-    """The claims to prepare, or to let go: both requests look alike."""
+    """The claims to prepare or to unprepare: both requests have the same fields."""
 
     claims: tuple[Claim, ...] = at(1, ())
 
@@ -169,7 +169,7 @@ class PreparedDevice:
 
 @dataclass(frozen=True, slots=True)
 class NodePrepareResourceResponse:
-    """What a claim brings, or why it cannot be prepared."""
+    """A claim's devices, or why it cannot be prepared."""
 
     devices: tuple[PreparedDevice, ...] = at(1, ())
     error: str = at(2, "")
@@ -177,21 +177,21 @@ class NodePrepareResourceResponse:
 
 @dataclass(frozen=True, slots=True)
 class NodePrepareResourcesResponse:
-    """What became of each claim, by its uid."""
+    """The result for each claim, by its uid."""
 
     claims: Mapping[str, NodePrepareResourceResponse] = map_at(1)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUnprepareResourceResponse:
-    """Why a claim cannot be let go; empty where it was."""
+    """Why a claim cannot be unprepared; empty where it is."""
 
     error: str = at(1, "")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUnprepareResourcesResponse:
-    """What became of each claim, by its uid."""
+    """The result for each claim, by its uid."""
 
     claims: Mapping[str, NodeUnprepareResourceResponse] = map_at(1)
 
@@ -232,7 +232,7 @@ class ContainerResources:
 
     name: str = at(1, "")
     devices: tuple[bytes, ...] = at(2, ())
-    """Each a `ContainerDevices`, still closed: a kubelet writes one for every unit."""
+    """Each an encoded `ContainerDevices`: a kubelet writes one for every unit."""
     dynamic_resources: tuple[DynamicResource, ...] = at(5, ())
 
 
@@ -254,17 +254,17 @@ class ListPodResourcesResponse:
 
 @dataclass(frozen=True, slots=True)
 class EncodedPodResources:
-    """What the containers of a pod hold, each still closed: mostly few have changed since the last look."""
+    """What the containers of a pod hold, each still encoded: few change between two reads."""
 
     name: str = at(1, "")
     namespace: str = at(2, "")
     containers: tuple[bytes, ...] = at(3, ())
-    """Each a `ContainerResources`."""
+    """Each an encoded `ContainerResources`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedListResponse:
-    """What the pods of a node hold, each still closed."""
+    """What the pods of a node hold, each still encoded."""
 
     pod_resources: tuple[bytes, ...] = at(1, ())
-    """Each a `EncodedPodResources`."""
+    """Each an encoded `EncodedPodResources`."""

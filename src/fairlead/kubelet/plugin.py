@@ -1,9 +1,9 @@
-"""A device plugin: offers the units of one extended resource, and says what a container gets for them.
+"""A device plugin: lists the units of one extended resource, and allocates them to containers.
 
 plugin = DevicePlugin("fairlead.dev/gpu-mem", ledger, folder, registry)
-await plugin.open(offer)      # a kubelet comes, now and after its restarts
-plugin.offer(other)           # it hears of the change at once
-await plugin.close()          # it lets go of the resource
+await plugin.open(offer)      # a kubelet registers it, now and after its restarts
+plugin.offer(other)           # the kubelet gets the new list at once
+await plugin.close()          # the kubelet drops the resource
 """
 
 import asyncio
@@ -25,83 +25,83 @@ __all__ = ["LIST_LIMIT", "DevicePlugin", "UnitAllocator", "encoded_size", "socke
 
 _SERVICE: Final = "/v1beta1.DevicePlugin"
 _OPTIONS: Final = wire.DevicePluginOptions(get_preferred_allocation_available=True)
-_PATIENCE: Final = 10.0
+_WATCH_TIMEOUT: Final = 10.0
 
 
 class UnitAllocator(Protocol):
-    """Who decides which units a container gets, and what these bring."""
+    """What decides which units a container gets, and what it receives with them."""
 
     async def prefer(
         self, resource: str, available: Sequence[str], required: Sequence[str], size: int
     ) -> Sequence[str]:
-        """Return `size` of the available units, the required ones among them; RefusedError where no good."""
+        """Return `size` of the available units, with all required ones; AllocationRefusedError for none."""
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> Grant:
-        """Return what a container receives with these units; RefusedError with the reason where nothing."""
+        """Return what a container receives with these units; AllocationRefusedError with the reason."""
 
 
 class DevicePlugin:
     """The device plugin of one resource."""
 
-    def __init__(  # what a plugin is, where it lives, and who hears of it
+    def __init__(  # its resource, its sockets, and its callbacks
         self,
         resource: str,
         allocator: UnitAllocator,
         folder: Path,
         registry: Path,
-        told: Callable[[Registered], None] = quiet,
+        on_status: Callable[[Registered], None] = quiet,
         *,
         say: Callable[[str], None] = quiet,
-        patience: float = _PATIENCE,
+        watch_timeout: float = _WATCH_TIMEOUT,
     ) -> None:
         self.resource = resource
         self._allocator = allocator
         self._say = say
-        self._patience = patience
+        self._watch_timeout = watch_timeout
         self._offer = Offer(resource)
-        self._bell = asyncio.Event()
+        self._changed = asyncio.Event()
         self._streams = 0
-        self._over = asyncio.Event()
-        self._vigil: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._reregister_task: asyncio.Task[None] | None = None
         endpoint, registration = socket_paths(resource, folder, registry)
         plugin = ("DevicePlugin", resource, ("v1beta1",))
-        self._entrance = Registrar(
-            GrpcServer(endpoint, self._methods(), say), registration, plugin, told, say
+        self._registrar = Registrar(
+            GrpcServer(endpoint, self._methods(), say), registration, plugin, on_status, say
         )
 
     @property
     def registered(self) -> Registered | None:
-        """What the kubelet last said of the registration; None before it came."""
-        return self._entrance.registered
+        """The kubelet's last registration status; None before the first."""
+        return self._registrar.registered
 
     @property
     def has_watcher(self) -> bool:
-        """Whether a kubelet listens at present."""
+        """Whether a kubelet has a ListAndWatch stream open."""
         return self._streams > 0
 
     async def open(self, offer: Offer) -> None:
-        """Begin to serve; ValueError where the list is too long, KubeletError where there is no socket."""
+        """Start serving; ValueError for too long a list, KubeletError where no socket can be opened."""
         self._offer = check(offer)
-        self._over.clear()
-        await self._entrance.open()
+        self._closing.clear()
+        await self._registrar.open()
 
     def offer(self, offer: Offer) -> None:
-        """Tell every kubelet that listens; ValueError where the list is too long, and the old one stays."""
+        """Send a new list to every open stream; ValueError for too long a list, and the old one stays."""
         if offer != self._offer:
             self._offer = check(offer)
-            self._ring()
+            self._notify_streams()
 
     async def close(self) -> None:
-        """Have the kubelet let go of the resource, end the streams, and leave no socket."""
-        self._over.set()
-        if self._vigil is not None:
-            await asyncio.wait([self._vigil])
-        self._ring()
-        await self._entrance.close()
+        """Unregister from the kubelet, end the streams, and remove the sockets."""
+        self._closing.set()
+        if self._reregister_task is not None:
+            await asyncio.wait([self._reregister_task])
+        self._notify_streams()
+        await self._registrar.close()
 
-    def _ring(self) -> None:
-        bell, self._bell = self._bell, asyncio.Event()
-        bell.set()
+    def _notify_streams(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def _methods(self) -> tuple[Method, ...]:
         return (
@@ -115,42 +115,44 @@ class DevicePlugin:
         return _OPTIONS
 
     async def _list(self) -> AsyncGenerator[bytes, None]:
-        """Yield the list, and each time it changes; a slow reader gets the latest and never a queue."""
+        """Yield the list now and after each change; a slow reader gets the latest and never a queue."""
         self._streams += 1
         try:
-            while not self._over.is_set():
-                bell = self._bell
+            while not self._closing.is_set():
+                changed = self._changed
                 yield encode_list(self._offer)
-                await bell.wait()
+                await changed.wait()
         finally:
             self._streams -= 1
-            if not self._over.is_set() and not self._streams:
-                self._vigil = self._vigil or asyncio.create_task(self._watch_for_a_kubelet())
+            if not self._closing.is_set() and not self._streams:
+                self._reregister_task = self._reregister_task or asyncio.create_task(
+                    self._reregister_if_unwatched()
+                )
 
-    async def _watch_for_a_kubelet(self) -> None:
-        """Knock where nobody comes back: a kubelet that lost its stream waits for a new socket to appear."""
+    async def _reregister_if_unwatched(self) -> None:
+        """Register again if no stream is opened: a kubelet that lost its stream waits for a new socket."""
         try:
             with suppress(TimeoutError):
-                async with timeout(self._patience):
-                    await self._over.wait()
-            if not self._over.is_set() and not self._streams:
-                self._say(f"{self.resource}: no kubelet listens any more, registering again")
-                await self._entrance.reregister()
+                async with timeout(self._watch_timeout):
+                    await self._closing.wait()
+            if not self._closing.is_set() and not self._streams:
+                self._say(f"{self.resource}: no kubelet watches the list any more, registering again")
+                await self._registrar.reregister()
         finally:
-            self._vigil = None
+            self._reregister_task = None
 
     async def _prefer(self, request: wire.PreferredAllocationRequest) -> wire.PreferredAllocationResponse:
         answers = []
-        for asked in request.container_requests:
-            available, required = asked.available_device_ids, asked.must_include_device_ids
-            ids = await self._allocator.prefer(self.resource, available, required, asked.allocation_size)
+        for container in request.container_requests:
+            available, required = container.available_device_ids, container.must_include_device_ids
+            ids = await self._allocator.prefer(self.resource, available, required, container.allocation_size)
             answers.append(wire.ContainerPreferredAllocationResponse(tuple(ids)))
         return wire.PreferredAllocationResponse(tuple(answers))
 
     async def _allocate(self, request: wire.AllocateRequest) -> wire.AllocateResponse:
         grants = [
-            await self._allocator.allocate(self.resource, asked.devices_ids)
-            for asked in request.container_requests
+            await self._allocator.allocate(self.resource, container.devices_ids)
+            for container in request.container_requests
         ]
         return wire.AllocateResponse(tuple(_granted(grant) for grant in grants))
 
@@ -164,7 +166,7 @@ def _granted(grant: Grant) -> wire.ContainerAllocateResponse:
 
 
 def socket_paths(resource: str, folder: Path, registry: Path) -> tuple[Path, Path]:
-    """Return where a resource's endpoint and registration are; a name too long for a path is cut."""
+    """Return the sockets of a resource's endpoint and registration; too long a name is shortened."""
     slug = resource.rpartition("/")[2]
     room = LONGEST_PATH - max(len(os.fsencode(folder / ".sock")), len(os.fsencode(registry / "-reg.sock")))
     if len(slug) > room:

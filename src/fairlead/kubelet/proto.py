@@ -1,4 +1,4 @@
-"""Protocol buffers, as much of them as a kubelet speaks, to and from frozen dataclasses.
+"""Protocol buffers, as far as a kubelet's messages need them, to and from frozen dataclasses.
 
     @dataclass(frozen=True, slots=True)
     class Claim:
@@ -8,8 +8,8 @@
     decode(Claim, encode(Claim("default", "u1")))
 
 A field is text, bytes, a bool, an integer, a message, `str | None`, a tuple of texts, bytes or messages, or
-a map from text. What is not known is skipped; what cannot be right raises ValueError. A kubelet writes a
-hundred thousand unit ids into one message, so runs of them are read and written in tight loops.
+a map from text. Unknown fields are skipped; malformed bytes raise ValueError. A kubelet writes a hundred
+thousand unit ids into one message, so runs of them are read and written in tight loops.
 """
 
 import dataclasses
@@ -39,13 +39,13 @@ M = TypeVar("M", bound=Message)
 
 
 def at(number: int, default: T, *, bits: int = 64) -> T:
-    """Make a field with its number; `bits` is the size of an integer."""
-    made: T = dataclasses.field(default=default, metadata={"number": number, "bits": bits})
-    return made
+    """Declare a field with its number; `bits` is the size of an integer."""
+    field: T = dataclasses.field(default=default, metadata={"number": number, "bits": bits})
+    return field
 
 
 def map_at(number: int) -> Any:
-    """Make a map field with its number."""
+    """Declare a map field with its number."""
     return dataclasses.field(default_factory=dict, metadata={"number": number, "bits": 64})
 
 
@@ -75,11 +75,11 @@ class _Field:
 
 
 @cache
-def _plan(message: type[Message]) -> Mapping[int, _Field]:
-    """Return a message's fields by their tags: a number and how its value is written."""
+def _fields(message: type[Message]) -> Mapping[int, _Field]:
+    """Return a message's fields by their tags: field number and wire type."""
     hints = get_type_hints(message)
-    found = [_field(field, hints[field.name]) for field in dataclasses.fields(message)]
-    return {field.tag: field for field in found}
+    fields = [_field(field, hints[field.name]) for field in dataclasses.fields(message)]
+    return {field.tag: field for field in fields}
 
 
 def _field(field: "dataclasses.Field[Any]", hint: Any) -> _Field:
@@ -94,7 +94,7 @@ def _field(field: "dataclasses.Field[Any]", hint: Any) -> _Field:
     kind = _KINDS.get(hint, _Kind.MESSAGE)
     wire = _VARINT if kind in _NUMBERS and not mapped else _PIECE
     if (many and wire == _VARINT) or (mapped and kind not in (_Kind.TEXT, _Kind.MESSAGE)):
-        raise TypeError(f"{field.name}: no message of a kubelet's has such a field yet")
+        raise TypeError(f"{field.name}: no message of a kubelet has such a field yet")
     tag = field.metadata["number"] << 3 | wire
     nested = hint if kind is _Kind.MESSAGE else None
     bits = field.metadata["bits"]
@@ -105,18 +105,18 @@ def _field(field: "dataclasses.Field[Any]", hint: Any) -> _Field:
 
 
 def decode(message: type[M], data: bytes) -> M:
-    """Read a message; ValueError where the bytes are none."""
+    """Decode a message; ValueError where the bytes are malformed."""
     return _read(message, data, 0, len(data), 0)
 
 
 def _read(message: type[M], data: bytes, start: int, end: int, depth: int) -> M:
     if depth > _DEEPEST:
         raise ValueError("a message is nested too deeply")
-    plan = _plan(message)
+    fields = _fields(message)
     values: dict[str, Any] = {}
     while start < end:
         tag, start = varint.decode(data, start, end)
-        field = plan.get(tag)
+        field = fields.get(tag)
         if field is None:
             start = _skip(data, start, end, tag)
         elif field.tag & 7 == _VARINT:
@@ -126,16 +126,16 @@ def _read(message: type[M], data: bytes, start: int, end: int, depth: int) -> M:
             start = _run(data, start, end, field, values.setdefault(field.name, []))
         else:
             start, stop = _piece(data, start, end)
-            _take(field, values, data, start, stop, depth + 1)
+            _add(field, values, data, start, stop, depth + 1)
             start = stop
-    for field in plan.values():
+    for field in fields.values():
         if field.many and field.name in values:
             values[field.name] = tuple(values[field.name])
     return message(**values)
 
 
-def _take(field: _Field, values: dict[str, Any], data: bytes, start: int, stop: int, depth: int) -> None:
-    """Take in one piece of a field that is not a run of texts."""
+def _add(field: _Field, values: dict[str, Any], data: bytes, start: int, stop: int, depth: int) -> None:
+    """Add one value of a field that is not a run of texts."""
     if field.mapped:
         key, value = _entry(field, data, start, stop, depth)
         values.setdefault(field.name, {})[key] = value
@@ -175,9 +175,9 @@ def _number(field: _Field, number: int) -> int | bool:
     return number - (1 << field.bits) if number >> (field.bits - 1) else number
 
 
-def _run(data: bytes, start: int, end: int, field: _Field, found: list[Any]) -> int:
+def _run(data: bytes, start: int, end: int, field: _Field, values: list[Any]) -> int:
     """Read texts or bytes for as long as the same tag follows, and return where they end."""
-    tag, text, append = field.tag, field.kind is _Kind.TEXT, found.append
+    tag, text, append = field.tag, field.kind is _Kind.TEXT, values.append
     while start < end:
         size = data[start]
         start += 1
@@ -220,9 +220,9 @@ def _skip(data: bytes, start: int, end: int, tag: int) -> int:
 
 
 def encode(message: Message) -> bytes:
-    """Write a message; what has its default value is left out."""
+    """Encode a message; fields with their default value are left out."""
     parts: list[bytes] = []
-    for field in _plan(type(message)).values():
+    for field in _fields(type(message)).values():
         _write(field, getattr(message, field.name), parts)
     return b"".join(parts)
 

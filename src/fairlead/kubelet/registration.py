@@ -1,7 +1,7 @@
-"""How a kubelet finds a plugin: it watches a folder, and asks each socket that appears there who it is.
+"""How a kubelet discovers a plugin: it watches a folder, and calls GetInfo on each socket that appears.
 
-The kubelet comes to us, now and after each of its restarts. So nothing of ours needs the right to connect
-to it, and nothing needs to watch whether it is still there.
+The kubelet connects to the plugin, now and after each of its restarts. So the agent needs no right to
+connect to the kubelet, and need not watch whether it still runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _SERVICE: Final = "/pluginregistration.Registration"
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What the kubelet said of a registration."""
+    """The kubelet's status of a registration."""
 
     ok: bool
     error: str = ""
@@ -28,16 +28,16 @@ StatusCallback = Callable[[Registered], None]
 
 
 class Registration:
-    """Says who one plugin is, and hears what the kubelet made of it."""
+    """The registration service of one plugin: its info, and the callback for the kubelet's status."""
 
     def __init__(
-        self, kind: str, name: str, endpoint: Path, versions: Sequence[str], told: StatusCallback
+        self, kind: str, name: str, endpoint: Path, versions: Sequence[str], on_status: StatusCallback
     ) -> None:
         self._info = PluginInfo(kind, name, str(endpoint), tuple(versions))
-        self._told = told
+        self._on_status = on_status
 
     def methods(self) -> tuple[Method, ...]:
-        """Return what a door must serve."""
+        """Return the methods for the gRPC server."""
         return (
             UnaryMethod(f"{_SERVICE}/GetInfo", Empty, self._get_info),
             UnaryMethod(f"{_SERVICE}/NotifyRegistrationStatus", RegistrationStatus, self._notify),
@@ -47,32 +47,32 @@ class Registration:
         return self._info
 
     async def _notify(self, status: RegistrationStatus) -> Empty:
-        self._told(Registered(status.plugin_registered, status.error))
+        self._on_status(Registered(status.plugin_registered, status.error))
         return Empty()
 
 
 class Registrar:
-    """A plugin's two sockets: the endpoint that serves, and the registration that leads a kubelet there."""
+    """A plugin's two sockets: its endpoint, and the registration that names the endpoint to a kubelet."""
 
     def __init__(
         self,
         endpoint: GrpcServer,
         registry: Path,
         plugin: tuple[str, str, Sequence[str]],
-        told: StatusCallback,
+        on_status: StatusCallback,
         say: Callable[[str], None] = quiet,
     ) -> None:
         kind, name, versions = plugin
         self._endpoint = endpoint
-        self._told = told
+        self._on_status = on_status
         self._say = say
-        registration = Registration(kind, name, endpoint.path, versions, self._hear)
+        registration = Registration(kind, name, endpoint.path, versions, self._on_registered)
         self._registration = GrpcServer(registry, registration.methods(), say)
         self.registered: Registered | None = None
-        """What the kubelet said last; None before it came."""
+        """The kubelet's last status; None before the first."""
 
     async def open(self) -> None:
-        """Open the endpoint, then the registration: whoever finds this finds that."""
+        """Open the endpoint before the registration, which names it."""
         await self._endpoint.open()
         try:
             await self._registration.open()
@@ -81,7 +81,7 @@ class Registrar:
             raise
 
     async def reregister(self) -> None:
-        """Open the registration anew, which makes the kubelet that watches the folder come again."""
+        """Reopen the registration socket: the kubelet watches the folder and registers the plugin again."""
         await self._registration.close()
         try:
             await self._registration.open()
@@ -89,11 +89,11 @@ class Registrar:
             self._say(str(error))
 
     async def close(self) -> None:
-        """Close the registration, at which the kubelet lets go of the plugin, then the endpoint."""
+        """Close the registration, upon which the kubelet drops the plugin, then the endpoint."""
         await self._registration.close()
         await self._endpoint.close()
         self.registered = None
 
-    def _hear(self, registered: Registered) -> None:
+    def _on_registered(self, registered: Registered) -> None:
         self.registered = registered
-        self._told(registered)
+        self._on_status(registered)

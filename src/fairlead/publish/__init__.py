@@ -1,4 +1,4 @@
-"""What a node tells Kubernetes of its accelerators, what a container is given, and who holds what.
+"""What a node publishes about its accelerators, what a container receives, and the ledger of holdings.
 
-Nothing here reads a clock, a socket or a cluster: it is told what is, and says what follows.
+Nothing here reads a clock, a socket or a cluster: facts come in as arguments, decisions go out as values.
 """

@@ -1,7 +1,7 @@
 """What a container receives so that it can use an accelerator: device nodes, environment, CDI devices.
 
-What a driver's users need is a row of a table. A node is looked up on the machine, so that nothing is given
-that is not there, and whose it is is read from sysfs, so that no other accelerator comes along.
+What the users of a driver need is a row of a table. A device node is looked up on the machine, so that none
+is granted that does not exist. Its accelerator is read from sysfs, so that no other accelerator is granted.
 """
 
 import re
@@ -20,11 +20,11 @@ from fairlead.publish.usb import usb_nodes
 Nvidia = Literal["env", "cdi"]
 
 DRM, ACCEL, SOC_DRM = "{drm}", "{accel}", "{soc-drm}"
-"""The accelerator's own nodes of a class; those of the SoC, which is on no bus that others can join."""
+"""The accelerator's own nodes of a class; for `SOC_DRM` those of the SoC, on no bus with other devices."""
 _TEGRA: Final = ("/dev/nvhost-*", "/dev/nvmap", "/dev/nvgpu/*/*", SOC_DRM)
 _TEGRA_DRIVERS: Final = ("gk20a", "nvgpu")
 _NVIDIA: Final = "nvidia"
-"""The driver whose nodes are given by NVIDIA's own runtime, together with its libraries."""
+"""The driver whose nodes NVIDIA's own container runtime adds, together with its libraries."""
 NODES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(_TEGRA_DRIVERS, _TEGRA),
     "amdgpu": (DRM, "/dev/kfd"),
@@ -50,26 +50,26 @@ NODES: Final[Mapping[str, tuple[str, ...]]] = {
     "memx_pcie_ai_chip": ("{node}_feature",),
     "vfio-pci": ("/dev/vfio/vfio",),
 }
-"""By driver, the nodes that its users need besides the accelerator's own."""
+"""By driver, the nodes that its users need beside the accelerator's own."""
 VISIBLE: Final[Mapping[str, str]] = {
     "habanalabs": "HABANA_VISIBLE_DEVICES",
     "devdrv_device_driver": "ASCEND_VISIBLE_DEVICES",
 }
-"""By driver, the variable that tells the vendor's runtime which accelerator to show, by its number."""
+"""By driver, the variable that selects the accelerator, by its number, for the vendor's runtime."""
 ENVIRONMENT: Final = (
     r"FAIRLEAD_[A-Z0-9_]+",
     r"NVIDIA_VISIBLE_DEVICES",
     r"NVIDIA_DRIVER_CAPABILITIES",
     *VISIBLE.values(),
 )
-"""Every variable that is ever given, as patterns: whoever checks what is given needs them."""
+"""Every variable that a grant can contain, as patterns, for tests of the warden's rules."""
 _OWN: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     DRM: ("drm", "/dev/dri", ("card[0-9]*", "renderD[0-9]*")),
     ACCEL: ("accel", "/dev/accel", ("accel[0-9]*", "accel_controlD[0-9]*")),
 }
 _BUSES: Final = ("/pci", "/usb")
 _MOST: Final = 512
-"""Nodes of one pattern; a Jetson has about a hundred."""
+"""The most nodes of one pattern; a Jetson has about a hundred."""
 _CDI_FOLDERS: Final = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
 _CDI_FILES: Final = 64
 _CDI_BYTES: Final = 1 << 20
@@ -88,7 +88,7 @@ def grant(
 ) -> Grant:
     """Return what a container receives with an accelerator, or with `memory` MiB of it.
 
-    `resource` is what it was asked for by, `share` what tells this share from others of the accelerator;
+    `resource` is the name under which it was requested, `share` identifies this share of the accelerator;
     `device_root` is the folder on the node below which its device nodes lie.
     """
     env = {
@@ -104,18 +104,18 @@ def grant(
 
 
 def env_variable(resource: str) -> str:
-    """Return the variable that holds what was given for one resource.
+    """Return the variable that holds the devices granted for one resource.
 
-    A container may have two resources; `FAIRLEAD_DEVICE` can tell of one only.
+    A container may have two resources; `FAIRLEAD_DEVICE` can describe one only.
     """
     word = re.sub(r"[^A-Z0-9]+", "_", resource.removeprefix(f"{DRIVER}/").upper()).strip("_")
     return f"FAIRLEAD_DEVICE_{word}"
 
 
 def merge(grants: Iterable[Grant]) -> Grant:
-    """Return what a container receives that is given several accelerators.
+    """Return what a container receives with several accelerators.
 
-    Our own variables name them one after the other, with commas; those of vendors name each thing once.
+    Our own variables list all values, separated by commas; variables of vendors list each value once.
     """
     env: dict[str, list[str]] = {}
     nodes: dict[str, DeviceNode] = {}
@@ -132,23 +132,23 @@ def merge(grants: Iterable[Grant]) -> Grant:
     return Grant(joined, tuple(nodes.values()), tuple(dict.fromkeys(cdi)))
 
 
-def without_cdi(given: Grant) -> Grant:
-    """Return a grant that needs no CDI: a device plugin can give only nodes that are there.
+def without_cdi(grant_: Grant) -> Grant:
+    """Return a grant that needs no CDI: a device plugin can grant only nodes that exist.
 
-    A USB stick that loads its firmware comes back under another number. So its whole bus is given instead,
-    `/dev/bus/usb/BBB`: a runtime looks into the folder whenever it makes the container, also when it makes
-    it again after the stick came back. The price is that the container can open whatever else is plugged
-    into that bus, as far as the host's permissions let it. With CDI it cannot.
+    A USB stick that loads its firmware reconnects under another number. So its whole bus is granted instead,
+    `/dev/bus/usb/BBB`: a runtime reads the folder whenever it creates the container, also when it creates
+    it again after the stick reconnected. The price is that the container can open every other device on
+    that bus, as far as the host's permissions let it. With CDI it cannot.
     """
     nodes: dict[str, DeviceNode] = {}
-    for node in given.nodes:
+    for node in grant_.nodes:
         shown = node if node.major is None else DeviceNode(dirname(node.path), dirname(node.host))
         nodes.setdefault(shown.path, shown)
-    return replace(given, nodes=tuple(nodes.values()))
+    return replace(grant_, nodes=tuple(nodes.values()))
 
 
 def nvidia_cdi_present(host: Host) -> bool:
-    """Say whether NVIDIA's toolkit has described its GPUs for CDI on this node."""
+    """Say whether NVIDIA's toolkit has written a CDI spec of its GPUs on this node."""
     for folder in _CDI_FOLDERS:
         for name in host.names(folder)[:_CDI_FILES]:
             if name.endswith((".json", ".yaml")):
@@ -159,22 +159,22 @@ def nvidia_cdi_present(host: Host) -> bool:
 
 
 def _runtime(acc: Accelerator, nvidia: Nvidia) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return what the vendor's own container runtime must be told."""
-    which = "all" if acc.driver in _TEGRA_DRIVERS else ""
+    """Return the variables and CDI devices for the vendor's own container runtime."""
+    visible = "all" if acc.driver in _TEGRA_DRIVERS else ""
     if acc.driver == _NVIDIA:
-        which = printable(acc.uuid or "") or _number(acc) or acc.bus.removeprefix("pci:")
-    if which and nvidia == "cdi":
-        return {"NVIDIA_VISIBLE_DEVICES": "void"}, (f"nvidia.com/gpu={which}",)
-    if which:
-        return {"NVIDIA_VISIBLE_DEVICES": which, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, ()
+        visible = printable(acc.uuid or "") or _number(acc) or acc.bus.removeprefix("pci:")
+    if visible and nvidia == "cdi":
+        return {"NVIDIA_VISIBLE_DEVICES": "void"}, (f"nvidia.com/gpu={visible}",)
+    if visible:
+        return {"NVIDIA_VISIBLE_DEVICES": visible, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, ()
     name, number = VISIBLE.get(acc.driver or ""), _number(acc)
     return ({name: number}, ()) if name and number else ({}, ())
 
 
 def _number(acc: Accelerator) -> str:
     """Return the number at the end of the accelerator's node."""
-    found = re.search(r"[0-9]+$", acc.node or "")
-    return found[0] if found else ""
+    digits = re.search(r"[0-9]+$", acc.node or "")
+    return digits[0] if digits else ""
 
 
 def _nodes(acc: Accelerator, host: Host) -> list[DeviceNode]:
@@ -183,15 +183,15 @@ def _nodes(acc: Accelerator, host: Host) -> list[DeviceNode]:
     if acc.driver == _NVIDIA:
         return []
     own = acc.node if acc.node and acc.node.startswith("/dev/") else None
-    found = [own] if own else []
+    paths = [own] if own else []
     for pattern in NODES.get(acc.driver or "", ()):
         if pattern in _OWN:
-            found += _own(acc, host, pattern)
+            paths += _own(acc, host, pattern)
         elif pattern == SOC_DRM:
-            found += _soc_drm(host)
+            paths += _soc_drm(host)
         elif own or "{node}" not in pattern:
-            found += _glob(host, pattern.replace("{node}", own or ""))
-    return [DeviceNode(path, path) for path in dict.fromkeys(found)]
+            paths += _glob(host, pattern.replace("{node}", own or ""))
+    return [DeviceNode(path, path) for path in dict.fromkeys(paths)]
 
 
 def _own(acc: Accelerator, host: Host, which: str) -> list[str]:
@@ -205,17 +205,17 @@ def _own(acc: Accelerator, host: Host, which: str) -> list[str]:
 def _soc_drm(host: Host) -> list[str]:
     """Return the DRM nodes that belong to the SoC and not to a card in a slot."""
     _, folder, patterns = _OWN[DRM]
-    found = []
+    nodes = []
     for name in host.names("/sys/class/drm")[:_MOST]:
         home = host.resolve(f"/sys/class/drm/{name}")
         known = any(fnmatchcase(name, each) for each in patterns) and host.exists(f"{folder}/{name}")
         if known and home and not any(bus in home for bus in _BUSES):
-            found.append(f"{folder}/{name}")
-    return found
+            nodes.append(f"{folder}/{name}")
+    return nodes
 
 
 def _glob(host: Host, pattern: str) -> list[str]:
-    """Return what is there that fits a pattern; each of its parts may be a pattern."""
+    """Return the existing paths that match a pattern; each of its parts may be a pattern."""
     places = [""]
     for part in pattern.strip("/").split("/"):
         if "*" in part or "[" in part:

@@ -1,6 +1,6 @@
-"""Documents of the Container Device Interface: what a runtime does to a container that is given a device.
+"""Specs of the Container Device Interface: how a runtime edits a container that gets a device.
 
-Device nodes and environment only: no hooks and no mounts, so that whoever checks a document can be strict.
+Device nodes and environment only: no hooks and no mounts, so that the warden can check a spec strictly.
 """
 
 import hashlib
@@ -12,9 +12,9 @@ from typing import Any, Final
 from fairlead.offer import DRIVER, DeviceNode, Grant
 
 ACCELERATOR: Final = f"{DRIVER}/accelerator"
-"""The kind of the accelerators: their device nodes, the same for everyone who is given one."""
+"""The kind of the accelerators: their device nodes, the same for every container that gets one."""
 CLAIM: Final = f"{DRIVER}/claim"
-"""The kind of what claims were given: how much of which, in the environment."""
+"""The kind of claims: how much of which accelerator, in the environment."""
 _LOWEST, _WITH_HOST_PATH = "0.3.0", "0.5.0"
 """Versions of the specification: the lowest that runtimes read, and the one that brought `hostPath`."""
 
@@ -30,10 +30,10 @@ def claim_device(uid: str, entry: str) -> str:
 
 
 def accelerators_spec(grants: Mapping[str, Grant]) -> dict[str, Any]:
-    """Return the document of a node's accelerators.
+    """Return the CDI spec of a node's accelerators.
 
-    A container may be given several, and what one says in the environment the next one would overwrite. So
-    each speaks in a variable of its own; what they say together goes with the allocation, or the claim.
+    A container may get several, and each would overwrite the environment of the one before. So each has a
+    variable of its own; variables about all of them come with the allocation, or the claim.
     """
     return _document(
         ACCELERATOR,
@@ -48,9 +48,9 @@ def accelerators_spec(grants: Mapping[str, Grant]) -> dict[str, Any]:
 
 
 def claim_spec(uid: str, entries: Mapping[str, Grant]) -> dict[str, Any]:
-    """Return the document of a claim: one device for each entry, with its environment.
+    """Return the CDI spec of a claim: one device for each entry, with its environment.
 
-    The nodes come with the accelerators' own devices, which a container is given besides.
+    The nodes come with the accelerators' own devices, which the container gets as well.
     """
     return _document(
         CLAIM,
@@ -62,19 +62,21 @@ def claim_spec(uid: str, entries: Mapping[str, Grant]) -> dict[str, Any]:
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return a document as it is written: the same bytes for the same content."""
+    """Return the bytes of a spec: the same bytes for the same content."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """Return a short name of a document's content."""
+    """Return a short digest of a spec's content."""
     return hashlib.sha256(canonical(document)).hexdigest()[:32]
 
 
 def _document(kind: str, edits: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     devices = [{"name": name, "containerEdits": edits[name]} for name in sorted(edits)]
-    apart = any("hostPath" in node for edit in edits.values() for node in edit.get("deviceNodes", ()))
-    return {"cdiVersion": _WITH_HOST_PATH if apart else _LOWEST, "kind": kind, "devices": devices}
+    with_host_path = any(
+        "hostPath" in node for edit in edits.values() for node in edit.get("deviceNodes", ())
+    )
+    return {"cdiVersion": _WITH_HOST_PATH if with_host_path else _LOWEST, "kind": kind, "devices": devices}
 
 
 def _node(node: DeviceNode) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def _node(node: DeviceNode) -> dict[str, Any]:
 
 
 def _claim_name(uid: str, entry: str) -> str:
-    """Return a name that begins with a letter, as the lowest version wants it."""
+    """Return a name that begins with a letter, as the lowest CDI version requires."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"claim-{uid}-{entry}").strip("-_.")
 
 

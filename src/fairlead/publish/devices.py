@@ -1,7 +1,7 @@
-"""A node's accelerators as its annotation lists them: all that there are, whoever holds what of them.
+"""A node's accelerators as its annotation lists them: all of them, whether held or free.
 
-A slice says what claims can still have, so it shrinks and grows with every pod, and without claims there is
-none. A scheduler that counts for itself needs what does not change: this.
+A slice lists what claims can still get, so it shrinks and grows with every pod, and without claims there is
+none. A scheduler that counts for itself needs a list that does not change: this annotation.
 """
 
 from collections.abc import Collection

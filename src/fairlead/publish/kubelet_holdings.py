@@ -1,4 +1,4 @@
-"""From the kubelet's books to who holds what."""
+"""From the kubelet's pod resources to holdings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ Row = tuple[str, str, str, str, Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class KubeletHoldings:
-    """What the kubelet's books say of our resources."""
+    """What containers hold of our resources, from the kubelet's pod resources."""
 
     holdings: tuple[Holding, ...] = ()
     strays: int = 0
-    """Units that are held of accelerators which are not here (any more)."""
+    """The number of held units whose accelerator is not on this node (any more)."""
 
 
 def kubelet_holdings(rows: Iterable[Row], inventory: Inventory) -> KubeletHoldings:
-    """Return who holds what; resources of others are passed over.
+    """Return the holdings of our resources; other resources are skipped.
 
-    A kubelet may list a container's units in several rows, one for each part of the machine.
+    A kubelet may list a container's units in several rows, one for each NUMA node.
     """
-    heaps: dict[tuple[Holder, MemoryUnit], list[str]] = {}
+    ids_by_holder: dict[tuple[Holder, MemoryUnit], list[str]] = {}
     for namespace, pod, container, resource, ids in rows:
         if resource.startswith(f"{DRIVER}/"):
             unit = MEMORY_RESOURCES.get(resource, MemoryUnit.MIB)
-            heaps.setdefault((Holder(namespace, pod, container), unit), []).extend(ids)
+            ids_by_holder.setdefault((Holder(namespace, pod, container), unit), []).extend(ids)
     holdings: list[Holding] = []
     strays = 0
-    for (holder, unit), ids in heaps.items():
-        meaning = group_units(ids, inventory)
-        holdings += [part.holding(holder, unit) for part in meaning.parts]
-        strays += len(meaning.strays)
+    for (holder, unit), ids in ids_by_holder.items():
+        parsed = group_units(ids, inventory)
+        holdings += [part.holding(holder, unit) for part in parsed.parts]
+        strays += len(parsed.strays)
     return KubeletHoldings(tuple(holdings), strays)

@@ -1,4 +1,4 @@
-"""What a node would carry: labels that Kubernetes accepts, whatever the inventory holds."""
+"""A node's labels: always valid for Kubernetes, whatever the inventory contains."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.keys import PREFIX
 
 RESTRICTED: Final = "fairlead.node-restriction.kubernetes.io/"
-"""Labels that a kubelet may not write, not even on its own node: trust may be granted by them."""
+"""Labels that a kubelet may not write, not even on its own node: trust may depend on them."""
 LEGACY_KEYS: Final = frozenset({"gpu.model", "gpu.driver", "gpu.resource", "gpu.vendor.id", "gpu.product.id"})
 """The keys of the original set; they have no prefix, so others may use them as well."""
 _MACHINE: Final = frozenset({"arch", "board", "soc", "release", "cpu.model", "cpu.name", "unknown.count"})
@@ -27,7 +27,7 @@ _OF_MODEL: Final = frozenset(
         "int8-gops",
     }
 )
-"""What is said of a model, after its name and a dot."""
+"""The labels of a model, after its name and a dot."""
 _BAD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST: Final = 63
 _LADDER: Final = tuple(State)
@@ -48,7 +48,7 @@ def label_value(text: str) -> str:
 
 
 def labels(inventory: Inventory) -> dict[str, str]:
-    """Return the labels of a node; only slow facts, so that they do not flap."""
+    """Return the labels of a node; only slowly changing facts, so that they do not flap."""
     machine = inventory.machine
     found = {
         "arch": machine.arch or "",
@@ -70,37 +70,39 @@ def labels(inventory: Inventory) -> dict[str, str]:
 
 
 def restricted_labels(inventory: Inventory) -> dict[str, str]:
-    """Return the labels by which someone may decide what to send to a node: few, and only what works.
+    """Return the labels on which a decision about a node's trust may rest: few, and only of what works.
 
-    For each model and each vendor, how many accelerators can be given work. Where there are none, there is
-    no label: that it exists is the statement.
+    For each model and each vendor, the number of allocatable accelerators. Where there are none, there is
+    no label: its existence is the statement.
     """
-    able = [acc for acc in inventory.accelerators if acc.kind != "cpu" and acc.state.allocatable]
-    count = Counter(model_name(acc) for acc in able)
-    count.update(f"vendor.{vendor}" for acc in able if (vendor := label_value(acc.vendor)[:50].rstrip("._-")))
+    allocatable = [acc for acc in inventory.accelerators if acc.kind != "cpu" and acc.state.allocatable]
+    count = Counter(model_name(acc) for acc in allocatable)
+    count.update(
+        f"vendor.{vendor}" for acc in allocatable if (vendor := label_value(acc.vendor)[:50].rstrip("._-"))
+    )
     return {f"{RESTRICTED}{name}": str(number) for name, number in count.items()}
 
 
 def is_own_label(key: str) -> bool:
     """Say whether a label's key is one that `labels` or `restricted_labels` may have written.
 
-    Not everything below the prefix is: people may put labels of their own there.
+    Not every key with the prefix is: people may set labels of their own there.
     """
     if key.startswith(RESTRICTED):
         return True
     name = key.removeprefix(PREFIX)
-    model, dot, said = name.rpartition(".")
-    return name != key and (name in _MACHINE or bool(model and dot and said in _OF_MODEL))
+    model, dot, field = name.rpartition(".")
+    return name != key and (name in _MACHINE or bool(model and dot and field in _OF_MODEL))
 
 
 def model_name(acc: Accelerator) -> str:
-    """Return the model, or the candidates in one word while it is unsure: fit for labels and resources."""
+    """Return the model, or its candidates in one word: valid in labels and resource names."""
     name = label_value(acc.model or "-or-".join(acc.candidates))
     return name[:40].rstrip("._-") or "unknown"
 
 
 def _model_labels(model: str, group: list[Accelerator]) -> dict[str, str]:
-    """Return the labels of all accelerators of one model; the weakest of them speaks for its state."""
+    """Return the labels of all accelerators of one model; the state is that of the weakest."""
     weakest = min(group, key=lambda acc: _LADDER.index(acc.state))
     memories = [acc.memory for acc in group if acc.memory]
     rates = [acc.effective["int8"] for acc in group if "int8" in acc.effective]

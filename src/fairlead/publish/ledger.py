@@ -1,7 +1,7 @@
-"""Who holds what of a node's accelerators, in all three forms: one ledger, so that nothing is given twice.
+"""The holdings of a node's accelerators in all three forms: one ledger, so that nothing is allocated twice.
 
-The kubelet's books are the truth of what containers hold. What was given out since they were last read is
-assumed; claims are ours to keep.
+The kubelet's pod resources are the truth about what containers hold. Allocations since their last read are
+assumed; the agent itself records claims.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,32 +33,32 @@ __all__ = [
     "release_claim",
 ]
 GRACE: Final = Seconds(10.0)
-"""How long a kubelet may take to write into its books what it was given."""
-_SILENCE: Final = 2
-"""How many times the books must not show it, after that."""
+"""How long a kubelet may take to list an allocation in its pod resources."""
+_MISSED_READS: Final = 2
+"""The number of reads after that which must miss an allocation before it counts as gone."""
 _NAMED: Final = 4
-"""How many holders a refusal names."""
+"""The number of holders that a refusal names."""
 
 UNNAMED: Final = Holder("", "")
-"""The holder of what was just allocated: Allocate does not say for which pod."""
+"""The holder of a new allocation: Allocate does not name the pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssumedGrant:
-    """Something that was given to a kubelet and that its books need not show yet."""
+    """An allocation that the kubelet's pod resources need not list yet."""
 
     holding: Holding
     made: float
-    """When, by a clock that never steps back."""
+    """When, by a monotonic clock."""
     missed: int = 0
-    """How many looks into the books should have shown it and did not."""
+    """The number of reads that should have listed it and did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Who holds what; it iterates over what is held."""
+    """The holdings by source; iterates over all of them."""
 
-    books: tuple[Holding, ...] = ()
+    reported: tuple[Holding, ...] = ()
     assumed: tuple[AssumedGrant, ...] = ()
     claims: tuple[Holding, ...] = ()
     known: InitVar[Mapping[str, Tally] | None] = None
@@ -72,48 +72,50 @@ class Ledger:
 
     @property
     def holdings(self) -> tuple[Holding, ...]:
-        """Everything that is held; what the books show of the assumed is not counted again."""
-        shown = units_held(self.books)
-        unseen = (_rest(each.holding, shown) for each in self.assumed)
-        return (*self.books, *(holding for holding in unseen if holding), *self.claims)
+        """Everything that is held; what pod resources list of the assumed is not counted again."""
+        listed = units_held(self.reported)
+        unlisted = (_rest(each.holding, listed) for each in self.assumed)
+        return (*self.reported, *(holding for holding in unlisted if holding), *self.claims)
 
-    def assume(self, asked: Holding, now: float) -> "Ledger":
-        """Return the ledger with something that a container was just given."""
-        name = asked.accelerator
-        tallies = {**self.tallies, name: self.tallies.get(name, Tally()).plus(asked)}
-        return replace(self, assumed=(*self.assumed, AssumedGrant(asked, now)), known=tallies)
+    def assume(self, requested: Holding, now: float) -> "Ledger":
+        """Return the ledger with a new allocation."""
+        name = requested.accelerator
+        tallies = {**self.tallies, name: self.tallies.get(name, Tally()).plus(requested)}
+        return replace(self, assumed=(*self.assumed, AssumedGrant(requested, now)), known=tallies)
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self.holdings)
 
 
-def admit(ledger: Ledger, inventory: Inventory, asked: Holding, now: float = 0.0) -> Refusal | Ledger:
-    """Return the ledger in which the holding is noted, or why it cannot be given.
+def admit(ledger: Ledger, inventory: Inventory, requested: Holding, now: float = 0.0) -> Refusal | Ledger:
+    """Return the ledger with the holding, or why it cannot be allocated.
 
-    Units that a kubelet gives to a container are nobody else's in its own books, so ours are only late: they
-    pass from their last holder to the new one. A claim that asks again gets what it has.
+    Units that a kubelet allocates to a container are free in its own accounts, so our ledger is only late:
+    they pass from their last holder to the new one. A claim that asks again gets what it has.
     """
-    acc = next((acc for acc in inventory.accelerators if acc.id == asked.accelerator), None)
+    acc = next((acc for acc in inventory.accelerators if acc.id == requested.accelerator), None)
     if acc is None:
-        return Refusal(f"{_what(asked)} was asked for, but this node has no such accelerator (any more)")
-    if asked in ledger.claims:
+        return Refusal(
+            f"{_amount_text(requested)} was requested, but this node has no such accelerator (any more)"
+        )
+    if requested in ledger.claims:
         return ledger
     if not acc.state.allocatable:
         return Refusal(
-            f"{_what(asked)} was asked for, but {acc.name} is only {acc.state.value}: {acc.reason}"
+            f"{_amount_text(requested)} was requested, but {acc.name} is only {acc.state.value}: {acc.reason}"
         )
-    rest = _without(ledger, asked)
-    if not rest.tallies.get(acc.id, Tally()).admits(acc, asked):
-        problem = _problem(acc, [held for held in rest if held.accelerator == acc.id], asked)
-        return Refusal(f"{_what(asked)} was asked for, but {problem}")
-    return add_claim(rest, asked) if asked.form is Form.CLAIM else rest.assume(asked, now)
+    rest = _without(ledger, requested)
+    if not rest.tallies.get(acc.id, Tally()).admits(acc, requested):
+        problem = _conflict(acc, [held for held in rest if held.accelerator == acc.id], requested)
+        return Refusal(f"{_amount_text(requested)} was requested, but {problem}")
+    return add_claim(rest, requested) if requested.form is Form.CLAIM else rest.assume(requested, now)
 
 
 def admit_all(
-    ledger: Ledger, inventory: Inventory, asked: Iterable[Holding], now: float = 0.0
+    ledger: Ledger, inventory: Inventory, requested: Iterable[Holding], now: float = 0.0
 ) -> Refusal | Ledger:
     """Admit several holdings, all or none."""
-    for holding in asked:
+    for holding in requested:
         answer = admit(ledger, inventory, holding, now)
         if isinstance(answer, Refusal):
             return answer
@@ -121,27 +123,28 @@ def admit_all(
     return ledger
 
 
-def observe(ledger: Ledger, books: Sequence[Holding], began: float) -> Ledger:
-    """Return the ledger after a look into the kubelet's books that began at a certain time.
+def observe(ledger: Ledger, reported: Sequence[Holding], began: float) -> Ledger:
+    """Return the ledger after a read of the kubelet's pod resources that began at a certain time.
 
-    A look that began before something was allocated says nothing of it. One that began later and shows it
-    takes it over; only when two that began well after it show nothing is it believed to be gone.
+    A read that began before an allocation says nothing about it. A read that began later and lists the
+    allocation confirms it. The allocation counts as gone only when two reads that began well after it
+    do not list it.
 
-    When the inventory changes, the same rows may mean something else: an accelerator came back. Then the
-    last look is passed once more, as one that began at minus infinity.
+    When the inventory changes, the same rows may have another meaning: an accelerator reappeared. Then the
+    last read is passed once more, as one that began at minus infinity.
     """
-    held_now = units_held(books)
+    held_now = units_held(reported)
     kept = []
     for each in ledger.assumed:
-        shown = began > each.made and _rest(each.holding, held_now) is None
+        listed = began > each.made and _rest(each.holding, held_now) is None
         missed = each.missed + (began >= each.made + GRACE)
-        if not shown and missed < _SILENCE:
+        if not listed and missed < _MISSED_READS:
             kept.append(replace(each, missed=missed))
-    return replace(ledger, books=tuple(books), assumed=tuple(kept))
+    return replace(ledger, reported=tuple(reported), assumed=tuple(kept))
 
 
 def add_claim(ledger: Ledger, holding: Holding) -> Ledger:
-    """Note a claim that was prepared, without asking; it replaces what the claim had of the accelerator.
+    """Add a prepared claim without a check; it replaces what the claim had of the accelerator.
 
     A claim with several requests for one accelerator holds the sum of them.
     """
@@ -150,31 +153,32 @@ def add_claim(ledger: Ledger, holding: Holding) -> Ledger:
 
 
 def release_claim(ledger: Ledger, holder: Holder) -> Ledger:
-    """Forget a claim, all of it; one that is unknown is forgotten already."""
+    """Release all that a claim holds; an unknown claim counts as released."""
     return replace(ledger, claims=tuple(claim for claim in ledger.claims if claim.holder != holder))
 
 
 def held_mebibytes(ledger: Iterable[Holding], inventory: Inventory) -> dict[str, int]:
-    """Return how much memory of each accelerator is held, in MiB; of one that is held whole, all of it."""
-    found = list(ledger)
+    """Return the held memory of each accelerator in MiB; of one that is held whole, all of it."""
+    holdings = list(ledger)
     return {
-        acc.id: mebibytes(acc) - free_mebibytes(acc, [each for each in found if each.accelerator == acc.id])
+        acc.id: mebibytes(acc)
+        - free_mebibytes(acc, [each for each in holdings if each.accelerator == acc.id])
         for acc in inventory.accelerators
         if acc.kind != "cpu"
     }
 
 
 def overlaps(ledger: Iterable[Holding], inventory: Inventory) -> list[str]:
-    """Return what is held that cannot be: nothing, if all is well."""
-    found: dict[str, list[Holding]] = {}
+    """Return the contradictions among holdings; empty if there are none."""
+    by_accelerator: dict[str, list[Holding]] = {}
     for holding in ledger:
-        found.setdefault(holding.accelerator, []).append(holding)
+        by_accelerator.setdefault(holding.accelerator, []).append(holding)
     known = {acc.id: acc for acc in inventory.accelerators}
     faults = []
-    for name, mine in found.items():
+    for name, mine in by_accelerator.items():
         acc = known.get(name)
         if acc is not None and len(mine) > 1 and any(exclusive(acc, each) for each in mine):
-            faults.append(f"{name} is held whole, and yet by several: {_holders(mine)}")
+            faults.append(f"{name} is held whole, and by several holders: {_holders(mine)}")
         amount = sum(each.mebibytes for each in mine)
         if acc is not None and mebibytes(acc) and amount > mebibytes(acc):
             faults.append(f"{name} has {mebibytes(acc)} MiB, and {amount} are held: {_holders(mine)}")
@@ -182,36 +186,36 @@ def overlaps(ledger: Iterable[Holding], inventory: Inventory) -> list[str]:
     return faults
 
 
-def _problem(acc: Accelerator, mine: Sequence[Holding], asked: Holding) -> str:
-    """Return what stands against a holding beside those that there are."""
-    if asked.form is Form.MEMORY and not divisible(acc):
+def _conflict(acc: Accelerator, mine: Sequence[Holding], requested: Holding) -> str:
+    """Return why a holding conflicts with the existing ones; empty where it does not."""
+    if requested.form is Form.MEMORY and not divisible(acc):
         return f"{acc.name} cannot be shared"
-    if asked.form is Form.MEMORY and asked.mebibytes <= 0:
-        return "a share of nothing cannot be given"
+    if requested.form is Form.MEMORY and requested.mebibytes <= 0:
+        return "a share of 0 MiB cannot be allocated"
     alone = [each for each in mine if exclusive(acc, each)]
     if alone:
         return f"all of it is held: {_holders(alone)}"
-    if exclusive(acc, asked):
+    if exclusive(acc, requested):
         return f"some of it is held: {_holders(mine)}" if mine else ""
     free = free_mebibytes(acc, mine)
-    if asked.mebibytes <= free:
+    if requested.mebibytes <= free:
         return ""
     return f"{free} of {mebibytes(acc)} MiB are free{f': {_holders(mine)}' if mine else ''}"
 
 
-def _without(ledger: Ledger, asked: Holding) -> Ledger:
-    """Return the ledger without what the asker has already, or took over from one that ended."""
-    if asked.form is Form.CLAIM:
-        kept = tuple(claim for claim in ledger.claims if not _same_claim(claim, asked))
+def _without(ledger: Ledger, requested: Holding) -> Ledger:
+    """Return the ledger without what the requester has already, or took over from an ended holder."""
+    if requested.form is Form.CLAIM:
+        kept = tuple(claim for claim in ledger.claims if not _same_claim(claim, requested))
         return ledger if len(kept) == len(ledger.claims) else replace(ledger, claims=kept)
-    if not ledger.tallies.get(asked.accelerator, Tally()).touches(asked):
+    if not ledger.tallies.get(requested.accelerator, Tally()).touches(requested):
         return ledger
-    taken = units_held((asked,))
-    books = (_rest(holding, taken) for holding in ledger.books)
+    taken = units_held((requested,))
+    reported = (_rest(holding, taken) for holding in ledger.reported)
     assumed = ((each, _rest(each.holding, taken)) for each in ledger.assumed)
     return replace(
         ledger,
-        books=tuple(holding for holding in books if holding),
+        reported=tuple(holding for holding in reported if holding),
         assumed=tuple(replace(each, holding=holding) for each, holding in assumed if holding),
     )
 
@@ -228,33 +232,34 @@ def _rest(holding: Holding, taken: Mapping[Key, Spans]) -> Holding | None:
 
 
 def _twice(mine: Iterable[Holding]) -> list[int]:
-    """Return the first unit of every stretch that two hold."""
+    """Return the first unit of every range with two holders."""
     seen: dict[int, Spans] = {}
-    found = []
+    duplicates = []
     for holding in mine:
         before = seen.get(unit_of(holding), ())
-        found += [first for first, _ in minus(holding.units, minus(holding.units, before))]
+        duplicates += [first for first, _ in minus(holding.units, minus(holding.units, before))]
         seen[unit_of(holding)] = union((*before, *holding.units))
-    return found
+    return duplicates
 
 
 def _same_claim(one: Holding, other: Holding) -> bool:
     return (one.holder, one.accelerator) == (other.holder, other.accelerator)
 
 
-def _what(asked: Holding) -> str:
-    if asked.form is Form.MEMORY or asked.mebibytes:
-        return f"{asked.mebibytes} MiB of {asked.accelerator}"
-    return f"the whole of {asked.accelerator}"
+def _amount_text(requested: Holding) -> str:
+    if requested.form is Form.MEMORY or requested.mebibytes:
+        return f"{requested.mebibytes} MiB of {requested.accelerator}"
+    return f"the whole of {requested.accelerator}"
 
 
 def _holders(mine: Sequence[Holding]) -> str:
-    """Name who holds what, the first few of them."""
-    said = [
-        f"{_who(each)} holds {f'{each.mebibytes} MiB' if each.mebibytes else 'all'}" for each in mine[:_NAMED]
+    """Name the first few holders and what they hold."""
+    texts = [
+        f"{_holder_text(each)} holds {f'{each.mebibytes} MiB' if each.mebibytes else 'all'}"
+        for each in mine[:_NAMED]
     ]
-    return ", ".join(said) + (f" and {len(mine) - _NAMED} more" if len(mine) > _NAMED else "")
+    return ", ".join(texts) + (f" and {len(mine) - _NAMED} more" if len(mine) > _NAMED else "")
 
 
-def _who(holding: Holding) -> str:
+def _holder_text(holding: Holding) -> str:
     return "a container just admitted" if holding.holder == UNNAMED else holder_name(holding)

@@ -1,4 +1,4 @@
-"""What changes on a node object when its accelerators do: the smallest patch, or none."""
+"""The smallest patch that brings a node's labels and annotations up to date, or none."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,35 +11,35 @@ def node_patch(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
     wanted: Mapping[str, str],
-    told: Mapping[str, str | None],
+    more: Mapping[str, str | None],
 ) -> dict[str, Any] | None:
     """Return the merge patch that turns a node's labels and annotations into what is wanted.
 
-    Labels that somebody else put there stay, also those with our prefix: only what was published goes.
+    Labels of other writers stay, also those with our prefix: only published labels are removed.
     """
     change = {key: value for key, value in wanted.items() if labels.get(key) != value}
     stale = {key: None for key in published(annotations) if key in labels and key not in wanted}
-    notes: dict[str, str | None] = {
+    wanted_annotations: dict[str, str | None] = {
         PUBLISHED: ",".join(sorted(wanted)) or None,
         **dict.fromkeys((ALLOCATED, DEVICES, PLACEMENT_FORMAT)),
-        **told,
+        **more,
     }
-    said = {key: value for key, value in notes.items() if annotations.get(key) != value}
+    changed = {key: value for key, value in wanted_annotations.items() if annotations.get(key) != value}
     metadata = {
-        key: value for key, value in (("labels", {**change, **stale}), ("annotations", said)) if value
+        key: value for key, value in (("labels", {**change, **stale}), ("annotations", changed)) if value
     }
     return {"metadata": metadata} if metadata else None
 
 
 def published(annotations: Mapping[str, str]) -> list[str]:
-    """Return the labels that an agent published on a node; never one that could not be its own."""
+    """Return the labels that an agent published on a node; never one that an agent cannot write."""
     keys = annotations.get(PUBLISHED, "").split(",")
     return [key for key in keys if is_own_label(key) or key in LEGACY_KEYS]
 
 
 def unpublish_patch(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the merge patch that leaves nothing of what was published."""
-    gone = {key: None for key in published(annotations) if key in labels}
-    said = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, PLACEMENT_FORMAT) if key in annotations}
-    metadata = {key: value for key, value in (("labels", gone), ("annotations", said)) if value}
+    """Return the merge patch that removes everything published."""
+    stale = {key: None for key in published(annotations) if key in labels}
+    changed = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, PLACEMENT_FORMAT) if key in annotations}
+    metadata = {key: value for key, value in (("labels", stale), ("annotations", changed)) if value}
     return {"metadata": metadata} if metadata else None

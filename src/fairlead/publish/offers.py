@@ -30,7 +30,7 @@ __all__ = [
     "trim",
 ]
 _ALONE: Final = (Form.MEMORY, Form.WHOLE, Form.CLAIM)
-"""Where an accelerator can be offered in one form only: the first of these that is wanted."""
+"""Where an accelerator can be offered in one form only: the first of these that is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,23 @@ class OfferPlan:
 
     unit: MemoryUnit = MemoryUnit.MIB
     forms: frozenset[Form] = frozenset(Form)
-    together: bool = True
-    """Whether one accelerator may be offered in several forms: only where it is known who holds what."""
+    combine_forms: bool = True
+    """Whether one accelerator may be offered in several forms: only where its holdings are known."""
 
 
 def forms_of(acc: Accelerator, plan: OfferPlan) -> frozenset[Form]:
     """Return the forms in which one accelerator is offered."""
     if acc.kind == "cpu":
         return frozenset()
-    able = plan.forms if divisible(acc) else plan.forms - {Form.MEMORY}
-    return able if plan.together else frozenset([form for form in _ALONE if form in able][:1])
+    possible = plan.forms if divisible(acc) else plan.forms - {Form.MEMORY}
+    return possible if plan.combine_forms else frozenset([form for form in _ALONE if form in possible][:1])
 
 
 def offers(inventory: Inventory, holdings: Iterable[Holding], plan: OfferPlan) -> tuple[Offer, ...]:
-    """Return what is listed, by resource.
+    """Return the offers, by resource.
 
-    An accelerator that cannot be given work is listed as unhealthy while it is there, so that the kubelet
-    keeps its books; once it is gone, so are its units. What is held in one form is unhealthy in the others,
+    An accelerator that is not allocatable is listed as unhealthy while it exists, so that the kubelet keeps
+    its allocations; once it is gone, so are its units. What is held in one form is unhealthy in the others,
     and what a container holds stays healthy, or the container could not restart in place.
     """
     held: dict[str, list[Holding]] = {}
@@ -69,14 +69,14 @@ def offers(inventory: Inventory, holdings: Iterable[Holding], plan: OfferPlan) -
             blocks.setdefault(resource_name(acc), []).append(_whole(acc, mine))
         if Form.MEMORY in forms:
             blocks.setdefault(plan.unit.resource, []).extend(_shares(acc, short[acc.id], mine, plan.unit))
-    return tuple(Offer(name, tuple(found)) for name, found in sorted(blocks.items()) if found)
+    return tuple(Offer(name, tuple(listed)) for name, listed in sorted(blocks.items()) if listed)
 
 
 def trim(offer: Offer, limit: int) -> tuple[Offer, list[str]]:
-    """Return an offer of at most so many units, and the accelerators that it leaves out, last first.
+    """Return an offer of at most `limit` units, and the accelerators that it leaves out, last first.
 
-    A kubelet takes a list of limited size. Half an accelerator is never offered: the rest of it would look
-    as if it were not there.
+    A kubelet accepts a list of limited size. Half an accelerator is never offered: the rest of it would
+    appear not to exist.
     """
     left_out: list[str] = []
     blocks = offer.blocks
@@ -93,7 +93,7 @@ def _whole(acc: Accelerator, mine: Sequence[Holding]) -> Block:
 
 
 def _shares(acc: Accelerator, short: str, mine: Sequence[Holding], unit: MemoryUnit) -> list[Block]:
-    """Return the units of one accelerator's memory; of those that nobody holds, the highest are withdrawn."""
+    """Return the units of one accelerator's memory; of the free units, the highest are withdrawn."""
     total = mebibytes(acc) // unit
     if not total:
         return []
@@ -101,13 +101,15 @@ def _shares(acc: Accelerator, short: str, mine: Sequence[Holding], unit: MemoryU
     if not acc.state.allocatable:
         return _blocks(acc, short, (), everything)
     held = union(span for holding in mine if unit_of(holding) == unit for span in holding.units)
-    nobodys = minus(everything, held)
-    withdrawn = highest(nobodys, count(nobodys) - free_mebibytes(acc, mine) // unit)
+    free = minus(everything, held)
+    withdrawn = highest(free, count(free) - free_mebibytes(acc, mine) // unit)
     return _blocks(acc, short, minus(everything, withdrawn), withdrawn)
 
 
-def _blocks(acc: Accelerator, short: str, well: Spans, sick: Spans) -> list[Block]:
-    spans = sorted([(first, last, True) for first, last in well] + [(*span, False) for span in sick])
+def _blocks(acc: Accelerator, short: str, healthy_units: Spans, unhealthy_units: Spans) -> list[Block]:
+    spans = sorted(
+        [(first, last, True) for first, last in healthy_units] + [(*span, False) for span in unhealthy_units]
+    )
     return [
         Block(acc.id, short, first, last - first + 1, healthy, many=True) for first, last, healthy in spans
     ]

@@ -1,4 +1,4 @@
-"""The parts in which an accelerator is given out: how much there is, and what the ids of units mean."""
+"""The parts in which an accelerator is allocated: how much it has, and what the ids of units mean."""
 
 import base64
 import hashlib
@@ -14,9 +14,9 @@ from fairlead.publish.labels import model_name
 from fairlead.publish.spans import Spans, count
 
 _MOST: Final = 2**43 - 1
-"""MiB that a Kubernetes quantity can say in bytes; no memory has as many."""
+"""The most MiB that a Kubernetes quantity can express in bytes; no memory is as large."""
 _SHORT: Final = 5
-"""Characters of a short name: few, because a kubelet takes 4 MiB of ids and no more."""
+"""Characters of a short name: few, because a kubelet accepts at most 4 MiB of ids."""
 _DIGITS: Final = 9
 
 
@@ -37,10 +37,10 @@ MEMORY_RESOURCES: Final[Mapping[str, MemoryUnit]] = {unit.resource: unit for uni
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something is not given out."""
+    """Why something is not allocated."""
 
     reason: str
-    """For a person: what was asked, what is free, who holds it."""
+    """For people: what was requested, what is free, and which holders have the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class AcceleratorPart:
     """Empty for a whole one."""
 
     def holding(self, holder: Holder, unit: MemoryUnit = MemoryUnit.MIB) -> Holding:
-        """Return what somebody holds who holds this."""
+        """Return this part as a holding of `holder`."""
         if not self.units:
             return Holding(self.accelerator, Form.WHOLE, holder)
         return Holding(self.accelerator, Form.MEMORY, holder, count(self.units) * unit, self.units)
@@ -60,11 +60,11 @@ class AcceleratorPart:
 
 @dataclass(frozen=True, slots=True)
 class ParsedUnits:
-    """What a heap of unit ids means."""
+    """Unit ids, grouped by accelerator."""
 
     parts: tuple[AcceleratorPart, ...]
     strays: tuple[str, ...]
-    """Ids that no accelerator here has; its accelerator may have been taken away."""
+    """Ids that no accelerator of this node has; theirs may have been removed."""
 
 
 def resource_name(acc: Accelerator) -> str:
@@ -78,7 +78,7 @@ def mebibytes(acc: Accelerator) -> int:
 
 
 def divisible(acc: Accelerator) -> bool:
-    """Say whether its memory may be given out in shares."""
+    """Say whether its memory may be allocated in shares."""
     return acc.shareable and acc.kind != "cpu" and mebibytes(acc) > 0
 
 
@@ -90,7 +90,7 @@ def exclusive(acc: Accelerator, holding: Holding) -> bool:
 
 
 def free_mebibytes(acc: Accelerator, holdings: Iterable[Holding]) -> int:
-    """Return the memory that is left when these hold what they hold of this accelerator."""
+    """Return the memory of an accelerator that these holdings leave free."""
     left = mebibytes(acc)
     for holding in holdings:
         left -= left if exclusive(acc, holding) else holding.mebibytes
@@ -98,14 +98,14 @@ def free_mebibytes(acc: Accelerator, holdings: Iterable[Holding]) -> int:
 
 
 def unit_of(holding: Holding) -> int:
-    """Return in how many MiB a holding's units are counted; 0 where it has no units."""
+    """Return the size of a holding's units in MiB; 0 where it has no units."""
     return holding.mebibytes // max(count(holding.units), 1) if holding.units else 0
 
 
 def short_names(inventory: Inventory) -> dict[str, str]:
-    """Return the short name of every accelerator: the same ever after, and no two alike on a node.
+    """Return the short name of every accelerator: stable, and unique on a node.
 
-    In the one case of a million in which two names begin alike, both are longer than usual.
+    In one case of a million two names begin with the same characters; then both are longer than usual.
     """
     digests = {acc.id: _digest(acc.id) for acc in inventory.accelerators if acc.kind != "cpu"}
     names = {}
@@ -121,15 +121,15 @@ def short_names(inventory: Inventory) -> dict[str, str]:
 def parse_units(
     ids: Sequence[str], inventory: Inventory, unit: MemoryUnit = MemoryUnit.MIB
 ) -> tuple[AcceleratorPart, ...] | Refusal:
-    """Return what a kubelet's unit ids mean, or why they can mean nothing: it gave them to one container."""
-    found = group_units(ids, inventory)
-    if found.strays:
-        return Refusal(f"unit {found.strays[0]!r} belongs to no accelerator of this node")
-    if not found.parts:
+    """Return the parts that the unit ids of one container name, or why they are not valid together."""
+    grouped = group_units(ids, inventory)
+    if grouped.strays:
+        return Refusal(f"unit {grouped.strays[0]!r} belongs to no accelerator of this node")
+    if not grouped.parts:
         return Refusal("no units were named")
-    shared = [part for part in found.parts if part.units]
-    if shared and len(found.parts) > 1:
-        where = " and ".join(f"{count(part.units) or 'all'} of {part.accelerator}" for part in found.parts)
+    shared = [part for part in grouped.parts if part.units]
+    if shared and len(grouped.parts) > 1:
+        where = " and ".join(f"{count(part.units) or 'all'} of {part.accelerator}" for part in grouped.parts)
         return Refusal(
             f"the {len(ids)} units are {where}: a share cannot span two accelerators, "
             "and the kubelet found no single one with as many free"
@@ -138,11 +138,11 @@ def parse_units(
         acc = next(acc for acc in inventory.accelerators if acc.id == part.accelerator)
         if (part.units[-1][1] + 1) * unit > mebibytes(acc):
             return Refusal(f"{acc.id} has no unit {part.units[-1][1]}: it has {mebibytes(acc)} MiB of memory")
-    return found.parts
+    return grouped.parts
 
 
 def group_units(ids: Iterable[str], inventory: Inventory) -> ParsedUnits:
-    """Sort unit ids by the accelerator that they name; there may be a hundred thousand of them."""
+    """Group unit ids by the accelerator that they name; there may be a hundred thousand of them."""
     names = {acc.id for acc in inventory.accelerators if acc.kind != "cpu"}
     whole: dict[str, AcceleratorPart] = {}
     numbered: dict[str, list[str]] = {}
@@ -155,20 +155,24 @@ def group_units(ids: Iterable[str], inventory: Inventory) -> ParsedUnits:
     parts: list[AcceleratorPart] = []
     strays: list[str] = []
     for prefix, numbers in numbered.items():
-        acc = _called(prefix, names)
-        odd = [text for text in numbers if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS)]
-        if acc is None or odd:
-            strays += [f"{prefix}-{text}" if prefix else text for text in (numbers if acc is None else odd)]
-        if acc is not None and len(odd) < len(numbers):
-            parts.append(AcceleratorPart(acc, ranges(map(int, set(numbers) - set(odd)))))
+        acc = _accelerator_named(prefix, names)
+        malformed = [
+            text for text in numbers if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS)
+        ]
+        if acc is None or malformed:
+            strays += [
+                f"{prefix}-{text}" if prefix else text for text in (numbers if acc is None else malformed)
+            ]
+        if acc is not None and len(malformed) < len(numbers):
+            parts.append(AcceleratorPart(acc, ranges(map(int, set(numbers) - set(malformed)))))
     parts += whole.values()
     return ParsedUnits(tuple(sorted(parts, key=lambda part: part.accelerator)), tuple(strays))
 
 
-def _called(short: str, names: Iterable[str]) -> str | None:
-    """Return the accelerator that a short name stands for, also when it is longer than it need be now."""
-    found = [name for name in names if len(short) >= _SHORT and _digest(name).startswith(short)]
-    return found[0] if len(found) == 1 else None
+def _accelerator_named(short: str, names: Iterable[str]) -> str | None:
+    """Return the accelerator of a short name, also of one that is longer than necessary now."""
+    matches = [name for name in names if len(short) >= _SHORT and _digest(name).startswith(short)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _digest(name: str) -> str:

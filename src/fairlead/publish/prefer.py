@@ -1,4 +1,4 @@
-"""Which units a kubelet should take: a share on one accelerator, where it leaves the least over."""
+"""The units that a kubelet should allocate: a share on one accelerator, where it leaves the least memory."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -7,7 +7,7 @@ from fairlead.offer import Offer
 
 
 def prefer(offer: Offer, available: Sequence[str], required: Sequence[str], size: int) -> list[str]:
-    """Return `size` units to take, `required` among them; nothing where no choice is good.
+    """Return `size` units to allocate, `required` among them; none where no choice is valid.
 
     A share lies on one accelerator: the one with the fewest free units that still suffice, so that large
     shares stay possible elsewhere, and there the lowest numbers, because claims take from the top.
@@ -34,7 +34,7 @@ def _share(offer: Offer, available: Sequence[str], required: Sequence[str], size
     if not fits:
         return []
     fewest = min(fits)[0]
-    # Of several, the last: a scheduler that allots claims begins with the first.
+    # Of several, the last: a scheduler that allocates claims begins with the first.
     _, _, prefix = max(fit for fit in fits if fit[0] == fewest)
     chosen = list(dict.fromkeys(required))
     taken = set(chosen)
@@ -48,10 +48,10 @@ def _share(offer: Offer, available: Sequence[str], required: Sequence[str], size
 
 
 def _counts(free: Collection[str], prefixes: Iterable[str]) -> Counter[str]:
-    """Return how many units are free by prefix: the text before the dash and the number.
+    """Return the number of free units by prefix: the text before the dash and the number.
 
-    There are tens of thousands of units, and a kubelet asks for every container: cutting all of them at the
-    same place is several times as fast as looking for the dash in each.
+    There are tens of thousands of units, and a kubelet asks for every container: slicing all of them at the
+    same index is several times as fast as searching the dash in each.
     """
     counts: Counter[str] = Counter()
     for length in {len(prefix) for prefix in prefixes}:

@@ -1,4 +1,4 @@
-"""ResourceSlices: what a node tells the scheduler that claims can have of its accelerators."""
+"""ResourceSlices: what claims can get of a node's accelerators, published for the scheduler."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from fairlead.publish.labels import model_name
 from fairlead.publish.parts import divisible, free_mebibytes, mebibytes
 
 MOST_DEVICES: Final = 128
-"""Devices of one slice, where none has taints or counters."""
+"""The most devices of one slice, where none has taints or counters."""
 _LONGEST_NAME: Final = 253
 _LONGEST_TEXT: Final = 64
 _LARGEST: Final = 2**63 - 1
 _MOST_RATES: Final = 16
-"""Of the 32 attributes and capacities that a device may have."""
+"""The most rates, of the 32 attributes and capacities that a device may have."""
 _NUMBER: Final = r"(0|[1-9][0-9]*)"
 _WORD: Final = rf"({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMVER: Final = re.compile(
@@ -31,26 +31,26 @@ _BUS_ID: Final = re.compile(r"pci:([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 def slices(
     node: str, node_uid: str, inventory: Inventory, holdings: Iterable[Holding], generation: int
 ) -> list[dict[str, Any]]:
-    """Return the slices of a node's pool; none where claims can have nothing.
+    """Return the slices of a node's pool; none where claims can get nothing.
 
-    Left out is what cannot be given work, and what containers hold whole or to the last MiB. What claims
-    hold is not subtracted: the scheduler does so itself. Where the server knows no consumable capacity it
-    drops those fields, and every accelerator goes to one claim at a time.
+    Accelerators that are not allocatable, and those that containers hold whole or to the last MiB, are left
+    out. What claims hold is not subtracted: the scheduler does so itself. A server without consumable
+    capacity drops those fields, and every accelerator goes to one claim at a time.
     """
     held: dict[str, list[Holding]] = {}
     for holding in holdings:
         if holding.form is not Form.CLAIM:
             held.setdefault(holding.accelerator, []).append(holding)
     ordered = sorted(inventory.accelerators, key=lambda acc: acc.id)
-    found = [_device(acc, held.get(acc.id, [])) for acc in ordered]
-    devices = [device for device in found if device is not None]
+    candidates = [_device(acc, held.get(acc.id, [])) for acc in ordered]
+    devices = [device for device in candidates if device is not None]
     groups = [devices[at : at + MOST_DEVICES] for at in range(0, len(devices), MOST_DEVICES)]
     pool = {"name": node, "generation": generation, "resourceSliceCount": len(groups)}
     return [_slice(node, node_uid, pool, number, group) for number, group in enumerate(groups)]
 
 
 def spec_digest(body: Mapping[str, Any]) -> str:
-    """Return a short name of what a slice says; its generation says nothing."""
+    """Return a short digest of a slice's content, without its generation."""
     spec = {**body["spec"], "pool": {**body["spec"]["pool"], "generation": 0}}
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -80,7 +80,7 @@ def _name(node: str, number: int) -> str:
 
 
 def _device(acc: Accelerator, mine: list[Holding]) -> dict[str, Any] | None:
-    """Return an accelerator as a device of a slice; None where claims can have nothing of it."""
+    """Return an accelerator as a device of a slice; None where claims can get nothing of it."""
     if acc.kind == "cpu" or not acc.state.allocatable or any(each.form is Form.WHOLE for each in mine):
         return None
     device: dict[str, Any] = {"name": acc.id, "attributes": _attributes(acc)}
@@ -96,16 +96,16 @@ def _device(acc: Accelerator, mine: list[Holding]) -> dict[str, Any] | None:
 
 
 def _policy(left: int) -> dict[str, Any]:
-    """Return how much a claim may ask for: any number of MiB, and all that is left if it does not say.
+    """Return the amounts that a claim may request: any number of MiB, by default all that is left.
 
-    The API wants room for at least one step above the least amount; where there is none, a step is useless.
+    The API requires room for at least one step above the minimum; where there is none, a step is useless.
     """
     steps = {"step": "1Mi"} if left > 1 else {}
     return {"default": _quantity(left), "validRange": {"min": "1Mi", **steps}}
 
 
 def _quantity(mib: int) -> str:
-    """Return an amount of memory as the API server writes it, so that the two can be compared."""
+    """Return an amount of memory in the API server's canonical form, so that the two can be compared."""
     suffixes = ["Mi", "Gi", "Ti", "Pi", "Ei"]
     while mib and mib % 1024 == 0 and len(suffixes) > 1:
         mib //= 1024
@@ -125,31 +125,31 @@ def _attributes(acc: Accelerator) -> dict[str, dict[str, Any]]:
         "uuid": acc.uuid,
         "bus": acc.bus,
     }
-    found: dict[str, dict[str, Any]] = {
+    attributes: dict[str, dict[str, Any]] = {
         name: {"string": clean} for name, text in texts.items() if (clean := _text(text or ""))
     }
-    found["unifiedMemory"] = {"bool": acc.unified_memory}
-    found["shareable"] = {"bool": acc.shareable}
+    attributes["unifiedMemory"] = {"bool": acc.unified_memory}
+    attributes["shareable"] = {"bool": acc.shareable}
     version = _text(acc.driver_version or "")
     if version:
-        found["driverVersion"] = {"version" if _SEMVER.fullmatch(version) else "string": version}
+        attributes["driverVersion"] = {"version" if _SEMVER.fullmatch(version) else "string": version}
     if bus := _BUS_ID.fullmatch(acc.bus):
-        found["resource.kubernetes.io/pciBusID"] = {"string": bus[1]}
+        attributes["resource.kubernetes.io/pciBusID"] = {"string": bus[1]}
     if acc.power is not None:
-        found["powerMilliwatts"] = {"int": _integer(acc.power * 1e3)}
-    return found | _rates(acc)
+        attributes["powerMilliwatts"] = {"int": _integer(acc.power * 1e3)}
+    return attributes | _rates(acc)
 
 
 def _rates(acc: Accelerator) -> dict[str, dict[str, Any]]:
-    """Return what it can do now, in billions of operations a second; where there is no room, dense first."""
+    """Return the current rates in billions of operations a second; dense ones first, up to the limit."""
     dense_first = sorted(acc.effective, key=lambda precision: "-" in precision)[:_MOST_RATES]
     return {
-        f"{_camel(precision)}Gops": {"int": _integer(acc.effective[precision] / 1e9)}
+        f"{_camel_case(precision)}Gops": {"int": _integer(acc.effective[precision] / 1e9)}
         for precision in dense_first
     }
 
 
-def _camel(precision: str) -> str:
+def _camel_case(precision: str) -> str:
     """Return `fp16-sparse` as `fp16Sparse`: names of attributes have no dashes."""
     first, *more = precision.split("-")
     return first + "".join(word.capitalize() for word in more)
@@ -160,5 +160,5 @@ def _integer(number: float) -> int:
 
 
 def _text(text: str) -> str:
-    """Return a text that the API takes: printable, and at most 64 bytes."""
+    """Return a text that the API accepts: printable, and at most 64 bytes."""
     return printable(text).encode()[:_LONGEST_TEXT].decode(errors="ignore").strip()

@@ -1,4 +1,4 @@
-"""Ranges of numbers, first and last both included, in order and apart: thousands of units in few words."""
+"""Sorted, disjoint ranges of numbers, first and last both included: thousands of units in little memory."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -8,19 +8,19 @@ Spans = tuple[tuple[int, int], ...]
 
 
 def count(spans: Spans) -> int:
-    """Return how many numbers there are."""
+    """Return the count of numbers."""
     return sum(last - first + 1 for first, last in spans)
 
 
 def union(spans: Iterable[tuple[int, int]]) -> Spans:
     """Return the numbers that are in any of the spans; they may overlap and come in any order."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
-            found.append((first, last))
-    return tuple(found)
+            merged.append((first, last))
+    return tuple(merged)
 
 
 def minus(spans: Spans, others: Spans) -> Spans:
@@ -44,7 +44,7 @@ def _last(span: tuple[int, int]) -> int:
 
 
 def highest(spans: Spans, number: int) -> Spans:
-    """Return the highest so many numbers of the spans, or all where there are fewer."""
+    """Return the `number` highest numbers of the spans, or all where there are fewer."""
     taken: list[tuple[int, int]] = []
     for first, last in reversed(spans):
         if number <= 0:

@@ -1,4 +1,4 @@
-"""What is held of each accelerator in sum, so that a check of what is left costs the same for any number."""
+"""The sum of holdings per accelerator, so that a check of free memory costs the same for any number."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from fairlead.publish.parts import divisible, exclusive, mebibytes, unit_of
 from fairlead.publish.spans import Spans, count, minus, union
 
 Key = tuple[str, Form, int]
-"""An accelerator, a form, and the MiB of a unit; 0 where nothing is counted in units."""
+"""An accelerator, a form, and the size of a unit in MiB; 0 for holdings without units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Tally:
     """The sum of what is held of one accelerator."""
 
     whole: int = 0
-    """How many hold all of it."""
+    """The number of holdings of all of it."""
     parts: int = 0
-    """How many claims hold some of its memory."""
+    """The number of claims that hold part of its memory."""
     claimed: int = 0
     """MiB that these claims hold."""
     units: Mapping[int, Spans] = field(default_factory=dict)
@@ -27,11 +27,11 @@ class Tally:
 
     @property
     def mebibytes(self) -> int:
-        """How much memory is held in parts."""
+        """The memory that is held in parts, in MiB."""
         return self.claimed + sum(unit * count(spans) for unit, spans in self.units.items())
 
     def plus(self, holding: Holding) -> "Tally":
-        """Return the sum with one more holding; a unit counts once, whoever holds it."""
+        """Return the sum with one more holding; a unit with two holders counts once."""
         if holding.form is Form.MEMORY:
             unit = unit_of(holding)
             spans = union((*self.units.get(unit, ()), *holding.units))
@@ -41,46 +41,46 @@ class Tally:
         return replace(self, parts=self.parts + 1, claimed=self.claimed + holding.mebibytes)
 
     def touches(self, holding: Holding) -> bool:
-        """Say whether a container has some of what is asked for by a container."""
+        """Say whether a container already holds some of the requested units."""
         if holding.form is Form.WHOLE:
             return self.whole > 0
         return minus(holding.units, self.units.get(unit_of(holding), ())) != holding.units
 
-    def admits(self, acc: Accelerator, asked: Holding) -> bool:
-        """Say whether a holding can be given beside those that there are."""
-        if asked.form is Form.MEMORY and (not divisible(acc) or asked.mebibytes <= 0):
+    def admits(self, acc: Accelerator, requested: Holding) -> bool:
+        """Say whether a holding is possible beside the existing ones."""
+        if requested.form is Form.MEMORY and (not divisible(acc) or requested.mebibytes <= 0):
             return False
         if self.whole or (self.parts and not divisible(acc)):
             return False
-        if exclusive(acc, asked):
+        if exclusive(acc, requested):
             return not self.parts and not any(self.units.values())
-        return asked.mebibytes <= mebibytes(acc) - self.mebibytes
+        return requested.mebibytes <= mebibytes(acc) - self.mebibytes
 
 
 def tally_by_accelerator(holdings: Iterable[Holding]) -> dict[str, Tally]:
-    """Return the sum of what is held, by accelerator."""
-    found: dict[str, Tally] = {}
-    heaps: dict[str, dict[int, list[tuple[int, int]]]] = {}
+    """Return the sum of holdings, by accelerator."""
+    tallies: dict[str, Tally] = {}
+    spans_by_unit: dict[str, dict[int, list[tuple[int, int]]]] = {}
     for holding in holdings:
         name = holding.accelerator
-        if holding.form is Form.MEMORY:  # joined once: there may be thousands
-            found.setdefault(name, Tally())
-            heaps.setdefault(name, {}).setdefault(unit_of(holding), []).extend(holding.units)
+        if holding.form is Form.MEMORY:  # merged once at the end: there may be thousands
+            tallies.setdefault(name, Tally())
+            spans_by_unit.setdefault(name, {}).setdefault(unit_of(holding), []).extend(holding.units)
         else:
-            found[name] = found.get(name, Tally()).plus(holding)
-    for name, units in heaps.items():
-        found[name] = replace(found[name], units={unit: union(spans) for unit, spans in units.items()})
-    return found
+            tallies[name] = tallies.get(name, Tally()).plus(holding)
+    for name, units in spans_by_unit.items():
+        tallies[name] = replace(tallies[name], units={unit: union(spans) for unit, spans in units.items()})
+    return tallies
 
 
 def units_held(holdings: Iterable[Holding]) -> dict[Key, Spans]:
     """Return the units that are held, by accelerator, form and size."""
-    heaps: dict[Key, list[tuple[int, int]]] = {}
+    spans_by_key: dict[Key, list[tuple[int, int]]] = {}
     for holding in holdings:
-        heaps.setdefault(key_of(holding), []).extend(holding.units)
-    return {key: union(spans) for key, spans in heaps.items()}
+        spans_by_key.setdefault(key_of(holding), []).extend(holding.units)
+    return {key: union(spans) for key, spans in spans_by_key.items()}
 
 
 def key_of(holding: Holding) -> Key:
-    """Return what units of a holding may be compared with."""
+    """Return the key under which units of a holding are comparable."""
     return holding.accelerator, holding.form, unit_of(holding)

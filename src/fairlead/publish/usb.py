@@ -1,8 +1,8 @@
-"""The device nodes of a USB stick, also those under which it may come back.
+"""The device nodes of a USB stick, also those under which it may reconnect.
 
 A stick that loads its firmware leaves the bus and joins it again under the next free number. A container
-that was given one node would lose it in that moment. So it is given the next few numbers as well, by major
-and minor number, though nothing is there yet.
+with one node would lose the stick in that moment. So it gets the nodes of the next few numbers as well, by
+major and minor number, though they do not exist yet.
 """
 
 import re
@@ -13,9 +13,9 @@ from fairlead.inventory import Accelerator
 from fairlead.offer import DeviceNode
 
 MAJOR: Final = 189
-"""Of every USB device node."""
+"""The major number of every USB device node."""
 AHEAD: Final = 8
-"""Numbers that are given in advance: a stick that starts anew takes one, or two."""
+"""Numbers that are granted in advance: a stick that restarts takes one, or two."""
 _LAST: Final = 127
 _BUS: Final = 128
 """Minor numbers of a bus."""
@@ -24,15 +24,15 @@ _NODE: Final = re.compile(r"/dev/bus/usb/([0-9]{3})/([0-9]{3})")
 
 
 def usb_nodes(acc: Accelerator, host: Host) -> list[DeviceNode]:
-    """Return the stick's own node and those it may have next; never one that something else has now.
+    """Return the stick's own node and those it may have next; never one that another device has now.
 
-    The kernel counts upwards and begins again after 127. What is plugged in later may get a number that
-    was given in advance: until the container ends, it could open that as well.
+    The kernel counts upwards and begins again after 127. A device that is plugged in later may get a number
+    that was granted in advance: until the container ends, it could open that device as well.
     """
-    found = _NODE.fullmatch(acc.node or "")
-    if found is None:
+    match = _NODE.fullmatch(acc.node or "")
+    if match is None:
         return []
-    bus, own = int(found[1]), int(found[2])
+    bus, own = int(match[1]), int(match[2])
     taken = _taken(host, bus) | {own}
     order = [*range(max(taken) + 1, _LAST + 1), *range(2, max(taken))]  # 1 is the bus itself
     ahead = [number for number in order if number not in taken][:AHEAD]

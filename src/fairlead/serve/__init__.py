@@ -1,1 +1,1 @@
-"""Programs that keep running: thin loops around what the rest of the house does."""
+"""Long-running programs: thin loops around the rest of the package."""

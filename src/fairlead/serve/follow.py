@@ -1,4 +1,4 @@
-"""Follow the kinds of a cluster; those that it need not serve, from when it does."""
+"""Watch the kinds of a cluster; optional kinds from the moment the API server serves them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -11,32 +11,32 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.informer import Informer
 from fairlead.errors import ClusterError, MissingApiError, NotFoundError
 
-SELDOM: Final = 60.0
-"""Seconds between looks for a kind that was not served: its definition may be installed at any time."""
-_NOTHING: Final = "metadata.name=-"
-"""No object has this name: whether a kind is served can be asked without being sent all of it."""
+PROBE_INTERVAL: Final = 60.0
+"""Seconds between checks for a kind that is not served: its definition may be installed at any time."""
+_NO_OBJECT: Final = "metadata.name=-"
+"""No object has this name: a list with this selector shows whether a kind is served, and is empty."""
 
 
 class Follower:
-    """Informers of one program, in a task group of its own."""
+    """Runs the informers of one program, in a task group of its own."""
 
     def __init__(
         self,
         cluster: ClusterClient,
         group: asyncio.TaskGroup,
-        heard: Callable[[ObjectChange[Any]], None],
-        seldom: float = SELDOM,
+        on_change: Callable[[ObjectChange[Any]], None],
+        probe_interval: float = PROBE_INTERVAL,
     ) -> None:
         self._cluster = cluster
         self._group = group
-        self._heard = heard
-        self._seldom = seldom
+        self._on_change = on_change
+        self._probe_interval = probe_interval
         self.served: set[str] = set()
-        """The plural names of the kinds that are followed."""
+        """The plural names of the watched kinds."""
         self.tasks: list[asyncio.Task[None]] = []
 
     async def start(self, optional: Iterable[Kind[Any]], always: Iterable[Kind[Any]]) -> None:
-        """Follow what there is, one kind after the other; return when all of it is known."""
+        """Watch the kinds that are served, one after the other; return when all of them are listed."""
         for kind in optional:
             if await self._is_served(kind):
                 await self._follow(kind)
@@ -47,7 +47,7 @@ class Follower:
 
     async def _follow(self, kind: Kind[Any]) -> None:
         informer: Informer[Any] = Informer(self._cluster, kind)
-        informer.subscribe(self._heard)
+        informer.subscribe(self._on_change)
         self.served.add(kind.plural)
         self.tasks.append(self._group.create_task(informer.run()))
         await informer.ready()
@@ -55,14 +55,14 @@ class Follower:
     async def _wait_for(self, kind: Kind[Any]) -> None:
         served = False
         while not served:
-            await asyncio.sleep(self._seldom)
-            with suppress(ClusterError):  # asked again the next time
+            await asyncio.sleep(self._probe_interval)
+            with suppress(ClusterError):  # checked again the next time
                 served = await self._is_served(kind)
         await self._follow(kind)
 
     async def _is_served(self, kind: Kind[Any]) -> bool:
         try:
-            await self._cluster.list(kind, fields=_NOTHING)
+            await self._cluster.list(kind, fields=_NO_OBJECT)
         except (MissingApiError, NotFoundError):
             return False
         return True

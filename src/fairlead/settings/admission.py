@@ -1,4 +1,4 @@
-"""What can be set for the admission webhook."""
+"""Settings of the admission webhook."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from fairlead.settings import Address, TlsFiles
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which account may bind which pods, and whose pods it may never evict."""
+    """The account that the webhook restricts, the pods that it may bind, and those it may never evict."""
 
     account: str
-    """The user name of the scheduler's service account: all others are let through."""
+    """The user name of the scheduler's service account: requests of all others are allowed."""
     scheduler: str = "fairlead"
-    """The `schedulerName` of the pods that it may bind, and make room for."""
+    """The `schedulerName` of the pods that it may bind, and evict others for."""
     protected: Sequence[str] = ("kube-system",)
     """Namespaces whose pods are never evicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionSettings:
-    """What can be set for the webhook."""
+    """All settings of the webhook."""
 
     listen: Address
     tls: TlsFiles
-    """API servers ask over TLS alone."""
+    """API servers call webhooks over TLS only."""
     rules: Rules

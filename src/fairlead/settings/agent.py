@@ -1,4 +1,4 @@
-"""What can be set for a node's agent."""
+"""Settings of a node's agent."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ _SWEEP, _SAMPLE, _DEBOUNCE = Seconds(300.0), Seconds(10.0), Seconds(1.0)
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What can be set for the node agent."""
+    """All settings of the node agent."""
 
     listen: Address = _LISTEN
     """Where the metrics page is served."""
     sweep: Seconds = _SWEEP
-    """How often the whole machine is looked at, whether or not the kernel reported a change."""
+    """How often the whole machine is scanned, whether or not the kernel reported a change."""
     sample: Seconds = _SAMPLE
     """How often load, memory, power, temperature and clocks are measured."""
     uevents: bool = True
-    """Whether the kernel's reports of changed devices lead to a new look at once."""
+    """Whether kernel events of changed devices cause a scan at once."""
     debounce: Seconds = _DEBOUNCE
-    """How long to wait after such a report for the next one: devices come in bursts."""
+    """How long to wait after such an event for the next one: events come in bursts."""
     node: str = ""
     """The machine's name in metrics that carry one."""
     tls: TlsFiles | None = None
-    """What the pages are served with; None serves them in the clear."""
+    """The TLS files of the pages; None serves plain HTTP."""
     token_file: str = ""
-    """Holds the token that a client must show; empty asks for none. Probes are always answered."""
+    """The file of the token that a client must send; empty requires none. Probes are always answered."""
     dcgm_names: Names = Names.BOTH
     """Which of DCGM's names the metrics of GPUs carry: up to dcgm-exporter 4.8, since, or both."""
 
@@ -51,12 +51,12 @@ def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked
     token_file: str = "",
     dcgm_names: str = Names.BOTH,
 ) -> AgentSettings:
-    """Return the agent's settings from what a user wrote; raise SettingsError for what cannot be."""
+    """Return the agent's settings from option texts; raise SettingsError for invalid ones."""
     address, tls = parse_address(listen), tls_files(tls_cert, tls_key)
     return AgentSettings(
         listen=address,
-        sweep=_period("sweep", sweep),
-        sample=_period("sample", sample),
+        sweep=_parse_period("sweep", sweep),
+        sample=_parse_period("sample", sample),
         uevents=uevents,
         node=node,
         tls=tls,
@@ -66,14 +66,15 @@ def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked
 
 
 def parse_xids(text: str) -> XidPolicy:
-    """Read which XIDs leave a GPU healthy beside those that are the application's: `79,94`, or `all`."""
+    """Parse the XIDs that leave a GPU healthy beside those of applications: `79,94`, or `all`."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["all"]:
         return XidPolicy(every=True)
-    odd = [word for word in words if not (word.isascii() and word.isdecimal() and len(word) < 6)]
-    if odd:
+    invalid = [word for word in words if not (word.isascii() and word.isdecimal() and len(word) < 6)]
+    if invalid:
         raise SettingsError(
-            f"ignore-xids: {odd[0]!r} is not the number of an XID", "write numbers with commas, 79,94, or all"
+            f"ignore-xids: {invalid[0]!r} is not the number of an XID",
+            "write numbers with commas, 79,94, or all",
         )
     return XidPolicy(APPLICATION_XIDS | {int(word) for word in words})
 
@@ -81,20 +82,20 @@ def parse_xids(text: str) -> XidPolicy:
 def _token_file(path: str, listen: Address, tls: TlsFiles | None) -> str:
     if path and tls is None and not listen.loopback:
         raise SettingsError(
-            f"token-file: without TLS everybody on the way to {listen} could read the token",
+            f"token-file: without TLS the token crosses the network to {listen} in the clear",
             f"set --tls-cert and --tls-key too, or listen on this machine only: {LISTEN}",
         )
     return path and readable("token-file", path)
 
 
-def _period(name: str, text: str) -> Seconds:
-    seconds = _parsed(name, text, parse_duration)
+def _parse_period(name: str, text: str) -> Seconds:
+    seconds = _parse(name, text, parse_duration)
     if not _SHORTEST <= seconds <= _LONGEST:
         raise SettingsError(f"{name}: {text} is out of range", "choose a period from 100ms to 24h")
     return seconds
 
 
-def _parsed(name: str, text: str, parse: Callable[[str], Seconds]) -> Seconds:
+def _parse(name: str, text: str, parse: Callable[[str], Seconds]) -> Seconds:
     try:
         return parse(text)
     except ValueError as error:

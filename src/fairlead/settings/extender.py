@@ -1,4 +1,4 @@
-"""What can be set for the extender."""
+"""Settings of the scheduler extender."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from fairlead.settings import Address, TlsFiles
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    """What can be set for the extender."""
+    """All settings of the extender."""
 
     listen: Address
     policy: str = "fairlead"
     tls: TlsFiles | None = None
     client_authority: str = ""
-    """Whose certificates clients must show; empty: everybody is answered."""
+    """The CA file of client certificates; empty: no client certificate is required."""

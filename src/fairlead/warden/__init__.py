@@ -1,12 +1,12 @@
-"""The agent's small part that runs as uid 0: it relays the kubelet's books and writes checked CDI files.
+"""The agent's small part with uid 0: it relays the kubelet's PodResources API and writes checked CDI files.
 
-The agent may be taken over, and this package must stand then: it imports nothing of the house but its errors,
-nothing from outside the standard library, and takes every request for hostile.
+The agent may be compromised, and this package must withstand that: of this project it imports only the
+errors, otherwise only the standard library, and it treats every request as hostile.
 """
 
 from typing import Final
 
 CDI_SOCKET: Final = "cdi.sock"
-"""Where the warden is asked to put and remove CDI files, inside the folder that it shares with the agent."""
+"""The socket for requests to put and remove CDI files, inside the folder shared with the agent."""
 POD_RESOURCES_SOCKET: Final = "pod-resources.sock"
-"""Where the warden relays to the kubelet's pod-resources API, inside the same folder."""
+"""The socket that relays to the kubelet's PodResources API, inside the same folder."""

@@ -1,4 +1,4 @@
-"""The agent's side: asks the warden to put and remove CDI files. Blocking, with a short patience."""
+"""The agent's side: requests to the warden to put and remove CDI files. Blocking, with a short timeout."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any, Final
 from fairlead.errors import WardenError
 from fairlead.warden.spec import render
 
-_PATIENCE: Final = 10.0
+_TIMEOUT: Final = 10.0
 _ANSWER_LIMIT: Final = 1024 * 1024
 
 
@@ -22,29 +22,29 @@ class CdiWriter:
         self._socket = socket
 
     def put(self, name: str, spec: Mapping[str, Any]) -> str:
-        """Write a file, or leave it as it is where it says the same; return its SHA-256."""
-        return str(self._ask({"put": name, "spec": spec}, name)["sha256"])
+        """Write a file, or leave it where its content is the same; return its SHA-256."""
+        return str(self._request({"put": name, "spec": spec}, name)["sha256"])
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is removed already."""
-        self._ask({"remove": name}, name)
+        """Remove a file; a missing file counts as removed."""
+        self._request({"remove": name}, name)
 
     def names(self) -> Mapping[str, str]:
-        """Return the files of ours that are there, each with its SHA-256: compare it with `digest`."""
-        files: Mapping[str, str] = self._ask({"list": True}, "list")["files"]
+        """Return our files in the folder, each with its SHA-256: compare it with `digest`."""
+        files: Mapping[str, str] = self._request({"list": True}, "list")["files"]
         return files
 
-    def _ask(self, request: Mapping[str, Any], what: str) -> dict[str, Any]:
+    def _request(self, request: Mapping[str, Any], what: str) -> dict[str, Any]:
         line = json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
         try:
             answer = json.loads(self._exchange(line))
         except OSError as error:
             raise WardenError(
                 f"the warden at {self._socket} cannot be reached: {error.strerror or error}",
-                "see whether the container 'warden' of the agent's pod runs",
+                "check that the container 'warden' of the agent's pod runs",
             ) from None
         except ValueError:
-            raise WardenError(f"the warden at {self._socket} hung up on {what}") from None
+            raise WardenError(f"the warden at {self._socket} closed the connection on {what}") from None
         if not isinstance(answer, dict) or answer.get("ok") is not True:
             reason = answer.get("error") if isinstance(answer, dict) else answer
             raise WardenError(f"the warden refused {what}: {reason}")
@@ -52,11 +52,11 @@ class CdiWriter:
 
     def _exchange(self, line: bytes) -> bytes:
         with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as wire:
-            wire.settimeout(_PATIENCE)
+            wire.settimeout(_TIMEOUT)
             wire.connect(str(self._socket))
             with contextlib.suppress(
                 BrokenPipeError, ConnectionResetError
-            ):  # refused early: the answer says why
+            ):  # refused early: the answer has the reason
                 wire.sendall(line)
             answer = b""
             with contextlib.suppress(ConnectionResetError):
@@ -66,5 +66,5 @@ class CdiWriter:
 
 
 def digest(spec: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the file that the warden makes of a spec."""
+    """Return the SHA-256 of the file that the warden writes for a spec."""
     return hashlib.sha256(render(spec)).hexdigest()

@@ -1,6 +1,6 @@
-"""Device nodes as this machine has them: looked at without opening one, and without following a link.
+"""Checks of this machine's device nodes, without opening one and without following a link.
 
-/dev is root's own, so that nothing hostile should be there: this is the second line behind the list of names.
+/dev belongs to root, so nothing hostile should be there: this is the second line of defence behind the rules.
 """
 
 import os
@@ -20,33 +20,33 @@ _FORBIDDEN: Final = {
 }
 """Classes of USB devices and interfaces that no accelerator needs."""
 _DESPITE_CLASS: Final = frozenset({"05e3:0769"})
-"""Accelerators that show themselves as something else: Gyrfalcon's sit behind a storage bridge."""
+"""Accelerators with another device class: Gyrfalcon's are behind a storage bridge."""
 _SMALL: Final = 64
 
 
 class Devices:
-    """The device nodes below a root, which is the machine's own where it is empty."""
+    """The device nodes below a root folder; an empty root is the machine itself."""
 
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
 
     def fault(self, path: str) -> str | None:
-        """Say what is wrong with a device node; None when it is well, or not there (yet)."""
+        """Return the fault of a device node; None where it is valid, or does not exist (yet)."""
         try:
-            found = self._status(path)
+            status = self._status(path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            return f"cannot be looked at: {error.strerror}"
-        if stat.S_ISLNK(found.st_mode):
+            return f"cannot be checked: {error.strerror}"
+        if stat.S_ISLNK(status.st_mode):
             return "it is a link, not a device"
-        if not stat.S_ISCHR(found.st_mode):
+        if not stat.S_ISCHR(status.st_mode):
             return "it is not a character device"
         address = rules.usb_address(path)
         if address is None:
             return None
         minor = rules.usb_minor(*address)
-        if found.st_rdev != os.makedev(USB_MAJOR, minor):
+        if status.st_rdev != os.makedev(USB_MAJOR, minor):
             return "it is not the USB device that its path names"
         return self._usb_fault(minor)
 
@@ -63,11 +63,11 @@ class Devices:
             os.close(place)
 
     def _usb_fault(self, minor: int) -> str | None:
-        """Keyboards, disks and security keys have nodes beside the accelerators: sysfs tells them apart."""
+        """Return the fault of a USB device's class: keyboards, disks and security keys have nodes as well."""
         device = f"{self.root}/sys/dev/char/{USB_MAJOR}:{minor}"
         try:
             interfaces = [name for name in os.listdir(device) if ":" in name]
-        except OSError:  # this machine does not say, or the device just went
+        except OSError:  # no sysfs here, or the device was just unplugged
             return None
         if f"{_read(f'{device}/idVendor')}:{_read(f'{device}/idProduct')}" in _DESPITE_CLASS:
             return None

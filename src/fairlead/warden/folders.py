@@ -1,4 +1,4 @@
-"""Folders and files in places where somebody else may write too: descriptors instead of paths, no links."""
+"""Folders and files in places where other processes write too: descriptors instead of paths, no links."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ _TEMPORARY: Final = re.compile(r"\.fairlead-[0-9a-f]{16}\.tmp")
 
 @contextmanager
 def folder(path: str) -> Iterator[int]:
-    """Open a folder that is no link itself; those above it are the administrator's business."""
+    """Open a folder that is not a link itself; its parents are trusted."""
     place = os.open(path, _FLAGS)
     try:
         yield place
@@ -27,8 +27,8 @@ def folder(path: str) -> Iterator[int]:
 
 @contextmanager
 def real_folder(path: str, *, make: bool = False) -> Iterator[int]:
-    """Open a folder none of whose parents is a link either; `make` those that are missing."""
-    place = _opened(path, make=make)
+    """Open a folder of which no parent is a link either; `make` creates missing ones."""
+    place = _open_path(path, make=make)
     try:
         yield place
     finally:
@@ -36,21 +36,21 @@ def real_folder(path: str, *, make: bool = False) -> Iterator[int]:
 
 
 def set_group(place: int, path: str, group: int) -> None:
-    """Give an open folder to a group; uid 0 without capabilities may do so only when it is in the group."""
-    found = os.fstat(place)
-    if found.st_gid == group:
+    """Set an open folder's group; uid 0 without capabilities may do so only as a member of the group."""
+    status = os.fstat(place)
+    if status.st_gid == group:
         return
     try:
         os.fchown(place, -1, group)
     except PermissionError:
         hint = f"give the pod supplementalGroups: [{group}]"
-        if found.st_uid != os.geteuid():
-            hint = f"it belongs to uid {found.st_uid}: remove it, so that it is made anew"
+        if status.st_uid != os.geteuid():
+            hint = f"it belongs to uid {status.st_uid}: remove it, so that it is created again"
         raise UserError(f"{path}: chgrp to {group} not permitted", hint) from None
 
 
 def write(place: int, name: str, data: bytes) -> None:
-    """Put a file, readable by all, into an open folder: it is there as a whole, or as it was before."""
+    """Write a file, readable by all, into an open folder, atomically."""
     temporary = f".fairlead-{os.urandom(8).hex()}.tmp"
     file = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=place
@@ -71,16 +71,16 @@ def write(place: int, name: str, data: bytes) -> None:
 
 
 def sweep(place: int) -> None:
-    """Remove what a writer that was killed left behind."""
+    """Remove the temporary files of a killed writer."""
     for name in filter(_TEMPORARY.fullmatch, os.listdir(place)):
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=place)
 
 
 def read(path: str, limit: int, place: int | None = None) -> bytes | None:
-    """Return a regular file's bytes, one more than `limit` at most; None when it is anything else.
+    """Return a regular file's bytes, at most `limit` + 1; None for any other file.
 
-    Neither a link nor a pipe nor a device is opened, not even in a race.
+    It opens neither a link nor a pipe nor a device, not even in a race.
     """
     spot = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:
@@ -105,29 +105,29 @@ def _write_all(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-def _opened(path: str, *, make: bool) -> int:
+def _open_path(path: str, *, make: bool) -> int:
     parts = [part for part in path.split("/") if part]
     if not path.startswith("/") or {".", ".."} & set(parts):
         raise UserError(f"{path}: must be absolute, without '.' and '..'")
     place = os.open("/", _FLAGS)
     try:
         for part in parts:
-            outer, place = place, _inner(place, part, make=make)
+            outer, place = place, _open_child(place, part, make=make)
             os.close(outer)
     except OSError as error:
         os.close(place)
-        raise UserError(f"{path}: {_why(error)}") from None
+        raise UserError(f"{path}: {_error_text(error)}") from None
     return place
 
 
-def _why(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     part = f" ({error.filename})" if error.filename else ""
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         return f"not a folder, or a link to one{part}"
     return f"{(error.strerror or str(error)).lower()}{part}"
 
 
-def _inner(place: int, part: str, *, make: bool) -> int:
+def _open_child(place: int, part: str, *, make: bool) -> int:
     try:
         return os.open(part, _FLAGS, dir_fd=place)
     except FileNotFoundError:

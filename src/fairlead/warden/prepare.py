@@ -1,6 +1,6 @@
-"""Before the agent starts: its own folders are given to its group, and small files are copied for it.
+"""Before the agent starts: its folders get its group, and small files are copied for it.
 
-A folder that was the agent's before may hold anything: nothing in it is followed, opened or trusted.
+A folder that the agent could write to may contain anything: nothing in it is followed, opened or trusted.
 """
 
 import os
@@ -15,7 +15,7 @@ from fairlead.warden import folders
 
 COPY_LIMIT: Final = 64 * 1024
 _ENTRY_LIMIT: Final = 4096
-"""Entries of a folder that are looked at; the agent makes a handful."""
+"""The most entries of a folder that are read; the agent creates a handful."""
 
 
 class FileCopy(NamedTuple):
@@ -27,7 +27,7 @@ class FileCopy(NamedTuple):
 
 
 def open_folder(path: str, group: int) -> None:
-    """Let a group write to a folder, and remove the sockets that were left there."""
+    """Let a group write to a folder, and remove stale sockets from it."""
     with folders.real_folder(path) as place:
         folders.set_group(place, path, group)
         try:
@@ -38,28 +38,28 @@ def open_folder(path: str, group: int) -> None:
         _remove_sockets(place)
 
 
-def copy(wish: FileCopy, say: Callable[[str], None]) -> None:
-    """Copy a file that exists; one that is no small regular file is left alone, and that is said."""
+def copy(file: FileCopy, say: Callable[[str], None]) -> None:
+    """Copy a file if it exists; one that is not a small regular file is skipped with a log line."""
     try:
-        data = _read(wish.source)
+        data = _read(file.source)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        say(f"{wish.source}: not copied: {error.strerror}")
+        say(f"{file.source}: not copied: {error.strerror}")
         return
     except UserError as error:
-        say(f"{wish.source}: not copied: {error}")
+        say(f"{file.source}: not copied: {error}")
         return
     if data is None:
-        say(f"{wish.source}: not copied: not a regular file")
+        say(f"{file.source}: not copied: not a regular file")
     elif len(data) > COPY_LIMIT:
-        say(f"{wish.source}: not copied: longer than {COPY_LIMIT} bytes")
+        say(f"{file.source}: not copied: longer than {COPY_LIMIT} bytes")
     else:
-        _write(wish, data)
+        _write(file, data)
 
 
 def parse_copy(text: str) -> FileCopy:
-    """Read FROM:TO."""
+    """Parse FROM:TO."""
     source, _, target = text.partition(":")
     if not (source.startswith("/") and target.startswith("/")):
         raise UserError(f"--copy {text}: must be FROM:TO, two absolute paths")
@@ -70,7 +70,7 @@ def _read(source: str) -> bytes | None:
     """Read a regular file, also through one link to a file below the link's own folder.
 
     On a Jetson Orin /etc/nvpmodel.conf is a link into /etc/nvpmodel. Where the host's /etc is mounted
-    elsewhere, it would lead astray: so it is read as a name, and looked up where the link itself was found.
+    elsewhere, the link has a wrong target: so its text is resolved in the folder of the link itself.
     """
     data = folders.read(source, COPY_LIMIT)
     inner = _linked(source) if data is None else ""
@@ -82,10 +82,10 @@ def _read(source: str) -> bytes | None:
 
 
 def _linked(source: str) -> str:
-    """Return what a link leads to, from the folder that it is in; empty when that is not below it."""
+    """Return a link's target relative to its own folder; empty where the target is not below it."""
     try:
         target = os.readlink(source)
-    except OSError:  # no link at all
+    except OSError:  # not a link
         return ""
     if target.startswith("/"):
         here, there = os.path.dirname(source).split("/"), target.split("/")[1:]
@@ -94,13 +94,13 @@ def _linked(source: str) -> str:
     return "" if {"", ".", ".."} & set(target.split("/")) else target
 
 
-def _write(wish: FileCopy, data: bytes) -> None:
-    folder, name = os.path.split(wish.target)
+def _write(file: FileCopy, data: bytes) -> None:
+    folder, name = os.path.split(file.target)
     with folders.real_folder(folder, make=True) as place:
         try:
-            folders.write(place, name or os.path.basename(wish.source), data)
+            folders.write(place, name or os.path.basename(file.source), data)
         except OSError as error:
-            raise UserError(f"{wish.target}: cannot be written: {error.strerror}") from None
+            raise UserError(f"{file.target}: cannot be written: {error.strerror}") from None
 
 
 def _remove_sockets(place: int) -> None:

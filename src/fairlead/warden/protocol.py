@@ -1,4 +1,4 @@
-"""What the agent may ask for, one JSON line each way: `put`, `remove`, `list`."""
+"""The warden's protocol, one JSON line each way: `put`, `remove`, `list`."""
 
 import json
 from typing import Any, Final
@@ -11,36 +11,36 @@ _TOO_LONG: Final = f"the request is longer than {REQUEST_LIMIT} bytes"
 
 
 def answer(line: bytes, store: Store, say: Say) -> bytes:
-    """Return the line that answers a request, after doing what it asks for if that is allowed."""
-    request = _parsed(line) if len(line) <= REQUEST_LIMIT else None
-    result = StoreResult({}, _TOO_LONG) if len(line) > REQUEST_LIMIT else _done(request, store)
+    """Perform a request if it is allowed, and return the line that answers it."""
+    request = _decode(line) if len(line) <= REQUEST_LIMIT else None
+    result = StoreResult({}, _TOO_LONG) if len(line) > REQUEST_LIMIT else _perform(request, store)
     if result.error:
-        say(f"refused {_what(request)}: {result.error}")
-        return _encoded({"ok": False, "error": result.error})
-    return _encoded({"ok": True, **result.fields})
+        say(f"refused {_request_text(request)}: {result.error}")
+        return _encode({"ok": False, "error": result.error})
+    return _encode({"ok": True, **result.fields})
 
 
-def _done(request: Any, store: Store) -> StoreResult:
+def _perform(request: Any, store: Store) -> StoreResult:
     try:
-        return _asked(request, store)
+        return _dispatch(request, store)
     except OSError as error:
         return StoreResult({}, f"the CDI folder cannot be used: {error.strerror}")
 
 
-def _what(request: Any) -> str:
-    asked = [verb for verb in ("put", "remove", "list") if isinstance(request, dict) and verb in request]
-    return f"{asked[0]} {quote(request[asked[0]])}" if asked else "a request"
+def _request_text(request: Any) -> str:
+    verbs = [verb for verb in ("put", "remove", "list") if isinstance(request, dict) and verb in request]
+    return f"{verbs[0]} {quote(request[verbs[0]])}" if verbs else "a request"
 
 
-def _parsed(line: bytes) -> Any:
-    """Return what a line says; None, which asks for nothing, when it is not JSON or is too deep for us."""
+def _decode(line: bytes) -> Any:
+    """Return the decoded line; None, which is no valid request, where it is not JSON or too deep."""
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
 
 
-def _asked(request: Any, store: Store) -> StoreResult:
+def _dispatch(request: Any, store: Store) -> StoreResult:
     if not isinstance(request, dict):
         return StoreResult({}, "the request is not a JSON object")
     keys = sorted(request)
@@ -50,8 +50,8 @@ def _asked(request: Any, store: Store) -> StoreResult:
         return store.remove(request["remove"])
     if keys == ["list"] and request["list"] is True:
         return store.names()
-    return StoreResult({}, f"{quote(', '.join(keys))}: ask for put with spec, for remove, or for list")
+    return StoreResult({}, f"{quote(', '.join(keys))}: the requests are put with spec, remove, and list")
 
 
-def _encoded(message: dict[str, Any]) -> bytes:
+def _encode(message: dict[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"

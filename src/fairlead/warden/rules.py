@@ -1,4 +1,4 @@
-"""What a CDI file of ours may say: every name that is allowed, and nothing else is."""
+"""The rules of our CDI files: every allowed name; everything else is forbidden."""
 
 import re
 from typing import Final
@@ -11,12 +11,12 @@ DEVICE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]{0,251}[A-Za-z0-9
 
 DEVICE_LIMIT: Final = 512
 NODE_LIMIT: Final = 512
-"""Nodes of one device: a USB stick that numbers itself anew may need all 127 of its bus."""
+"""The most nodes of one device: a USB stick that reconnects may need all 127 of its bus."""
 ENV_LIMIT: Final = 64
 VALUE_LIMIT: Final = 4096
 
 _IDS: Final = r"[A-Za-z0-9,:._-]*"
-"""Accelerators by number or by id. No `/` and no `=`: NVIDIA's runtime takes those for other CDI devices."""
+"""Accelerators by number or by id. No `/` and no `=`: NVIDIA's runtime reads those as other CDI devices."""
 _ENV: Final = {
     r"FAIRLEAD_[A-Z0-9_]{1,128}": r"[ -~]*",
     r"(?:NVIDIA|HABANA|ASCEND)_VISIBLE_DEVICES": _IDS,
@@ -135,36 +135,36 @@ _USB: Final = re.compile(r"/dev/bus/usb/([0-9]{3})/([0-9]{3})")
 
 
 def kind_of(file: str) -> str | None:
-    """Return the CDI kind that a file of this name holds; None when the name is not one of ours."""
-    found = FILE.fullmatch(file)
-    return KINDS[found[1].partition("-")[0]] if found else None
+    """Return the CDI kind of a file with this name; None where the name is not one of ours."""
+    match = FILE.fullmatch(file)
+    return KINDS[match[1].partition("-")[0]] if match else None
 
 
 def node_fault(path: str) -> str | None:
-    """Say why a path is no accelerator's device node; None when it is one."""
+    """Return why a path is not an accelerator's device node; None where it is one."""
     if ".." in path:
         return "a path with '..' is not allowed"
     if not _NODE.fullmatch(path):
         return "not the device node of an accelerator"
     address = usb_address(path)
     if address and not (address[0] and 2 <= address[1] <= _USB_LAST):
-        return "no USB device but a hub of the machine has this number, or none"
+        return "this number belongs to a root hub, or to no USB device"
     return _NEVER.get(path)
 
 
 def usb_address(path: str) -> tuple[int, int] | None:
     """Return bus and number of a USB device's node."""
-    found = _USB.fullmatch(path)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _USB.fullmatch(path)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def usb_minor(bus: int, number: int) -> int:
-    """Return the minor number that the kernel gives to a USB device's node; the major is 189."""
+    """Return the minor number of a USB device's node; the major is 189."""
     return (bus - 1) * 128 + number - 1
 
 
 def env_fault(setting: str) -> str | None:
-    """Say why an environment variable may not be set; None when it may."""
+    """Return why an environment variable may not be set; None where it may."""
     name, equals, value = setting.partition("=")
     if not equals:
         return "must be NAME=value"

@@ -1,4 +1,4 @@
-"""The warden's loop: one thread, one selector, two doors that let few in at a time."""
+"""The warden's loop: one thread, one selector, two listeners with few connections each."""
 
 import contextlib
 import os
@@ -15,20 +15,20 @@ from fairlead.signals import stop_signals
 from fairlead.warden import CDI_SOCKET, POD_RESOURCES_SOCKET, folders
 from fairlead.warden.devices import Devices
 from fairlead.warden.protocol import answer
-from fairlead.warden.session import RelaySession, RequestSession, Session, Wants
+from fairlead.warden.session import RelaySession, RequestSession, Session, SocketEvents
 from fairlead.warden.store import Say, Store
 
 CONNECTION_LIMIT: Final = 8
-"""Connections through one door at once; further ones wait outside."""
-_OUTSIDE: Final = 64
-"""How many wait; those who do not want to wait are told to try again (EAGAIN)."""
+"""Connections of one listener at once; further ones wait in the backlog."""
+_BACKLOG: Final = 64
+"""The length of the backlog; a non-blocking connect beyond it fails with EAGAIN."""
 
-Begin = Callable[[socket.socket, float], Session | None]
-"""Begins a session with a client; None sends it away."""
+SessionFactory = Callable[[socket.socket, float], Session | None]
+"""Starts a session with a client; None closes the connection."""
 
 
 class WardenConfig(NamedTuple):
-    """What the warden is to do, for which group, and where."""
+    """The warden's folder, the agent's group, and what to serve."""
 
     folder: str
     group: int
@@ -38,27 +38,29 @@ class WardenConfig(NamedTuple):
 
 
 class Listener:
-    """A listening socket and the sessions that came through it."""
+    """A listening socket and its sessions."""
 
-    def __init__(self, listener: socket.socket, selector: selectors.BaseSelector, begin: Begin) -> None:
+    def __init__(
+        self, listener: socket.socket, selector: selectors.BaseSelector, start_session: SessionFactory
+    ) -> None:
         self._listener = listener
         self._selector = selector
-        self._begin = begin
-        self._open: dict[Session, Wants] = {}
+        self._start_session = start_session
+        self._open: dict[Session, SocketEvents] = {}
         listener.setblocking(False)
         self._listen()
 
     def deadline(self) -> float | None:
-        """Return when the next session will have taken too long."""
+        """Return the next deadline of a session; None without sessions."""
         return min((session.deadline for session in self._open), default=None)
 
     def expire(self, now: float) -> None:
-        """End the sessions that took too long."""
+        """End the sessions whose deadline has passed."""
         for session in [each for each in self._open if each.deadline <= now]:
             self._end(session)
 
     def close(self) -> None:
-        """End every session and let nobody in any more."""
+        """End every session, and stop listening."""
         for session in list(self._open):
             self._end(session)
         self._selector.unregister(self._listener)
@@ -70,91 +72,91 @@ class Listener:
 
     def _accept(self, now: float) -> None:
         try:
-            line, _ = self._listener.accept()
-        except OSError:  # the client went away before it was let in
+            connection, _ = self._listener.accept()
+        except OSError:  # the client disconnected before the accept
             return
-        line.setblocking(False)
-        session = self._begin(line, now)
+        connection.setblocking(False)
+        session = self._start_session(connection, now)
         if session is None:
-            line.close()
+            connection.close()
             return
         self._open[session] = {}
-        self._watch(session)
+        self._register(session)
         if len(self._open) >= CONNECTION_LIMIT:
             self._selector.unregister(self._listener)
 
     def _step(self, session: Session, now: float) -> None:
-        if session not in self._open:  # it ended in this very round, on its other socket
+        if session not in self._open:  # it ended in this round, on its other socket
             return
         if session.step(now):
-            self._watch(session)
+            self._register(session)
         else:
             self._end(session)
 
-    def _watch(self, session: Session) -> None:
-        watched, wants = self._open[session], session.wants()
-        for line, events in wants.items():
-            if events == watched.get(line, 0):
+    def _register(self, session: Session) -> None:
+        registered, events_by_socket = self._open[session], session.events_by_socket()
+        for connection, events in events_by_socket.items():
+            if events == registered.get(connection, 0):
                 continue
-            if watched.get(line):
-                self._selector.unregister(line)
-            if events:  # a selector takes no line on which nothing is awaited
-                self._selector.register(line, events, lambda now: self._step(session, now))
-        self._open[session] = wants
+            if registered.get(connection):
+                self._selector.unregister(connection)
+            if events:  # a selector accepts no socket without events
+                self._selector.register(connection, events, lambda now: self._step(session, now))
+        self._open[session] = events_by_socket
 
     def _end(self, session: Session) -> None:
-        for line, events in self._open.pop(session).items():
+        for connection, events in self._open.pop(session).items():
             if events:
-                self._selector.unregister(line)
+                self._selector.unregister(connection)
         session.close()
         self._listen()
 
 
-def run(wish: WardenConfig, say: Say) -> None:
-    """Serve until SIGTERM or SIGINT comes."""
+def run(config: WardenConfig, say: Say) -> None:
+    """Serve until SIGTERM or SIGINT."""
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
         selector = stack.enter_context(selectors.DefaultSelector())
-        place = stack.enter_context(folders.real_folder(wish.folder))
-        secure_folder(place, wish.folder, wish.group)
-        doors = []
-        for name, begin in session_factories(wish, say).items():
-            listener = stack.enter_context(listen(place, name, wish.group))
-            doors.append(stack.enter_context(closing(Listener(listener, selector, begin))))
-            say(f"listening on {os.path.join(wish.folder, name)}")
-        serve(selector, doors, stop)
+        place = stack.enter_context(folders.real_folder(config.folder))
+        secure_folder(place, config.folder, config.group)
+        listeners = []
+        for name, start_session in session_factories(config, say).items():
+            sock = stack.enter_context(listen(place, name, config.group))
+            listeners.append(stack.enter_context(closing(Listener(sock, selector, start_session))))
+            say(f"listening on {os.path.join(config.folder, name)}")
+        serve(selector, listeners, stop)
     say("stopped")
 
 
-def serve(selector: selectors.BaseSelector, doors: list[Listener], stop: socket.socket) -> None:
-    """Run until something can be read from `stop`."""
+def serve(selector: selectors.BaseSelector, listeners: list[Listener], stop: socket.socket) -> None:
+    """Run until `stop` becomes readable."""
     stopped: list[float] = []
     selector.register(stop, selectors.EVENT_READ, stopped.append)
     while not stopped:
-        deadlines = [due for door in doors if (due := door.deadline()) is not None]
+        deadlines = [due for listener in listeners if (due := listener.deadline()) is not None]
         pause = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
         for key, _ in selector.select(pause):
             key.data(time.monotonic())
-        for door in doors:
-            door.expire(time.monotonic())
+        for listener in listeners:
+            listener.expire(time.monotonic())
 
 
-def session_factories(wish: WardenConfig, say: Say) -> dict[str, Begin]:
-    """Return what begins behind each socket that is wished for."""
-    found: dict[str, Begin] = {}
-    if wish.pod_resources is not None:
-        kubelet = wish.pod_resources
-        found[POD_RESOURCES_SOCKET] = lambda line, now: open_relay(line, kubelet, now)
-    if wish.cdi is not None:
-        store = Store(wish.cdi, Devices(wish.device_root), say)
-        found[CDI_SOCKET] = lambda line, now: RequestSession(
-            line, lambda asked: answer(asked, store, say), now
+def session_factories(config: WardenConfig, say: Say) -> dict[str, SessionFactory]:
+    """Return, by the name of each configured socket, what starts its sessions."""
+    factories: dict[str, SessionFactory] = {}
+    if config.pod_resources is not None:
+        kubelet = config.pod_resources
+        factories[POD_RESOURCES_SOCKET] = lambda connection, now: open_relay(connection, kubelet, now)
+    if config.cdi is not None:
+        store = Store(config.cdi, Devices(config.device_root), say)
+        factories[CDI_SOCKET] = lambda connection, now: RequestSession(
+            connection, lambda request: answer(request, store, say), now
         )
-    return found
+    return factories
 
 
-def open_relay(line: socket.socket, path: str, now: float) -> Session | None:
-    """Connect a client to the socket at `path`; a new connection each time, so that restarts are survived."""
+def open_relay(connection: socket.socket, path: str, now: float) -> Session | None:
+    """Relay a client to the socket at `path`; a new connection each time, so that it survives restarts."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     server.setblocking(False)
     try:
@@ -162,13 +164,13 @@ def open_relay(line: socket.socket, path: str, now: float) -> Session | None:
     except OSError:
         server.close()
         return None
-    return RelaySession(line, server, now)
+    return RelaySession(connection, server, now)
 
 
 def secure_folder(place: int, path: str, group: int) -> None:
-    """Make an open folder one that the group may enter, but in which it may change nothing.
+    """Let the group enter an open folder, but change nothing in it.
 
-    Nothing in there can be swapped under us then, whatever the agent put there before.
+    Then nothing in it can be swapped during use, whatever the agent put there before.
     """
     owner = os.fstat(place).st_uid
     if owner != os.geteuid():
@@ -180,13 +182,13 @@ def secure_folder(place: int, path: str, group: int) -> None:
 
 @contextmanager
 def listen(place: int, name: str, group: int) -> Iterator[socket.socket]:
-    """Listen on a socket of this name in an open folder; it goes when we go."""
-    _make_way(place, name)
+    """Listen on a socket of this name in an open folder, as long as the context lasts."""
+    _remove_stale(place, name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(f"/proc/self/fd/{place}/{name}")
         os.chown(name, -1, group, dir_fd=place, follow_symlinks=False)
         os.chmod(name, 0o660, dir_fd=place)
-        listener.listen(_OUTSIDE)
+        listener.listen(_BACKLOG)
         try:
             yield listener
         finally:
@@ -194,8 +196,8 @@ def listen(place: int, name: str, group: int) -> Iterator[socket.socket]:
                 os.unlink(name, dir_fd=place)
 
 
-def _make_way(place: int, name: str) -> None:
+def _remove_stale(place: int, name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
-            raise UserError(f"{name}: a folder is in its place", "empty the folder that the warden shares")
+            raise UserError(f"{name}: a folder has this name", "empty the folder that the warden shares")
         os.unlink(name, dir_fd=place)

@@ -1,6 +1,6 @@
-"""A CDI spec under suspicion: the first thing in it that is not allowed, and where.
+"""The check of a CDI spec: the first content that is not allowed, and where.
 
-What is written in the end is never what was sent but our own rendering of what was checked.
+The warden never writes the received bytes, but its own rendering of the checked content.
 """
 
 import json
@@ -14,11 +14,11 @@ NOT_OURS: Final = "not a file name of ours (fairlead.dev-accelerators.json, fair
 _SHOWN: Final = 80
 
 DeviceCheck = Callable[[str], str | None]
-"""Looks at a device node of this machine, and says what is wrong with it."""
+"""Returns the fault of a device node of this machine; None without one."""
 
 
-def violation(file: str, spec: Any, root: str, look: DeviceCheck) -> str | None:
-    """Say which rule forbids this spec in a file of this name, and where; None when all is well."""
+def violation(file: str, spec: Any, root: str, check_device: DeviceCheck) -> str | None:
+    """Return which rule forbids this spec in a file of this name, and where; None without a violation."""
     kind = rules.kind_of(file)
     if kind is None:
         return NOT_OURS
@@ -27,16 +27,18 @@ def violation(file: str, spec: Any, root: str, look: DeviceCheck) -> str | None:
         or _choice("cdiVersion", spec["cdiVersion"], rules.VERSIONS)
         or _choice("kind", spec["kind"], (kind,))
         or _list("devices", spec["devices"], rules.DEVICE_LIMIT, least=1)
-        or _first(_device(f"devices[{i}]", each, root, look) for i, each in enumerate(spec["devices"]))
-        or _twice(spec["devices"])
+        or _first(
+            _device(f"devices[{i}]", each, root, check_device) for i, each in enumerate(spec["devices"])
+        )
+        or _duplicate(spec["devices"])
     )
 
 
 def render(spec: Any) -> bytes:
-    """Return a checked spec as it is written.
+    """Return the bytes of a checked spec.
 
-    What was left out is filled in: else a runtime would let the container make nodes as well (`rwm`), and
-    would take a block device for a character device, had the node changed since we looked.
+    Omitted fields are filled in: else a runtime would let the container create nodes as well (`rwm`), and
+    would accept a block device for a character device, had the node changed since the check.
     """
     devices = [
         {**device, "containerEdits": _edits_filled(device["containerEdits"])} for device in spec["devices"]
@@ -46,8 +48,8 @@ def render(spec: Any) -> bytes:
 
 
 def quote(text: Any) -> str:
-    """Return what a stranger sent so that it can stand in a line of a log."""
-    if isinstance(text, list | dict):  # may be as deep as the stack
+    """Return untrusted input as a short text for a line of a log."""
+    if isinstance(text, list | dict):  # may be nested as deep as the stack
         return "a list" if isinstance(text, list) else "an object"
     plain = ascii(text)
     return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}..."
@@ -58,7 +60,7 @@ def _edits_filled(edits: Any) -> dict[str, Any]:
     return {**edits, "deviceNodes": nodes} if nodes else dict(edits)
 
 
-def _device(where: str, device: Any, root: str, look: DeviceCheck) -> str | None:
+def _device(where: str, device: Any, root: str, check_device: DeviceCheck) -> str | None:
     edits = f"{where}.containerEdits"
     return (
         _keys(where, device, ("name", "containerEdits"), ("name", "containerEdits"))
@@ -66,7 +68,7 @@ def _device(where: str, device: Any, root: str, look: DeviceCheck) -> str | None
         or _keys(edits, device["containerEdits"], ("env", "deviceNodes"))
         or (None if any(device["containerEdits"].values()) else f"{edits}: must name something")
         or _env(f"{edits}.env", device["containerEdits"].get("env", []))
-        or _nodes(f"{edits}.deviceNodes", device["containerEdits"].get("deviceNodes", []), root, look)
+        or _nodes(f"{edits}.deviceNodes", device["containerEdits"].get("deviceNodes", []), root, check_device)
     )
 
 
@@ -88,13 +90,13 @@ def _setting(where: str, setting: Any) -> str | None:
     return f"{where}: {quote(setting)}: {fault}" if fault else None
 
 
-def _nodes(where: str, nodes: Any, root: str, look: DeviceCheck) -> str | None:
+def _nodes(where: str, nodes: Any, root: str, check_device: DeviceCheck) -> str | None:
     return _list(where, nodes, rules.NODE_LIMIT) or _first(
-        _node(f"{where}[{i}]", each, root, look) for i, each in enumerate(nodes)
+        _node(f"{where}[{i}]", each, root, check_device) for i, each in enumerate(nodes)
     )
 
 
-def _node(where: str, node: Any, root: str, look: DeviceCheck) -> str | None:
+def _node(where: str, node: Any, root: str, check_device: DeviceCheck) -> str | None:
     return (
         _keys(where, node, ("path", "hostPath", "type", "major", "minor", "permissions"), ("path",))
         or _path(f"{where}.path", node["path"])
@@ -104,7 +106,7 @@ def _node(where: str, node: Any, root: str, look: DeviceCheck) -> str | None:
         or _choice(f"{where}.type", node.get("type", "c"), ("c",))
         or _choice(f"{where}.permissions", node.get("permissions", "rw"), ("r", "w", "rw", "wr"))
         or _numbers(where, node)
-        or _seen(f"{where}.path", node["path"], look)
+        or _existing_node(f"{where}.path", node["path"], check_device)
     )
 
 
@@ -116,7 +118,7 @@ def _path(where: str, path: Any) -> str | None:
 
 
 def _numbers(where: str, node: Any) -> str | None:
-    """Numbers bypass what the file system says, so only those may be named that the path implies."""
+    """Return the fault of major and minor: they bypass the file system, so they must follow from the path."""
     if "major" not in node and "minor" not in node:
         return None
     address = rules.usb_address(node["path"])
@@ -127,8 +129,8 @@ def _numbers(where: str, node: Any) -> str | None:
     )
 
 
-def _seen(where: str, path: str, look: DeviceCheck) -> str | None:
-    fault = look(path)
+def _existing_node(where: str, path: str, check_device: DeviceCheck) -> str | None:
+    fault = check_device(path)
     return f"{where}: {quote(path)}: {fault}" if fault else None
 
 
@@ -155,13 +157,13 @@ def _list(where: str, value: Any, most: int, *, least: int = 0) -> str | None:
 
 
 def _choice(where: str, value: Any, choices: tuple[object, ...]) -> str | None:
-    # By type as well: True is 1, and 189.0 is 189, in Python but not for those who read the file.
+    # By type as well: True is 1, and 189.0 is 189, in Python but not for the readers of the file.
     if any(type(value) is type(choice) and value == choice for choice in choices):
         return None
     return f"{where}: {quote(value)} is not allowed, only {' or '.join(map(ascii, dict.fromkeys(choices)))}"
 
 
-def _twice(devices: Any) -> str | None:
+def _duplicate(devices: Any) -> str | None:
     seen: set[str] = set()
     for i, device in enumerate(devices):
         if device["name"] in seen:

@@ -1,4 +1,4 @@
-"""The CDI folder: files of ours come and go, all others are as if they were not there."""
+"""Our files in the CDI folder; all other files there are ignored."""
 
 import hashlib
 import os
@@ -19,14 +19,14 @@ Say = Callable[[str], None]
 
 
 class StoreResult(NamedTuple):
-    """What became of a request: `fields` to tell when it was done, `error` when it was not."""
+    """The result of a request: the answer's `fields`, or an `error`."""
 
     fields: dict[str, Any]
     error: str = ""
 
 
 class Store:
-    """The files of ours in a CDI folder."""
+    """Our files in a CDI folder."""
 
     def __init__(self, path: str, devices: Devices, say: Say) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class Store:
             raise UserError(f"{path}: {error.strerror}", "mount the runtime's CDI folder there") from None
 
     def put(self, file: str, spec: Any) -> StoreResult:
-        """Write a file, if all in it is allowed."""
+        """Write a file, if its whole content is allowed."""
         fault = violation(file, spec, self._devices.root, self._devices.fault)
         if fault:
             return StoreResult({}, fault)
@@ -48,7 +48,7 @@ class Store:
             sizes = _sizes(place)
             if _content(place, file) == data:
                 return StoreResult({"sha256": _digest(data), "changed": False})
-            fault = _no_room(file, len(data), sizes) or _foreign(place, file)
+            fault = _over_limit(file, len(data), sizes) or _foreign(place, file)
             if fault:
                 return StoreResult({}, fault)
             folders.write(place, file, data)
@@ -57,7 +57,7 @@ class Store:
         return StoreResult({"sha256": _digest(data), "changed": True})
 
     def remove(self, file: str) -> StoreResult:
-        """Remove a file; one that is not there is removed already."""
+        """Remove a file; a missing file counts as removed."""
         if rules.kind_of(file) is None:
             return StoreResult({}, NOT_OURS)
         with folders.folder(self._path) as place:
@@ -72,14 +72,14 @@ class Store:
         return StoreResult({"removed": True})
 
     def names(self) -> StoreResult:
-        """Return the files of ours, each with the SHA-256 of its content."""
+        """Return our files, each with the SHA-256 of its content."""
         with folders.folder(self._path) as place:
             files = {file: _digest(_content(place, file) or b"") for file in sorted(_sizes(place))}
         return StoreResult({"files": files})
 
 
 def _sizes(place: int) -> dict[str, int]:
-    """Return the regular files of ours, with their sizes."""
+    """Return our regular files, with their sizes."""
     with os.scandir(place) as entries:
         ours = [
             entry for entry in entries if rules.kind_of(entry.name) and entry.is_file(follow_symlinks=False)
@@ -94,7 +94,7 @@ def _content(place: int, file: str) -> bytes | None:
         return None
 
 
-def _no_room(file: str, size: int, sizes: dict[str, int]) -> str | None:
+def _over_limit(file: str, size: int, sizes: dict[str, int]) -> str | None:
     others = [each for name, each in sizes.items() if name != file]
     if size > FILE_LIMIT:
         return f"{size} bytes are too many, at most {FILE_LIMIT}"
@@ -106,12 +106,12 @@ def _no_room(file: str, size: int, sizes: dict[str, int]) -> str | None:
 
 
 def _foreign(place: int, file: str) -> str | None:
-    """Say what is in a file's place that we never put there."""
+    """Return the fault of a file that the warden did not write; None without one."""
     try:
-        found = os.stat(file, dir_fd=place, follow_symlinks=False)
+        status = os.stat(file, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return None if stat.S_ISREG(found.st_mode) else "something else has this name; it is left alone"
+    return None if stat.S_ISREG(status.st_mode) else "something else has this name; it is left alone"
 
 
 def _digest(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What an API server asks is read, and what the rules say of it is answered."""
+"""AdmissionReviews are decoded, and the rules decide them."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from fairlead.serve.admission import review
 from fairlead.serve.admission.review import AdmissionRequest, Pod
 
 
-def asked(kind: str, **document: Any) -> bytes:
+def review_of(kind: str, **document: Any) -> bytes:
     """Return a review as an API server sends it, empty fields and all."""
     body = {"kind": kind, "apiVersion": "v1", "metadata": {"name": "web", "creationTimestamp": None}}
     body["metadata"] |= document.pop("metadata", {})
@@ -36,23 +36,23 @@ def pod(name: str = "web", **spec: Any) -> Pod:
     )
 
 
-def test_a_binding_and_an_eviction_are_read() -> None:
-    binding = review.parse(asked("Binding", metadata={"uid": "u"}))
+def test_a_binding_and_an_eviction_are_decoded() -> None:
+    binding = review.parse(review_of("Binding", metadata={"uid": "u"}))
     assert binding == AdmissionRequest("1", "me", "binding", "shop", "web", "u")
     notes = {"annotations": {keys.PREEMPTOR: "shop/trainer"}}
     options = {"preconditions": {"uid": "u", "resourceVersion": "7"}}
-    eviction = review.parse(asked("Eviction", metadata=notes, deleteOptions=options))
+    eviction = review.parse(review_of("Eviction", metadata=notes, deleteOptions=options))
     assert eviction == AdmissionRequest("1", "me", "eviction", "shop", "web", "u", "shop/trainer")
-    assert review.parse(asked("Eviction", deleteOptions=None)).pod_uid == ""
+    assert review.parse(review_of("Eviction", deleteOptions=None)).pod_uid == ""
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"\xff", b'{"kind": "AdmissionReview"}', b'{"kind": 1}'])
-def test_what_is_no_review_is_said_to_be_none(body: bytes) -> None:
-    with pytest.raises(ValueError, match="no AdmissionReview"):
+def test_a_body_that_is_not_a_review_is_an_error(body: bytes) -> None:
+    with pytest.raises(ValueError, match="not an AdmissionReview"):
         review.parse(body)
 
 
-def test_an_answer_names_its_question() -> None:
+def test_an_answer_has_the_uid_of_its_review() -> None:
     yes, no = json.loads(review.answer("1", "")), json.loads(review.answer("1", "why"))
     assert yes["response"] == {"uid": "1", "allowed": True}
     assert (no["response"]["allowed"], no["response"]["status"]["message"]) == (False, "why")
@@ -69,8 +69,8 @@ BINDINGS: dict[str, tuple[Pod | None, str]] = {
 
 @pytest.mark.parametrize("what", BINDINGS)
 def test_bindings(what: str) -> None:
-    found, rule = BINDINGS[what]
-    assert _rule(review.refuse_binding(BIND, found, "fairlead")) == rule
+    live, rule = BINDINGS[what]
+    assert _rule(review.refuse_binding(BIND, live, "fairlead")) == rule
 
 
 EVICT = AdmissionRequest("1", "me", "eviction", "shop", "web", "web")
@@ -85,8 +85,8 @@ VICTIMS: dict[str, tuple[Pod | None, str]] = {
 
 @pytest.mark.parametrize("what", VICTIMS)
 def test_victims(what: str) -> None:
-    found, rule = VICTIMS[what]
-    assert _rule(review.refuse_victim(EVICT, found, ())) == rule
+    live, rule = VICTIMS[what]
+    assert _rule(review.refuse_victim(EVICT, live, ())) == rule
 
 
 def test_protected_namespaces() -> None:
@@ -127,9 +127,9 @@ def test_preemptors(what: str) -> None:
         ("/etc/passwd and ../x", []),
     ],
 )
-def test_a_victim_tells_what_it_makes_room_for(text: str, names: list[tuple[str, str]]) -> None:
-    said = [{"type": review.DISRUPTED, "status": "True", "message": text}]
-    victim = pod(nodeName="n1", status={"conditions": said})
+def test_the_condition_of_a_victim_names_its_preemptors(text: str, names: list[tuple[str, str]]) -> None:
+    conditions = [{"type": review.DISRUPTED, "status": "True", "message": text}]
+    victim = pod(nodeName="n1", status={"conditions": conditions})
     assert review.named_preemptors(EVICT, victim) == names
 
 

@@ -1,4 +1,4 @@
-"""The webhook on a cluster that is a table of answers: what it reads, and what it does where it cannot."""
+"""The webhook with a cluster of scripted answers: what it reads, and what it does where it cannot."""
 
 import asyncio
 import json
@@ -20,22 +20,22 @@ GROUP = "/apis/scheduling.k8s.io/v1beta1/namespaces/shop/podgroups/crew"
 
 
 class Answers:
-    """A client that answers from a table; `fresh` is what the store has and the cache does not yet."""
+    """A client that answers from a table; `fresh` is what etcd has and the cache does not have yet."""
 
     def __init__(self, cached: Mapping[str, Any], fresh: Mapping[str, Any] | None = None) -> None:
         self._cached, self._fresh = cached, {**cached, **(fresh or {})}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     async def request(self, method: str, path: str, *, query: Mapping[str, str] | None = None) -> bytes:
         """Answer a GET."""
         assert method == "GET"
-        self.asked.append(f"{path}?{','.join(query or {})}")
-        found = (self._cached if (query or {}).get("resourceVersion") == "0" else self._fresh).get(path)
-        if isinstance(found, Exception):
-            raise found
-        if found is None:
+        self.requests.append(f"{path}?{','.join(query or {})}")
+        document = (self._cached if (query or {}).get("resourceVersion") == "0" else self._fresh).get(path)
+        if isinstance(document, Exception):
+            raise document
+        if document is None:
             raise NotFoundError(f"nothing at {path}")
-        return json.dumps(found).encode()
+        return json.dumps(document).encode()
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -61,39 +61,39 @@ def ask(cluster: Answers, what: str, name: str, user: str = ACCOUNT) -> tuple[in
     response = asyncio.run(webhook.answer(body))
     if response.status != 200:
         return response.status, response.body.decode()
-    said = json.loads(response.body)["response"].get("status", {}).get("message", "")
-    return 200, said.partition(":")[0].removeprefix("fairlead-scheduler/")
+    message = json.loads(response.body)["response"].get("status", {}).get("message", "")
+    return 200, message.partition(":")[0].removeprefix("fairlead-scheduler/")
 
 
-def test_others_are_let_through_and_nothing_is_read() -> None:
+def test_other_accounts_are_allowed_and_nothing_is_read() -> None:
     cluster = Answers({})
-    assert ask(cluster, BINDING, "web", "somebody") == (200, "")
-    assert cluster.asked == []
+    assert ask(cluster, BINDING, "web", "another-user") == (200, "")
+    assert cluster.requests == []
 
 
 def test_a_binding_costs_one_read_of_the_cache() -> None:
     cluster = Answers({f"{PODS}/web": pod("web")})
     assert ask(cluster, BINDING, "web") == (200, "")
-    assert cluster.asked == [f"{PODS}/web?resourceVersion"]
+    assert cluster.requests == [f"{PODS}/web?resourceVersion"]
 
 
 @pytest.mark.parametrize("old", [{}, {f"{PODS}/web": {**pod("web"), "metadata": {"uid": "old"}}}])
-def test_a_pod_that_the_cache_does_not_know_is_read_again(old: dict[str, Any]) -> None:
+def test_a_pod_that_the_cache_does_not_have_is_read_again(old: dict[str, Any]) -> None:
     cluster = Answers(old, {f"{PODS}/web": pod("web")})
     assert ask(cluster, BINDING, "web") == (200, "")
     foreign = Answers(old, {f"{PODS}/web": pod("web", schedulerName="another")})
     assert ask(foreign, BINDING, "web") == (200, "own-pods")
 
 
-def test_where_nothing_can_be_read_nothing_is_allowed() -> None:
+def test_without_a_readable_pod_nothing_is_allowed() -> None:
     away = Answers({f"{PODS}/web": ClusterUnavailableError("gone")})
     for what in (BINDING, EVICTION):
-        status, said = ask(away, what, "web")
-        assert (status, "could not be read" in said) == (503, True)
+        status, message = ask(away, what, "web")
+        assert (status, "could not be read" in message) == (503, True)
     assert ask(Answers({}), "pod", "web") == (200, "known")
 
 
-def test_a_body_that_is_no_review_is_refused() -> None:
+def test_a_body_that_is_not_a_review_is_refused() -> None:
     webhook = Webhook(cast("Client", Answers({})), Rules(ACCOUNT), print)
     assert asyncio.run(webhook.answer(b"{}")).status == 400
 
@@ -120,14 +120,14 @@ def test_the_priority_of_a_gang_counts(group: Any, rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "over TLS alone"),
         (["--account", "fairlead-scheduler"], "write NAMESPACE/NAME"),
     ],
 )
-def test_the_program_says_what_it_needs(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_missing_options_are_errors_with_a_hint(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", "admission", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Whose turn it is: the pod that wants just so many units and holds none of them."""
+"""The pod being admitted: it requests exactly this number of units and holds none of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,10 +18,12 @@ NONE: frozenset[str] = frozenset()
 HELD = frozenset({MEMORY})
 
 
-def wants(uid: str, begun: bool = False, on: str | None = None, **sizes: int) -> PodRequest:
-    """Return a pod whose containers want so much; `early` is an init container that ends."""
+def requests(uid: str, admitted_before: bool = False, on: str | None = None, **sizes: int) -> PodRequest:
+    """Return a pod whose containers request these amounts; `early` is an init container that ends."""
     units = {name: {MEMORY: size} for name, size in sizes.items()}
-    return PodRequest(uid, units, frozenset({"early"}), begun, None if on is None else (DeviceShare(on),))
+    return PodRequest(
+        uid, units, frozenset({"early"}), admitted_before, None if on is None else (DeviceShare(on),)
+    )
 
 
 def listed(name: str, **held: frozenset[str]) -> KubeletPod:
@@ -32,88 +34,96 @@ WAITS, HAS = listed("a", main=NONE), listed("a", main=HELD)
 ROWS: dict[
     str, tuple[list[KubeletPod], dict[str, PodRequest], set[tuple[str, str]], list[tuple[str, str]]]
 ] = {
-    "who holds nothing": ([WAITS], {"a": wants("a", main=5)}, set(), [("a", "main")]),
-    "not who holds it": ([HAS], {"a": wants("a", main=5)}, set(), []),
-    "not who wants another size": ([WAITS], {"a": wants("a", main=6)}, set(), []),
-    "not who wants nothing": ([WAITS], {"a": PodRequest("a")}, set(), []),
-    "not whom nobody knows": ([WAITS], {}, set(), []),
+    "a container that holds nothing": ([WAITS], {"a": requests("a", main=5)}, set(), [("a", "main")]),
+    "not a container that holds its units": ([HAS], {"a": requests("a", main=5)}, set(), []),
+    "not a container that requests another size": ([WAITS], {"a": requests("a", main=6)}, set(), []),
+    "not a pod that requests nothing": ([WAITS], {"a": PodRequest("a")}, set(), []),
+    "not a pod that the API server does not have": ([WAITS], {}, set(), []),
     "the second container": (
         [listed("a", main=HELD, side=NONE)],
-        {"a": wants("a", main=5, side=5)},
+        {"a": requests("a", main=5, side=5)},
         {("a", "main")},
         [("a", "side")],
     ),
     "an init container before the others": (
         [WAITS],
-        {"a": wants("a", early=5, main=5)},
+        {"a": requests("a", early=5, main=5)},
         set(),
         [("a", "early"), ("a", "main")],
     ),
-    "the others after it": ([WAITS], {"a": wants("a", early=5, main=5)}, {("a", "early")}, [("a", "main")]),
-    "not who was let in before": (
+    "the others after it": (
+        [WAITS],
+        {"a": requests("a", early=5, main=5)},
+        {("a", "early")},
+        [("a", "main")],
+    ),
+    "not a pod that was admitted before": (
         [WAITS, listed("b", main=NONE)],
-        {"a": wants("a", admitted_before=True, main=5), "b": wants("b", main=5)},
+        {"a": requests("a", admitted_before=True, main=5), "b": requests("b", main=5)},
         set(),
         [("b", "main")],
     ),
-    "not who was refused before": (
+    "not a pod that was refused before": (
         [WAITS, listed("b", main=NONE)],
-        {"a": wants("a", main=5), "b": wants("b", main=5)},
+        {"a": requests("a", main=5), "b": requests("b", main=5)},
         {("a", "main")},
         [("b", "main")],
     ),
-    "who was let in before, if nobody else": (
+    "a pod that was admitted before, if there is no other": (
         [WAITS],
-        {"a": wants("a", admitted_before=True, main=5)},
+        {"a": requests("a", admitted_before=True, main=5)},
         set(),
         [("a", "main")],
     ),
 }
 
 
-@pytest.mark.parametrize(("books", "wishes", "answered", "expected"), ROWS.values(), ids=ROWS)
-def test_whose_turn_it_is(
-    books: list[KubeletPod],
-    wishes: Mapping[str, PodRequest],
+@pytest.mark.parametrize(("listed_pods", "pod_requests", "answered", "expected"), ROWS.values(), ids=ROWS)
+def test_the_candidates_are_the_pods_that_may_be_admitted_next(
+    listed_pods: list[KubeletPod],
+    pod_requests: Mapping[str, PodRequest],
     answered: set[tuple[str, str]],
     expected: list[tuple[str, str]],
 ) -> None:
-    known = {("default", name): each for name, each in wishes.items()}
-    found = candidates(books, known, MEMORY, 5, answered)
-    assert [each.mark for each in found] == expected
+    known = {("default", name): each for name, each in pod_requests.items()}
+    found = candidates(listed_pods, known, MEMORY, 5, answered)
+    assert [each.key for each in found] == expected
 
 
-def test_who_it_is_matters_only_where_different_things_were_chosen() -> None:
-    books = [listed(name, main=NONE) for name in "ab"]
+def test_candidates_conflict_only_where_different_accelerators_were_chosen() -> None:
+    listed_pods = [listed(name, main=NONE) for name in "ab"]
 
     def both(one: str | None, other: str | None) -> bool:
-        known = {("default", "a"): wants("a", on=one, main=5), ("default", "b"): wants("b", on=other, main=5)}
-        return same_accelerators(candidates(books, known, MEMORY, 5, ()))
+        known = {
+            ("default", "a"): requests("a", on=one, main=5),
+            ("default", "b"): requests("b", on=other, main=5),
+        }
+        return same_accelerators(candidates(listed_pods, known, MEMORY, 5, ()))
 
     assert [both("x", "x"), both(None, None), same_accelerators([])] == [True, True, True]
     assert [both("x", "y"), both("x", None)] == [False, False]
 
 
-def pod(note: str | None = None, node: str = "n1", **status: Any) -> Pod:
+def pod(placement: str | None = None, node: str = "n1", **status: Any) -> Pod:
     limits = {MEMORY: "2k", "nvidia.com/gpu": "1"}
     spec = {
         "nodeName": node,
         "initContainers": [{"name": "early"}, {"name": "side", "restartPolicy": "Always"}],
         "containers": [{"name": "main", "resources": {"limits": limits, "requests": limits}}],
     }
-    notes = {} if note is None else {PLACEMENT: note}
+    annotations = {} if placement is None else {PLACEMENT: placement}
     return msgspec.convert(
-        {"metadata": {"uid": "u", "annotations": notes}, "spec": spec, "status": status}, Pod
+        {"metadata": {"uid": "u", "annotations": annotations}, "spec": spec, "status": status}, Pod
     )
 
 
-def test_a_pod_is_read_as_far_as_it_matters() -> None:
+def test_a_pod_request_has_units_init_containers_and_chosen_shares() -> None:
     share = DeviceShare("gpu-0", Bytes(1 << 20), 0)
-    note = PLACEMENTS.encode((share,))
-    assert pod_request(pod(note), "n1") == PodRequest(
+    placement = PLACEMENTS.encode((share,))
+    assert pod_request(pod(placement), "n1") == PodRequest(
         "u", {"main": {MEMORY: 2000}}, frozenset({"early"}), False, (share,)
     )
-    assert pod_request(pod(note, node="n2"), "n1") == PodRequest("u")
+    assert pod_request(pod(placement, node="n2"), "n1") == PodRequest("u")
     assert pod_request(pod(), "n1").shares is None
     assert pod_request(pod("nonsense"), "n1").shares == ()
     assert not pod_request(pod("nonsense"), "n1").newer
@@ -122,5 +132,5 @@ def test_a_pod_is_read_as_far_as_it_matters() -> None:
     assert pod_request(pod(phase="Failed"), "n1").admitted_before
     assert not pod_request(pod(phase="Pending"), "n1").admitted_before
     mapping = [{"containerName": "main", "resourceName": MEMORY, "requestName": "shares"}]
-    by_claim = pod(note, extendedResourceClaimStatus={"requestMappings": mapping})
+    by_claim = pod(placement, extendedResourceClaimStatus={"requestMappings": mapping})
     assert pod_request(by_claim, "n1").units_by_container == {}

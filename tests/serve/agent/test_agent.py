@@ -15,16 +15,16 @@ SETTINGS = AgentSettings(sweep=Seconds(100), sample=Seconds(10), node="node-1")
 
 
 @dataclass
-class Toy:
-    """A machine that says what it is told to, and counts how often it is asked."""
+class FakeMachine:
+    """A machine with a scripted inventory that counts its scans and samples."""
 
     accelerators: list[Accelerator] = field(default_factory=lambda: [accelerator()])
     now: float = 0.0
     scans: int = 0
     samples: int = 0
     broken: bool = False
-    judgement: list[Accelerator] | None = None
-    said: list[str] = field(default_factory=list)
+    with_health: list[Accelerator] | None = None
+    lines: list[str] = field(default_factory=list)
 
     def scan(self) -> Inventory:
         self.scans += 1
@@ -37,85 +37,87 @@ class Toy:
         return tuple(Sample(acc.id, Metric.BUSY, 0.5) for acc in inventory.accelerators)
 
     def inventory_with_health(self) -> Inventory:
-        return Inventory(Machine(), tuple(self.accelerators if self.judgement is None else self.judgement))
+        return Inventory(
+            Machine(), tuple(self.accelerators if self.with_health is None else self.with_health)
+        )
 
     def agent(self) -> Agent:
-        return Agent(SETTINGS, self, self.said.append, AgentClock(self.clock(0.0), self.clock(1e9)))
+        return Agent(SETTINGS, self, self.lines.append, AgentClock(self.clock(0.0), self.clock(1e9)))
 
     def clock(self, zero: float) -> Callable[[], float]:
         return lambda: zero + self.now
 
 
-def test_scans_slowly_and_measures_often() -> None:
-    toy = Toy()
-    agent = toy.agent()
+def test_scans_seldom_and_samples_often() -> None:
+    machine = FakeMachine()
+    agent = machine.agent()
     for second in range(251):
-        toy.now = second
+        machine.now = second
         agent.step()
-    assert (toy.scans, toy.samples) == (3, 26)
+    assert (machine.scans, machine.samples) == (3, 26)
 
 
-def test_waits_no_longer_than_until_the_next_thing_is_due() -> None:
-    toy = Toy()
-    agent = toy.agent()
+def test_step_returns_the_time_until_the_next_work_is_due() -> None:
+    machine = FakeMachine()
+    agent = machine.agent()
     assert agent.step() == Seconds(10)
-    toy.now = 4.0
+    machine.now = 4.0
     agent.on_uevent()
     assert agent.step() == Seconds(1)
 
 
-def test_an_event_leads_to_a_scan_of_its_own_name() -> None:
-    toy = Toy()
-    agent = toy.agent()
+def test_a_uevent_causes_a_scan_that_is_counted_as_such() -> None:
+    machine = FakeMachine()
+    agent = machine.agent()
     agent.step()
-    toy.now = 3.0
+    machine.now = 3.0
     agent.on_uevent()
-    toy.now = 4.0
+    machine.now = 4.0
     agent.step()
-    assert toy.scans == 2
+    assert machine.scans == 2
     page = agent.answer("/metrics").body
     assert b'fairlead_scans_total{trigger="start"} 1.0' in page
     assert b'fairlead_scans_total{trigger="uevent"} 1.0' in page
 
 
-def test_scrapes_touch_no_hardware_and_render_once_per_measurement() -> None:
-    toy = Toy()
-    agent = toy.agent()
+def test_scrapes_touch_no_hardware_and_render_once_per_sample() -> None:
+    machine = FakeMachine()
+    agent = machine.agent()
     agent.step()
     pages = [agent.answer("/metrics").body for _ in range(100)]
     assert all(page is pages[0] for page in pages)
-    assert (toy.scans, toy.samples) == (1, 1)
+    assert (machine.scans, machine.samples) == (1, 1)
     assert b"fairlead_accelerator_busy_ratio" in pages[0]
 
 
 def test_is_ready_after_the_first_scan_until_it_grows_stale() -> None:
-    toy = Toy(broken=True)
-    agent = toy.agent()
+    machine = FakeMachine(broken=True)
+    agent = machine.agent()
     agent.step()
     assert agent.answer("/healthz").status == 200
     assert agent.answer("/readyz").status == 503
-    assert toy.said == ["scan failed: the root is gone"]
-    toy.broken = False
-    toy.now = 100.0
+    assert machine.lines == ["scan failed: the root is gone"]
+    machine.broken = False
+    machine.now = 100.0
     agent.step()
     assert agent.answer("/readyz").status == 200
-    toy.broken = True
-    toy.now = 401.0
+    machine.broken = True
+    machine.now = 401.0
     agent.step()
     assert agent.answer("/readyz").status == 503
     assert b"fairlead_accelerator_info" in agent.answer("/metrics").body
 
 
 def test_answers_its_few_pages_and_no_others() -> None:
-    agent = Toy().agent()
+    agent = FakeMachine().agent()
     paths = ["/", "/metrics", "/healthz", "/readyz", "/metrics/", "", "/../etc/passwd"]
     assert [agent.answer(path).status for path in paths] == [200, 200, 200, 503, 404, 404, 404]
 
 
-def test_tells_what_came_went_and_changed() -> None:
+def test_log_lines_name_accelerators_that_appeared_disappeared_or_changed() -> None:
     one, two = accelerator("pci:0000:01:00.0"), accelerator("pci:0000:02:00.0")
-    sick = replace(one, state=State.USABLE, reason="too hot")
-    before, after = Inventory(Machine(), (one, two)), Inventory(Machine(), (sick,))
+    overheated = replace(one, state=State.USABLE, reason="too hot")
+    before, after = Inventory(Machine(), (one, two)), Inventory(Machine(), (overheated,))
     assert changes(before, after) == [
         "pci-0000-02-00-0: Test Device is gone",
         "pci-0000-01-00-0: Test Device is usable (too hot)",

@@ -1,4 +1,4 @@
-"""A GPU that fails: within one sample it is unhealthy everywhere, and nothing is placed on it."""
+"""A GPU that fails: within one sample it is unhealthy in every output, and gets no more work."""
 
 from dataclasses import dataclass, field
 
@@ -27,8 +27,8 @@ SETTINGS = AgentSettings(sweep=Seconds(1000.0), sample=Seconds(10.0))
 
 
 @dataclass
-class Office:
-    """Whoever publishes: keeps what it was offered."""
+class FakePublisher:
+    """A publisher that keeps the inventories it was given."""
 
     offered: list[Inventory] = field(default_factory=list)
     failed: str = ""
@@ -49,8 +49,8 @@ class Node:
 
     agent: Agent
     driver: Driver
-    office: Office
-    said: list[str]
+    publisher: FakePublisher
+    lines: list[str]
     now: list[float]
 
     def next_sample(self) -> None:
@@ -58,7 +58,7 @@ class Node:
         self.agent.step()
 
     def first(self) -> Accelerator:
-        return next(acc for acc in self.office.offered[-1].accelerators if acc.bus == f"pci:{FIRST}")
+        return next(acc for acc in self.publisher.offered[-1].accelerators if acc.bus == f"pci:{FIRST}")
 
 
 def node(world: World, catalog: Catalog, policy: XidPolicy | None = None) -> Node:
@@ -69,37 +69,39 @@ def node(world: World, catalog: Catalog, policy: XidPolicy | None = None) -> Nod
         files |= {f"/proc/driver/nvidia/gpus/{address}/information": text, f"/dev/nvidia{minor}": ""}
     root = world(files).root
     driver = Driver([FIRST, SECOND], health={0: WELL, 1: WELL})
-    office, said, now = Office(), list[str](), [0.0]
-    watch = MachineMonitor(lambda: Host(root, here=True), catalog, NvmlReconnector(driver.session), policy)
+    publisher, lines, now = FakePublisher(), list[str](), [0.0]
+    monitor = MachineMonitor(lambda: Host(root, here=True), catalog, NvmlReconnector(driver.session), policy)
     clock = AgentClock(lambda: now[0], lambda: 1e9 + now[0])
-    made = Node(Agent(SETTINGS, watch, said.append, clock, office), driver, office, said, now)
-    made.agent.step()
-    assert [acc.state for acc in office.offered[-1].accelerators if acc.kind == "gpu"] == [State.HEALTHY] * 2
-    return made
+    node_ = Node(Agent(SETTINGS, monitor, lines.append, clock, publisher), driver, publisher, lines, now)
+    node_.agent.step()
+    assert [acc.state for acc in publisher.offered[-1].accelerators if acc.kind == "gpu"] == [
+        State.HEALTHY
+    ] * 2
+    return node_
 
 
-def fail(made: Node, kind: str) -> None:
-    """Let the first GPU fail."""
+def fail(node_: Node, kind: str) -> None:
+    """Make the first GPU fail."""
     if kind == "xid":
-        made.driver.events.append((0, 79))
+        node_.driver.events.append((0, 79))
     else:
         bad = {
             "ecc": Health(uncorrected_volatile=1),
             "bus": Health(lost=True),
             "row": Health(remap_failed=True),
         }
-        made.driver.health[0] = bad[kind]
+        node_.driver.health[0] = bad[kind]
 
 
 @pytest.mark.parametrize("kind", ["xid", "ecc", "bus", "row"])
 def test_a_gpu_that_fails_is_unhealthy_within_one_sample(world: World, catalog: Catalog, kind: str) -> None:
-    made = node(world, catalog)
-    fail(made, kind)
-    made.next_sample()
-    assert len(made.office.offered) == 2
-    acc, inventory = made.first(), made.office.offered[-1]
+    node_ = node(world, catalog)
+    fail(node_, kind)
+    node_.next_sample()
+    assert len(node_.publisher.offered) == 2
+    acc, inventory = node_.first(), node_.publisher.offered[-1]
     assert not acc.state.allocatable
-    assert any(line.startswith(f"{acc.id}: ") and acc.reason in line for line in made.said)
+    assert any(line.startswith(f"{acc.id}: ") and acc.reason in line for line in node_.lines)
     whole = next(offer for offer in offers(inventory, (), OfferPlan()) if offer.resource.endswith("/t4"))
     assert [block.healthy for block in whole.blocks] == [False, True]
     listed = {each.id: each for each in parse_devices(devices(inventory, ())) or ()}
@@ -109,51 +111,51 @@ def test_a_gpu_that_fails_is_unhealthy_within_one_sample(world: World, catalog: 
     ]
     assert acc.id not in named
     assert len(named) == 1
-    page = made.agent.page().decode()
+    page = node_.agent.page().decode()
     assert f'fairlead_accelerator_state{{id="{acc.id}",model="t4",state="healthy"}} 0.0' in page
 
 
-def test_what_does_not_change_is_not_published_again(world: World, catalog: Catalog) -> None:
-    made = node(world, catalog)
-    made.driver.health[0] = Health(uncorrected_volatile=1)
-    made.next_sample()
-    made.driver.health[0] = Health(uncorrected_volatile=2)
-    made.next_sample()
-    assert len(made.office.offered) == 2
+def test_an_unchanged_inventory_is_not_published_again(world: World, catalog: Catalog) -> None:
+    node_ = node(world, catalog)
+    node_.driver.health[0] = Health(uncorrected_volatile=1)
+    node_.next_sample()
+    node_.driver.health[0] = Health(uncorrected_volatile=2)
+    node_.next_sample()
+    assert len(node_.publisher.offered) == 2
 
 
 def test_memory_errors_that_are_cleared_end_with_the_next_sample(world: World, catalog: Catalog) -> None:
-    made = node(world, catalog)
-    fail(made, "ecc")
-    made.next_sample()
-    made.driver.health[0] = WELL
-    made.next_sample()
-    assert made.first().state is State.HEALTHY
+    node_ = node(world, catalog)
+    fail(node_, "ecc")
+    node_.next_sample()
+    node_.driver.health[0] = WELL
+    node_.next_sample()
+    assert node_.first().state is State.HEALTHY
 
 
 def test_a_fatal_xid_outlives_a_scan_and_a_session(world: World, catalog: Catalog) -> None:
-    made = node(world, catalog)
-    fail(made, "xid")
-    made.next_sample()
-    made.now[0] += 2000
-    made.agent.step()
-    assert made.first().reason.startswith("the driver reported XID 79")
+    node_ = node(world, catalog)
+    fail(node_, "xid")
+    node_.next_sample()
+    node_.now[0] += 2000
+    node_.agent.step()
+    assert node_.first().reason.startswith("the driver reported XID 79")
 
 
 def test_an_xid_between_a_sample_and_a_scan_is_not_lost(world: World, catalog: Catalog) -> None:
-    made = node(world, catalog)
-    fail(made, "xid")
-    made.agent.scan("sweep")
-    assert made.first().reason.startswith("the driver reported XID 79")
+    node_ = node(world, catalog)
+    fail(node_, "xid")
+    node_.agent.scan("sweep")
+    assert node_.first().reason.startswith("the driver reported XID 79")
 
 
 @pytest.mark.parametrize("xid", [13, 79])
 def test_xids_that_are_ignored_are_shown_and_change_nothing(world: World, catalog: Catalog, xid: int) -> None:
-    made = node(world, catalog, XidPolicy(frozenset({13, 79})))
-    made.driver.events.append((0, xid))
-    made.next_sample()
-    assert made.first().state is State.HEALTHY
-    page = made.agent.page().decode()
-    assert f'fairlead_accelerator_last_xid{{id="{made.first().id}",model="t4"}} {xid}.0' in page
+    node_ = node(world, catalog, XidPolicy(frozenset({13, 79})))
+    node_.driver.events.append((0, xid))
+    node_.next_sample()
+    assert node_.first().state is State.HEALTHY
+    page = node_.agent.page().decode()
+    assert f'fairlead_accelerator_last_xid{{id="{node_.first().id}",model="t4"}} {xid}.0' in page
     shown = [line for line in page.splitlines() if line.startswith("DCGM_FI_DEV_XID_ERROR")]
     assert sorted(line.rpartition(" ")[2] for line in shown) == sorted(["0.0", "0.0", f"{xid}.0", f"{xid}.0"])

@@ -18,8 +18,8 @@ from fairlead.units import Seconds
 PATIENCE = 30.0
 
 
-class Counting:
-    """A machine that counts how often it is looked at."""
+class CountingMachine:
+    """A machine that counts its scans and samples."""
 
     def __init__(self) -> None:
         self.scans = 0
@@ -37,20 +37,20 @@ class Counting:
         return Inventory(Machine())
 
 
-class Bell:
-    """A line on which each byte is a report: `!` of a device that matters, anything else of others."""
+class FakeEvents:
+    """A socket on which each byte is an event: `!` for an accelerator, anything else for other devices."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
-        self.reports = 0
+    def __init__(self, receiver: socket.socket) -> None:
+        self._socket = receiver
+        self.reads = 0
 
     def fileno(self) -> int:
-        return self._line.fileno()
+        return self._socket.fileno()
 
     def changed(self) -> bool:
-        report = self._line.recv(100)
-        self.reports += 1
-        return b"!" in report
+        data = self._socket.recv(100)
+        self.reads += 1
+        return b"!" in data
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -60,24 +60,24 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_report_that_matters_leads_to_a_scan_and_others_do_not() -> None:
-    machine = Counting()
+def test_an_event_of_an_accelerator_causes_a_scan_and_others_do_not() -> None:
+    machine = CountingMachine()
     settings = AgentSettings(debounce=Seconds(0.01), sample=Seconds(0.02))
     agent = Agent(settings, machine, lambda _: None)
     stop, stopper = socket.socketpair()
-    line, ringer = socket.socketpair()
-    bell = Bell(line)
-    with stop, stopper, line, ringer, closing(listen(Address("127.0.0.1", 0))) as listener:
-        thread = threading.Thread(target=serve, args=(agent, listener, stop, bell))
+    receiver, sender = socket.socketpair()
+    events = FakeEvents(receiver)
+    with stop, stopper, receiver, sender, closing(listen(Address("127.0.0.1", 0))) as listener:
+        thread = threading.Thread(target=serve, args=(agent, listener, stop, events))
         thread.start()
         until(lambda: machine.scans == 1)
-        ringer.send(b".")
-        until(lambda: bell.reports == 1)
+        sender.send(b".")
+        until(lambda: events.reads == 1)
         # A scan that is due comes before a sample that is due later: by the third one it would be over.
         samples = machine.samples
         until(lambda: machine.samples >= samples + 3)
         assert machine.scans == 1
-        ringer.send(b"!")
+        sender.send(b"!")
         until(lambda: machine.scans == 2)
         stopper.send(b"x")
         thread.join(PATIENCE)

@@ -1,25 +1,25 @@
-"""What rings the bell of those who write to the API server, and what does not."""
+"""Which watch events make a publication due, and which do not."""
 
 from dataclasses import dataclass, field
 
 import pytest
 
 from fairlead.cluster.meta import Metadata, Object
-from fairlead.serve.agent.node_reconciler import _take
+from fairlead.serve.agent.node_reconciler import _apply
 
 
 @dataclass
 class Copy:
-    """What is known of one object."""
+    """The reconciler's copy of one object."""
 
     known: dict[str, Object] = field(default_factory=dict)
 
-    def took(self, metadata: Metadata, *, gone: bool = False) -> bool:
-        return _take(self.known, Object(metadata=metadata), gone=gone)
+    def apply(self, metadata: Metadata, *, gone: bool = False) -> bool:
+        return _apply(self.known, Object(metadata=metadata), gone=gone)
 
 
 @pytest.mark.parametrize(
-    ("after", "rings"),
+    ("after", "due"),
     [
         (Metadata(name="n1", uid="1", resource_version="2"), False),
         (Metadata(name="n1", uid="2"), True),
@@ -28,15 +28,15 @@ class Copy:
         (Metadata(name="n1", uid="1", generation=2), True),
     ],
 )
-def test_a_heartbeat_is_no_news(after: Metadata, rings: bool) -> None:
+def test_a_heartbeat_makes_no_publication_due(after: Metadata, due: bool) -> None:
     copy = Copy()
-    assert copy.took(Metadata(name="n1", uid="1", resource_version="1"))
-    assert copy.took(after) == rings
+    assert copy.apply(Metadata(name="n1", uid="1", resource_version="1"))
+    assert copy.apply(after) == due
     assert copy.known["n1"].metadata == after
 
 
-def test_what_goes_is_news_once() -> None:
+def test_a_deletion_makes_one_publication_due() -> None:
     copy = Copy()
-    copy.took(Metadata(name="n1"))
-    assert copy.took(Metadata(name="n1"), gone=True)
-    assert not copy.took(Metadata(name="n1"), gone=True)
+    copy.apply(Metadata(name="n1"))
+    assert copy.apply(Metadata(name="n1"), gone=True)
+    assert not copy.apply(Metadata(name="n1"), gone=True)

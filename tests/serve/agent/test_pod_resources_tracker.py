@@ -1,4 +1,4 @@
-"""The kubelet's books are looked into soon after something was given out, and not once for each container."""
+"""Pod resources are read soon after an allocation, and not once for each container."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,37 +15,37 @@ GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)
 
 
 class Timers(asyncio.SelectorEventLoop):
-    """An event loop that keeps what is to be called later, and calls nothing by itself."""
+    """An event loop that keeps delayed calls, and makes none of them by itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self.later: list[Callable[[], object]] = []
 
     def call_later(self, delay: float, callback: Any, *args: Any, **_: Any) -> Any:  # type: ignore[override]  # as it is used here
-        """Note what is to be called."""
+        """Keep the call."""
         self.later.append(lambda: callback(*args))
         return object()
 
 
-def test_however_many_containers_are_given_something_one_look_is_due(tmp_path: Path) -> None:
+def test_allocations_for_many_containers_make_one_read_due(tmp_path: Path) -> None:
     loop, now = Timers(), [100.0]
 
     async def play() -> None:
-        books = PodResourcesTracker(
+        tracker = PodResourcesTracker(
             PublishConfig("n1", warden=tmp_path), asyncio.Event(), lambda _: None, lambda: now[0]
         )
-        books._inventory = node(GPU)  # else a kubelet must be asked first
+        tracker._inventory = node(GPU)  # else a read of the kubelet must come first
         for at in range(50):
-            books.record_allocation([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((at, at),))])
+            tracker.record_allocation([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((at, at),))])
             now[0] += 0.03
         assert len(loop.later) == 1
         now[0] += 1.0
         loop.later.pop()()
-        assert len(loop.later) == 1, "the last was given less than two seconds ago"
+        assert len(loop.later) == 1, "the last allocation was less than two seconds ago"
         now[0] += 2.0
         loop.later.pop()()
         assert not loop.later
-        books.record_allocation([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((60, 60),))])
+        tracker.record_allocation([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((60, 60),))])
         assert len(loop.later) == 1
 
     try:

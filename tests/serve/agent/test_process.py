@@ -1,4 +1,4 @@
-"""The real program: started, scraped, told to stop."""
+"""The real program: started, scraped, stopped by a signal."""
 
 import re
 import signal
@@ -32,7 +32,7 @@ def board() -> dict[str, Entry]:
 
 @contextmanager
 def agent(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """Run an agent on a free port; yield it and the address that it says it serves at."""
+    """Run an agent on a free port; yield it and the address that it logs."""
     command = [*PROGRAM, "--listen", "127.0.0.1:0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -58,7 +58,7 @@ def scrape(base: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serves_until_told_to_stop_and_then_ends_well(world: World, number: signal.Signals) -> None:
+def test_serves_until_a_signal_and_then_exits_with_zero(world: World, number: signal.Signals) -> None:
     with agent("--root", world(board()).root) as (process, base):
         found = scrape(base)
         assert found["fairlead_accelerator_temperature_celsius"] == 45
@@ -71,7 +71,7 @@ def test_serves_until_told_to_stop_and_then_ends_well(world: World, number: sign
         assert process.stderr.read().endswith("stopped\n")
 
 
-def test_measures_again_at_its_own_period(world: World) -> None:
+def test_samples_again_at_its_own_period(world: World) -> None:
     host = world(board())
     with agent("--root", host.root, "--sample", "100ms", "--no-uevents") as (_, base):
         assert scrape(base)["fairlead_accelerator_temperature_celsius"] == 45
@@ -105,7 +105,7 @@ def test_once_prints_the_page_and_ends() -> None:
     assert {"fairlead_build_info", "fairlead_accelerator_busy_ratio"} <= names
 
 
-def test_a_port_that_is_taken_is_said_so() -> None:
+def test_a_port_in_use_is_an_error_with_a_hint() -> None:
     with agent("--no-nvml") as (_, base):
         done = run_once("--listen", base.removeprefix("http://"))
     assert done.returncode == 2
@@ -118,13 +118,13 @@ def test_a_port_that_is_taken_is_said_so() -> None:
     ("options", "says"),
     [
         (["--listen", "127.0.0.1:99999"], "no port 99999"),
-        (["--listen", "[::1%nowhere]:1"], "no address of this machine"),
+        (["--listen", "[::1%nowhere]:1"], "not an address of this machine"),
         (["--sample", "1ms"], "out of range"),
         (["--sweep", "soon"], "not a duration"),
         (["--root", "/no/such/root"], "no such folder"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(options: list[str], says: str) -> None:
+def test_invalid_settings_are_refused(options: list[str], says: str) -> None:
     done = run_once(*options)
     assert done.returncode == 2
     assert says in done.stderr

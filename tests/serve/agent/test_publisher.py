@@ -1,4 +1,4 @@
-"""The publisher between a kubelet, an API server and the warden: told once, handed out once, taken back."""
+"""The publisher with a kubelet, an API server and the warden: it publishes and allocates once."""
 
 import asyncio
 import json
@@ -32,11 +32,11 @@ STICK = accelerator("pci:0000:03:00.0", model="stick")
 MEMORY, WHOLE = "fairlead.dev/gpu-mem", "fairlead.dev/gpu-a"
 
 
-class Followed(tuple[Accelerator, ...]):
-    """Accelerators that say when they were read."""
+class ReadRecorder(tuple[Accelerator, ...]):
+    """Accelerators that record when they were read."""
 
-    def __new__(cls, of: Iterable[Accelerator]) -> "Followed":
-        """Take them as they are."""
+    def __new__(cls, of: Iterable[Accelerator]) -> "ReadRecorder":
+        """Keep them as they are."""
         made = super().__new__(cls, of)
         made.read = threading.Event()
         return made
@@ -54,9 +54,9 @@ class Place:
 
     kubelet: Kubelet
     cluster: FakeCluster
-    world: PublisherEnvironment
+    environment: PublisherEnvironment
     publisher: PublisherThread
-    said: list[str]
+    lines: list[str]
     cdi: Path
 
     async def node(self) -> Any:
@@ -66,10 +66,10 @@ class Place:
         text = (await self.node()).metadata.annotations.get(ALLOCATED)
         return json.loads(text)["accelerators"] if text else None
 
-    def refresh(self) -> None:
-        """Start the publisher anew, as after a crash: nothing is handed over but what lies on disk."""
+    def restart(self) -> None:
+        """Start a new publisher, as after a crash: only what lies on disk survives."""
         self.publisher.stop()
-        self.publisher = PublisherThread(self.world, self.said.append)
+        self.publisher = PublisherThread(self.environment, self.lines.append)
         self.publisher.start()
 
 
@@ -77,12 +77,12 @@ class Place:
 async def place(
     folder: Path,
     *accelerators: Accelerator,
-    ways: str = "labels,plugin,claims",
+    targets: str = "labels,plugin,claims",
     cluster: FakeCluster | None = None,
 ) -> AsyncIterator[Place]:
     for name in ("w", "cdi", "machine"):
         (folder / name).mkdir()
-    wish = json.dumps(
+    config = json.dumps(
         {
             "folder": str(folder / "w"),
             "group": os.getegid(),
@@ -90,19 +90,23 @@ async def place(
             "device_root": str(folder / "machine"),
         }
     )
-    warden = subprocess.Popen([sys.executable, "-m", "fairlead.warden", wish], stderr=subprocess.DEVNULL)
+    warden = subprocess.Popen([sys.executable, "-m", "fairlead.warden", config], stderr=subprocess.DEVNULL)
     kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), cluster or FakeCluster()
     await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"zone": "a"}}})
-    terms = PublishConfig(
+    publish_config = PublishConfig(
         "n1",
-        frozenset(ways.split(",")),
+        frozenset(targets.split(",")),
         kubelet=folder / "k",
         warden=folder / "w",
         device_root=str(folder / "machine"),
     )
-    said: list[str] = []
-    world = PublisherEnvironment(terms, lambda: nullcontext(cluster), lambda: Host(str(folder / "machine")))
-    it = Place(kubelet, cluster, world, PublisherThread(world, said.append), said, folder / "cdi")
+    lines: list[str] = []
+    environment = PublisherEnvironment(
+        publish_config, lambda: nullcontext(cluster), lambda: Host(str(folder / "machine"))
+    )
+    it = Place(
+        kubelet, cluster, environment, PublisherThread(environment, lines.append), lines, folder / "cdi"
+    )
     try:
         await until((folder / "w" / "cdi.sock").exists)
         await kubelet.start()
@@ -125,7 +129,7 @@ def nook() -> Iterator[Path]:
 
 
 async def until(true: Callable[[], Any], patience: float = 10.0) -> None:
-    """Wait until something is true, here or after asking."""
+    """Wait until a condition, plain or awaitable, holds."""
     deadline = asyncio.get_running_loop().time() + patience
     while True:
         answer = true()
@@ -135,21 +139,21 @@ async def until(true: Callable[[], Any], patience: float = 10.0) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_a_node_is_told_of_once(nook: Path) -> None:
+def test_an_unchanged_inventory_is_published_once(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU, STICK) as it:
-            found = await it.node()
-            assert found.metadata.labels["fairlead.dev/gpu-a.count"] == "1"
-            assert found.metadata.labels["zone"] == "a"
+            live = await it.node()
+            assert live.metadata.labels["fairlead.dev/gpu-a.count"] == "1"
+            assert live.metadata.labels["zone"] == "a"
             await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
             await until(lambda: it.kubelet.healthy(WHOLE) == it.kubelet.healthy("fairlead.dev/stick") == 1)
             await until(lambda: _count_slices(it))
-            version = found.metadata.resource_version
-            same = Followed((GPU, STICK))
+            version = live.metadata.resource_version
+            same = ReadRecorder((GPU, STICK))
             it.publisher.offer(replace(node(), accelerators=same))
             await until(same.read.is_set)
             assert (await it.node()).metadata.resource_version == version
-            it.publisher.offer(node(GPU))  # published after the same was, and then nothing of that is left
+            it.publisher.offer(node(GPU))  # published after the unchanged one, which is then done
             await until(lambda: _has_no_label(it, "fairlead.dev/stick.count"))
             await until(lambda: it.publisher.snapshot().writes["slice"] > 1)
             assert it.publisher.snapshot().writes == {"labels": 2, "annotation": 0, "slice": 2}
@@ -158,7 +162,7 @@ def test_a_node_is_told_of_once(nook: Path) -> None:
     asyncio.run(play())
 
 
-def test_what_goes_is_taken_back(nook: Path) -> None:
+def test_accelerators_that_disappear_are_withdrawn(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU, STICK) as it:
             await until(lambda: _count_slices(it))
@@ -174,14 +178,14 @@ def test_what_goes_is_taken_back(nook: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_share_lies_on_one_accelerator_and_the_books_say_whose(nook: Path) -> None:
+def test_a_share_lies_on_one_accelerator_and_the_annotation_names_its_holder(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU, OTHER) as it:
             await until(lambda: it.kubelet.healthy(MEMORY) == 12288)
-            given = await it.kubelet.admit("a", MEMORY, 2048)
-            assert given.envs["FAIRLEAD_DEVICE"] == OTHER.id, "the one that it leaves least of"
-            assert given.envs["FAIRLEAD_MEMORY_MIB"] == "2048"
-            assert [cdi_device.name for cdi_device in given.cdi_devices] == [
+            response = await it.kubelet.admit("a", MEMORY, 2048)
+            assert response.envs["FAIRLEAD_DEVICE"] == OTHER.id, "the one with the least memory left over"
+            assert response.envs["FAIRLEAD_MEMORY_MIB"] == "2048"
+            assert [cdi_device.name for cdi_device in response.cdi_devices] == [
                 f"fairlead.dev/accelerator={OTHER.id}"
             ]
             await until(lambda: _allocated(it, {OTHER.id: {"memory": {"default/a/main": 2048}}}))
@@ -204,7 +208,7 @@ def test_units_of_two_accelerators_are_refused_with_the_reason(nook: Path) -> No
     asyncio.run(play())
 
 
-def test_forms_exclude_each_other_before_the_kubelet_has_heard_of_it(nook: Path) -> None:
+def test_forms_exclude_each_other_before_the_kubelet_has_the_new_list(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU) as it:
             await until(lambda: it.kubelet.healthy(MEMORY) == 8192 and it.kubelet.healthy(WHOLE) == 1)
@@ -216,20 +220,20 @@ def test_forms_exclude_each_other_before_the_kubelet_has_heard_of_it(nook: Path)
             await claim(it, "c", "4Gi")
             assert not (await it.kubelet.prepare("c", UID["c"], GPU.id)).error
             await claim(it, "d", "4Gi")
-            said = await it.kubelet.prepare("d", UID["d"], GPU.id)
-            assert "4096 MiB of" in said.error
-            assert "2048 of 8192 MiB are free" in said.error
+            refused = await it.kubelet.prepare("d", UID["d"], GPU.id)
+            assert "4096 MiB of" in refused.error
+            assert "2048 of 8192 MiB are free" in refused.error
             await until(lambda: it.kubelet.healthy(MEMORY) == 4096)
 
     asyncio.run(play())
 
 
-def test_a_claim_brings_its_share_and_goes_without_a_trace(nook: Path) -> None:
+def test_a_claim_gets_its_share_and_leaves_nothing_behind(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU) as it:
             await until(lambda: it.publisher.snapshot().registered.get("claims"))
             await claim(it, "c", "3Gi")
-            for _ in range(2):  # kubelets ask again
+            for _ in range(2):  # kubelets repeat the call
                 ready = await it.kubelet.prepare("c", UID["c"], GPU.id)
                 assert not ready.error
             (device,) = ready.devices
@@ -247,7 +251,7 @@ def test_a_claim_brings_its_share_and_goes_without_a_trace(nook: Path) -> None:
     asyncio.run(play())
 
 
-def test_after_a_restart_of_both_nothing_is_handed_out_twice(nook: Path) -> None:
+def test_after_a_restart_of_kubelet_and_agent_nothing_is_allocated_twice(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU) as it:
             await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
@@ -255,7 +259,7 @@ def test_after_a_restart_of_both_nothing_is_handed_out_twice(nook: Path) -> None
             await claim(it, "c", "4Gi")
             assert not (await it.kubelet.prepare("c", UID["c"], GPU.id)).error
             await it.kubelet.stop()
-            await asyncio.to_thread(it.refresh)
+            await asyncio.to_thread(it.restart)
             it.publisher.offer(node(GPU))
             await until(lambda: "pod-resources" in it.publisher.problem())
             await it.kubelet.start()
@@ -268,7 +272,7 @@ def test_after_a_restart_of_both_nothing_is_handed_out_twice(nook: Path) -> None
     asyncio.run(play())
 
 
-def test_the_kubelet_is_served_while_the_api_server_is_away(nook: Path) -> None:
+def test_the_kubelet_is_served_while_the_api_server_is_unavailable(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU) as it:
             await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
@@ -276,14 +280,14 @@ def test_the_kubelet_is_served_while_the_api_server_is_away(nook: Path) -> None:
             await it.cluster.delete(NODES, "n1")
             it.publisher.offer(node(replace(GPU, state=State.PRESENT, reason="unplugged")))
             await until(lambda: it.kubelet.healthy(MEMORY) == 0)
-            await until(lambda: any("cannot publish" in line for line in it.said))
+            await until(lambda: any("cannot publish" in line for line in it.lines))
             await it.cluster.create(NODES, {"metadata": {"name": "n1"}})
             await until(lambda: _has_label(it, "fairlead.dev/gpu-a.state"), 20)
 
     asyncio.run(play())
 
 
-def test_labels_and_slices_that_somebody_took_away_come_back(nook: Path) -> None:
+def test_labels_and_slices_that_were_deleted_are_written_again(nook: Path) -> None:
     async def play() -> None:
         async with place(nook, GPU) as it:
             await until(lambda: _count_slices(it))
@@ -301,7 +305,7 @@ UID = {name: f"00000000-0000-0000-0000-00000000000{name}" for name in "abcdef"}
 
 
 async def claim(it: Place, name: str, memory: str) -> None:
-    """Make a claim to which a scheduler has allotted some of the GPU."""
+    """Create a claim to which a scheduler has allocated part of the GPU."""
     result = {
         "request": "gpu",
         "driver": "fairlead.dev",

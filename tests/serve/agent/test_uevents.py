@@ -1,4 +1,4 @@
-"""The kernel's reports: what they look like, which matter, and that they really arrive."""
+"""Kernel uevents: their format, which ones matter, and that real ones arrive."""
 
 import select
 
@@ -25,12 +25,12 @@ PCI = b"add@/devices/pci0000:00/0000:01:00.0\0ACTION=add\0DEVPATH=/devices/x\0SU
         (b"", None),
     ],
 )
-def test_reports_are_read(message: bytes, event: Uevent | None) -> None:
+def test_messages_are_parsed(message: bytes, event: Uevent | None) -> None:
     assert parse(message) == event
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=100).map(lambda tail: PCI + tail))
-def test_any_message_is_survived(message: bytes) -> None:
+def test_no_message_makes_the_parser_fail(message: bytes) -> None:
     event = parse(message)
     assert event is None or (event.path + event.subsystem).isprintable()
 
@@ -43,24 +43,24 @@ def test_some_subsystems_can_hold_an_accelerator(subsystem: str) -> None:
 
 
 @pytest.mark.parametrize("subsystem", ["block", "net", "mem", "power_supply", ""])
-def test_others_cannot(subsystem: str) -> None:
+def test_other_subsystems_cannot(subsystem: str) -> None:
     assert not Uevent("add", "/x", subsystem).matters
 
 
-def test_a_real_report_arrives() -> None:
+def test_a_real_uevent_arrives() -> None:
     try:
-        line = UeventSocket.open()
+        sock = UeventSocket.open()
     except OSError as error:
         pytest.skip(f"this sandbox has no kernel events: {error}")
     try:
         _trigger()
-        assert select.select([line], [], [], 10)[0], "no report within ten seconds"
-        events, lost = line.read()
+        assert select.select([sock], [], [], 10)[0], "no uevent within ten seconds"
+        events, lost = sock.read()
         assert Uevent("add", "/devices/virtual/mem/null", "mem") in events
         assert not lost
-        assert not line.changed()
+        assert not sock.changed()
     finally:
-        line.close()
+        sock.close()
 
 
 def _trigger() -> None:
@@ -68,4 +68,4 @@ def _trigger() -> None:
         with open(NULL, "w", encoding="ascii") as place:
             place.write("add")
     except OSError as error:
-        pytest.skip(f"only root can make the kernel report: {error}")
+        pytest.skip(f"only root can trigger a uevent: {error}")

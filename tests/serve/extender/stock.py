@@ -1,4 +1,4 @@
-"""A cluster with a stock kube-scheduler that asks an extender of ours, which can be killed and stopped."""
+"""A cluster with a stock kube-scheduler that calls our extender, which can be killed and stopped."""
 
 import asyncio
 import io
@@ -42,7 +42,7 @@ NAMESPACE = "default"
 
 @dataclass(slots=True)
 class Stock:
-    """The lab, and the extender of the moment."""
+    """The lab, and the running extender."""
 
     lab: Lab
     port: int
@@ -50,7 +50,7 @@ class Stock:
     extender: "subprocess.Popen[bytes] | None" = None
 
     def start_extender(self) -> None:
-        """Start the extender and wait until it knows the cluster."""
+        """Start the extender and wait until it has listed the cluster."""
         where = f"127.0.0.1:{self.port}"
         words = ["serve", "extender", "--kubeconfig", str(self.lab.kubeconfig), "--listen", where]
         program = [sys.executable, "-c", "from fairlead.cli.main import run; run()", *words]
@@ -59,7 +59,7 @@ class Stock:
         asyncio.run(_until(lambda: self.page("/readyz") == "ready\n"))
 
     def end_extender(self, number: signal.Signals = signal.SIGKILL) -> int:
-        """End the extender, and return with which code it ended."""
+        """End the extender, and return its exit code."""
         assert self.extender is not None
         self.extender.send_signal(number)
         code = self.extender.wait(20)
@@ -77,7 +77,7 @@ class Stock:
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """Let the extender answer nothing meanwhile."""
+        """Suspend the extender as long as the context lasts."""
         assert self.extender is not None
         self.extender.send_signal(signal.SIGSTOP)
         try:
@@ -87,7 +87,7 @@ class Stock:
 
     @contextmanager
     def ignoring(self) -> Iterator[None]:
-        """Have kube-scheduler go on without an extender that is away, meanwhile."""
+        """Make the extender ignorable for kube-scheduler as long as the context lasts."""
         path = self.lab.folder / "scheduler.yaml"
         before = path.read_text()
         document = yaml.safe_load(before)
@@ -104,7 +104,7 @@ class Stock:
 
     @contextmanager
     def pods(self) -> Iterator["Pods"]:
-        """Return what makes pods; they are gone afterwards."""
+        """Yield a helper for pods; they are deleted afterwards."""
         pods = Pods(self.lab)
         try:
             yield pods
@@ -113,13 +113,13 @@ class Stock:
 
 
 class Pods:
-    """Makes and watches pods, each step with a connection of its own."""
+    """Creates and watches pods, each step with a connection of its own."""
 
     def __init__(self, lab: Lab) -> None:
         self._config = kubeconfig.load(str(lab.kubeconfig))
 
     def make(self, **sizes: int) -> None:
-        """Make pods by name, each with so many MiB of an accelerator."""
+        """Create pods by name, each with these MiB of an accelerator."""
 
         async def made() -> None:
             async with Client.connect(self._config) as client:
@@ -129,7 +129,7 @@ class Pods:
         asyncio.run(made())
 
     def delete(self, name: str) -> None:
-        """Take a pod away at once."""
+        """Delete a pod at once."""
 
         async def deleted() -> None:
             async with Client.connect(self._config) as client:
@@ -138,20 +138,20 @@ class Pods:
         asyncio.run(deleted())
 
     def until(self, right: Callable[[dict[str, LivePod]], bool]) -> dict[str, LivePod]:
-        """Wait until the pods are as they should be, and return them by name."""
+        """Wait until a condition holds for the pods, and return them by name."""
         return asyncio.run(self._until(right))
 
     async def _until(self, right: Callable[[dict[str, LivePod]], bool]) -> dict[str, LivePod]:
         async with Client.connect(self._config) as client, asyncio.timeout(90):
             while True:
                 items = (await client.list(seen.PODS, NAMESPACE)).items
-                found = {pod.metadata.name: pod for pod in items}
-                if right(found):
-                    return found
+                pods = {pod.metadata.name: pod for pod in items}
+                if right(pods):
+                    return pods
                 await asyncio.sleep(0.1)
 
     def events(self, name: str) -> list[str]:
-        """Return what was said of a pod."""
+        """Return the events of a pod."""
 
         async def listed() -> list[str]:
             async with Client.connect(self._config) as client:
@@ -161,7 +161,7 @@ class Pods:
         return asyncio.run(listed())
 
     async def clear(self) -> None:
-        """Take every pod away."""
+        """Delete every pod."""
         async with Client.connect(self._config) as client, asyncio.timeout(60):
             while items := (await client.list(PODS, NAMESPACE)).items:
                 for item in items:
@@ -171,20 +171,20 @@ class Pods:
 
 
 def body(name: str, mib: int) -> dict[str, Any]:
-    """Return a pod with so many MiB of an accelerator."""
+    """Return a pod with these MiB of an accelerator."""
     limits = {"fairlead.dev/gpu-mem": str(mib)} if mib else {}
     container = {"name": "main", "image": "x", "resources": {"limits": limits}}
     return {"metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
 def placed(*names: str) -> Callable[[dict[str, LivePod]], bool]:
-    """Return what says whether these pods have a node; without names, all."""
+    """Return a condition: these pods have a node; without names, all."""
     return lambda pods: all(pods[name].spec.node_name for name in names or pods)
 
 
 @contextmanager
 def started(folder: Path) -> Iterator[Stock]:
-    """Start a lab whose kube-scheduler asks an extender, and the extender; both are gone afterwards."""
+    """Start a lab whose kube-scheduler calls an extender, and the extender; stop both afterwards."""
     quiet, where, name = StepPrinter(io.StringIO()), home.default(os.environ), f"stock-{os.getpid()}"
     try:
         gather(LabProfile.CONTROL, quiet, kwok=True)
@@ -192,9 +192,9 @@ def started(folder: Path) -> Iterator[Stock]:
         give_up(str(error).splitlines()[0])
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    asked = yaml.safe_load(configuration(f"http://127.0.0.1:{port}"))
-    del asked["clientConnection"]  # the lab has its own
-    tuned = tuning.LabTuning(scheduler=asked)
+    config = yaml.safe_load(configuration(f"http://127.0.0.1:{port}"))
+    del config["clientConnection"]  # the lab has its own
+    tuned = tuning.LabTuning(scheduler=config)
     wish = LabSpec(LabProfile.CONTROL, name, fleet=_nodes(), owner=os.getpid(), tuning=tuned)
     stock = Stock(up(where, wish, quiet), port, folder / "extender.log")
     try:

@@ -10,7 +10,7 @@ from fairlead.errors import SettingsError
 from fairlead.serve.extender.config import configuration
 
 
-def test_the_printed_configuration_has_kube_scheduler_ask_for_names_only(
+def test_with_the_printed_configuration_kube_scheduler_sends_names_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["serve", "extender", "--print-config", "https://fairlead.kube-system:19811/"]) == 0
@@ -28,7 +28,7 @@ def test_the_printed_configuration_has_kube_scheduler_ask_for_names_only(
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:19811", "ftp://x", 'http://x"\ny: z', "http://x?y", "http://"]
 )
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="is not the address of an extender"):
         configuration(url)
 
@@ -44,13 +44,13 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         (["--print-config", "x"], "is not the address of an extender"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_starts(
+def test_invalid_settings_are_refused_before_anything_starts(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", "extender", *words]) == 2
     assert says in capsys.readouterr().err
 
 
-def test_the_page_shows_what_is_printed() -> None:
+def test_the_page_shows_the_printed_configuration() -> None:
     page = Path(__file__).parents[3] / "docs/how-to/extender.md"
     assert configuration("http://127.0.0.1:19811") in page.read_text()

@@ -1,4 +1,4 @@
-"""The extender with a cluster in memory: when it answers, when it waits, what it counts."""
+"""The extender with a cluster in memory: when it answers, when it delays, what it counts."""
 
 import asyncio
 import json
@@ -20,25 +20,25 @@ Script = Callable[[FakeCluster, Extender], Awaitable[None]]
 
 
 async def fill(cluster: FakeCluster) -> None:
-    """Make two nodes with one accelerator of 4 GiB each."""
+    """Create two nodes with one accelerator of 4 GiB each."""
     for name in ("a", "b"):
         await cluster.create(NODES.raw(), plain(node(name)))
         await cluster.create(RESOURCE_SLICES.raw(), plain(device_slice(name, devices=1)))
 
 
 def plain(of: Any) -> dict[str, Any]:
-    """Return an object as it is sent to be made."""
+    """Return an object as the body of a create request."""
     document: dict[str, Any] = msgspec.to_builtins(of)
     meta = document["metadata"]
     return {**document, "metadata": {key: meta[key] for key in meta if key not in ("uid", "resourceVersion")}}
 
 
 @asynccontextmanager
-async def following(catalog: Catalog, hold: float) -> AsyncIterator[tuple[FakeCluster, Extender]]:
+async def following(catalog: Catalog, max_delay: float) -> AsyncIterator[tuple[FakeCluster, Extender]]:
     cluster = FakeCluster()
     await fill(cluster)
     known = asyncio.Event()
-    extender = Extender(cluster, catalog, "fairlead", lambda _: known.set(), hold)
+    extender = Extender(cluster, catalog, "fairlead", lambda _: known.set(), max_delay)
     task = asyncio.create_task(extender.follow())
     try:
         async with asyncio.timeout(30):
@@ -49,16 +49,16 @@ async def following(catalog: Catalog, hold: float) -> AsyncIterator[tuple[FakeCl
         await asyncio.gather(task, return_exceptions=True)
 
 
-def played(catalog: Catalog, script: Script, hold: float = 30.0) -> None:
+def run_script(catalog: Catalog, script: Script, max_delay: float = 30.0) -> None:
     async def scenario() -> None:
-        async with following(catalog, hold) as (cluster, extender):
+        async with following(catalog, max_delay) as (cluster, extender):
             await script(cluster, extender)
 
     asyncio.run(scenario())
 
 
 async def make(cluster: FakeCluster, name: str, mib: int) -> LivePod:
-    """Make a pod that waits, and return it as kube-scheduler would send it."""
+    """Create a pending pod, and return it as kube-scheduler would send it."""
     made = await cluster.create(ANY_PODS.raw(), plain(pod(name, mib=mib)), "default")
     return msgspec.convert(made.document(), LivePod)
 
@@ -67,11 +67,11 @@ async def filtered(extender: Extender, asked: LivePod, *names: str) -> dict[str,
     body = json.dumps({"Pod": msgspec.to_builtins(asked), "NodeNames": names}).encode()
     answer = await extender.verbs["/filter"](body)
     assert answer.status == 200, answer.body
-    found: dict[str, Any] = json.loads(answer.body)
-    return found
+    result: dict[str, Any] = json.loads(answer.body)
+    return result
 
 
-def test_nothing_is_answered_before_the_cluster_is_known(catalog: Catalog) -> None:
+def test_nothing_is_answered_before_the_cluster_is_listed(catalog: Catalog) -> None:
     extender = Extender(FakeCluster(), catalog, "fairlead", print)
 
     async def asked() -> set[int]:
@@ -82,7 +82,7 @@ def test_nothing_is_answered_before_the_cluster_is_known(catalog: Catalog) -> No
     assert extender.pages["/healthz"]().status == 200
 
 
-def test_what_is_asked_is_answered_and_counted(catalog: Catalog) -> None:
+def test_requests_are_answered_and_counted(catalog: Catalog) -> None:
     async def script(cluster: FakeCluster, extender: Extender) -> None:
         assert extender.pages["/readyz"]().status == 200
         asked = await make(cluster, "p", 1024)
@@ -91,7 +91,7 @@ def test_what_is_asked_is_answered_and_counted(catalog: Catalog) -> None:
         scores = await extender.verbs["/prioritize"](body)
         assert json.loads(scores.body) == [{"Host": "a", "Score": 10}]
         garbage = await extender.verbs["/filter"](b"\xff")
-        assert (garbage.status, garbage.body[:24]) == (400, b"this is no ExtenderArgs:")
+        assert (garbage.status, garbage.body[:32]) == (400, b"the body is not an ExtenderArgs:")
         page = extender.pages["/metrics"]().body.decode()
         for line in (
             'fairlead_extender_requests_total{verb="filter",code="200"} 1.0',
@@ -103,10 +103,10 @@ def test_what_is_asked_is_answered_and_counted(catalog: Catalog) -> None:
         ):
             assert line in page
 
-    played(catalog, script)
+    run_script(catalog, script)
 
 
-def test_an_answer_waits_for_a_binding_that_is_on_its_way(catalog: Catalog) -> None:
+def test_an_answer_is_delayed_for_a_pending_binding(catalog: Catalog) -> None:
     async def script(cluster: FakeCluster, extender: Extender) -> None:
         first, second = await make(cluster, "first", 3072), await make(cluster, "second", 3072)
         assert (await filtered(extender, first, "a", "b"))["NodeNames"] == ["a", "b"]
@@ -121,10 +121,10 @@ def test_an_answer_waits_for_a_binding_that_is_on_its_way(catalog: Catalog) -> N
         await cluster.bind("default", "first", "", "b")
         assert (await asking)["NodeNames"] == ["a"]
 
-    played(catalog, script)
+    run_script(catalog, script)
 
 
-def test_an_answer_does_not_wait_for_ever(catalog: Catalog) -> None:
+def test_the_delay_of_an_answer_is_limited(catalog: Catalog) -> None:
     async def script(cluster: FakeCluster, extender: Extender) -> None:
         first, second = await make(cluster, "first", 3072), await make(cluster, "second", 3072)
         await filtered(extender, first, "a", "b")
@@ -132,4 +132,4 @@ def test_an_answer_does_not_wait_for_ever(catalog: Catalog) -> None:
         assert refused["NodeNames"] == []
         assert set(refused["FailedNodes"]) == {"a", "b"}
 
-    played(catalog, script, hold=0.05)
+    run_script(catalog, script, max_delay=0.05)

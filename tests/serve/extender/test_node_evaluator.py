@@ -1,4 +1,4 @@
-"""Judging nodes of a small cluster: who passes, why others do not, and how the policy likes them."""
+"""Evaluating nodes of a small cluster: which pass, why others do not, and their scores."""
 
 import pytest
 from msgspec import convert, to_builtins
@@ -9,31 +9,31 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.placement import Reason
 from fairlead.schedule import policy_named
-from fairlead.serve.extender.node_evaluator import DOUBT, UNSEEN, NodeEvaluator, NodeVerdicts
+from fairlead.serve.extender.node_evaluator import UNCONFIRMED_NODE, UNKNOWN_NODE, NodeEvaluator, NodeVerdicts
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 LACKS = "node(s) whose accelerators lack memory (need 3.0 GiB, most 1.0 GiB free)"
 
 
 class World:
-    """A judge, and what it sees: nodes `a` and `b` with two accelerators of 4 GiB each, `c` with none."""
+    """An evaluator and its cluster: nodes `a` and `b` with two accelerators of 4 GiB each, `c` with none."""
 
     def __init__(self, catalog: Catalog, policy: str = "fairlead") -> None:
         self.cache = SchedulerCache(catalog, "")
-        self.judge = NodeEvaluator(self.cache, policy_named(policy))
+        self.evaluator = NodeEvaluator(self.cache, policy_named(policy))
         for name in ("a", "b", "c"):
             self.cache.on_event(ObjectChange(None, node(name)))
         for name in ("a", "b"):
             self.cache.on_event(ObjectChange(None, device_slice(name)))
         self.cache.sync()
 
-    def see(self, now: LivePod, before: LivePod | None = None) -> None:
-        """Let the watch show a pod."""
-        self.judge.hear(ObjectChange(before, now))
+    def on_pod_event(self, now: LivePod, before: LivePod | None = None) -> None:
+        """Send a watch event of a pod."""
+        self.evaluator.on_event(ObjectChange(before, now))
         self.cache.sync()
 
     def filter(self, asked: LivePod, *names: str, now: float = 0.0) -> NodeVerdicts:
-        return self.judge.filter(asked, names or ("a", "b", "c"), now)
+        return self.evaluator.filter(asked, names or ("a", "b", "c"), now)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def world(catalog: Catalog) -> World:
 
 def test_nodes_pass_where_one_accelerator_has_room(world: World) -> None:
     for number in range(2):
-        world.see(pod(f"on-a-{number}", on="a", mib=3072))
+        world.on_pod_event(pod(f"on-a-{number}", on="a", mib=3072))
     verdict = world.filter(pod("p", mib=3072))
     assert verdict.passed == ["b"]
     assert verdict.failed == {"a": LACKS}  # 2 GiB are free there, one on each
@@ -58,7 +58,7 @@ def test_nodes_pass_where_one_accelerator_has_room(world: World) -> None:
         (pod("p", mib=64, notes={"fairlead.dev/accelerators": "a10"}), "are not a10"),
     ],
 )
-def test_where_nobodys_leaving_would_help_no_preemption_is_tried(
+def test_a_node_that_no_preemption_could_help_is_unresolvable(
     world: World, asked: LivePod, text: str
 ) -> None:
     verdict = world.filter(asked, "a", "b")
@@ -66,73 +66,73 @@ def test_where_nobodys_leaving_would_help_no_preemption_is_tried(
     assert verdict.for_good == dict.fromkeys(("a", "b"), f"node(s) whose accelerators {text}")
 
 
-def test_a_pod_that_wants_no_accelerator_passes_everywhere(world: World) -> None:
+def test_a_pod_without_accelerators_passes_everywhere(world: World) -> None:
     assert list(world.filter(pod("p")).passed) == ["a", "b", "c"]
-    assert world.judge.prioritize(pod("p"), ["a", "b"]) == [0, 0]
+    assert world.evaluator.prioritize(pod("p"), ["a", "b"]) == [0, 0]
     claiming = pod("p", mib=1, resourceClaims=[{"name": "x", "resourceClaimName": "y"}])
     assert list(world.filter(claiming).passed) == ["a", "b", "c"]
-    assert len(world.judge.doubts) == 0
+    assert len(world.evaluator.unconfirmed) == 0
 
 
-def test_what_cannot_be_meant_is_said_of_every_node(world: World) -> None:
+def test_an_invalid_request_fails_every_node(world: World) -> None:
     verdict = world.filter(pod("p", mib=-5))
     assert set(verdict.for_good) == {"a", "b", "c"}
     (text,) = set(verdict.for_good.values())
-    assert text.startswith("node(s) could not be asked: pod default/p: ")
+    assert text.startswith("node(s) could not be evaluated: pod default/p: ")
     assert verdict.reasons == {Reason.INVALID.value: 3}
-    assert world.judge.prioritize(pod("p", mib=-5), ["a"]) == [0]
+    assert world.evaluator.prioritize(pod("p", mib=-5), ["a"]) == [0]
 
 
-def test_labels_taints_and_neighbours_are_kube_schedulers_business(world: World) -> None:
+def test_labels_taints_and_pod_affinity_are_left_to_kube_scheduler(world: World) -> None:
     assert world.filter(pod("p", mib=1024, nodeSelector={"x": "y"}), "a").passed == ("a",)
 
 
-def test_a_node_that_was_not_seen_is_refused_for_now(world: World) -> None:
+def test_an_unknown_node_is_refused_for_now(world: World) -> None:
     verdict = world.filter(pod("p", mib=1024), "a", "new")
     assert verdict.passed == ["a"]
     assert verdict.failed == {"new": "node(s) that fairlead has not seen yet"}
-    assert verdict.reasons == {UNSEEN: 1}
+    assert verdict.reasons == {UNKNOWN_NODE: 1}
     world.cache.on_event(ObjectChange(None, node("odd", cpu="x")))
     world.cache.sync()
     assert world.filter(pod("p", mib=1024), "odd").failed["odd"].startswith("node(s) that cannot be read: ")
 
 
-def test_the_next_pod_is_judged_as_if_the_last_were_anywhere(world: World) -> None:
+def test_an_unconfirmed_pod_counts_on_every_node_that_passed(world: World) -> None:
     first, second, third = (pod(name, mib=3072) for name in ("first", "second", "third"))
     assert world.filter(first, "a", "b").passed == ("a", "b")
-    assert world.filter(second, "a", "b").passed == ("a", "b")  # two accelerators, one may be gone
-    refused = world.filter(third, "a", "b")  # both may be gone on either
+    assert world.filter(second, "a", "b").passed == ("a", "b")  # two accelerators, one may be taken
+    refused = world.filter(third, "a", "b")  # both may be taken on either
     assert not refused.passed
     assert refused.may_change_soon
-    assert refused.reasons == {DOUBT: 2}
-    world.see(pod("first", 2, on="a", mib=3072), first)
+    assert refused.reasons == {UNCONFIRMED_NODE: 2}
+    world.on_pod_event(pod("first", 2, on="a", mib=3072), first)
     assert world.filter(third, "a", "b").passed == ["b"]
 
 
-@pytest.mark.parametrize("end", ["bound", "ended", "gone", "given up", "asked again", "late"])
-def test_doubt_ends_with_news_of_the_pod(world: World, end: str) -> None:
+@pytest.mark.parametrize("end", ["bound", "ended", "gone", "unschedulable", "filtered again", "late"])
+def test_a_pod_is_confirmed_by_an_event_of_the_pod(world: World, end: str) -> None:
     first, other = pod("first", mib=3072), pod("other", mib=3072)
-    world.see(first)
+    world.on_pod_event(first)
     for _ in range(2):
         world.filter(first, "a")
     world.filter(pod("more", mib=3072), "a")
     assert world.filter(other, "a").may_change_soon
     status = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     if end == "bound":
-        world.see(pod("first", 2, on="b", mib=3072), first)
+        world.on_pod_event(pod("first", 2, on="b", mib=3072), first)
     elif end == "ended":
-        world.see(pod("first", 2, phase="Failed", mib=3072), first)
+        world.on_pod_event(pod("first", 2, phase="Failed", mib=3072), first)
     elif end == "gone":
-        world.judge.hear(ObjectChange(first, None))
+        world.evaluator.on_event(ObjectChange(first, None))
         world.cache.sync()
-    elif end == "given up":
-        world.see(told(first, status), first)
-    elif end == "asked again":
+    elif end == "unschedulable":
+        world.on_pod_event(with_condition(first, status), first)
+    elif end == "filtered again":
         world.filter(first, "b")
     assert world.filter(other, "a", now=31.0 if end == "late" else 0.0).passed == ("a",)
 
 
-def told(of: LivePod, condition: dict[str, str]) -> LivePod:
+def with_condition(of: LivePod, condition: dict[str, str]) -> LivePod:
     """Return a pod with a condition."""
     document = to_builtins(of)
     return convert({**document, "status": {"conditions": [condition]}}, LivePod)
@@ -141,9 +141,9 @@ def told(of: LivePod, condition: dict[str, str]) -> LivePod:
 def test_scores_follow_the_policy(catalog: Catalog) -> None:
     for policy, best in (("binpack", "a"), ("spread", "b")):
         world = World(catalog, policy)
-        world.see(pod("there", on="a", mib=1024))
+        world.on_pod_event(pod("there", on="a", mib=1024))
         scores = dict(
-            zip(("a", "b", "c"), world.judge.prioritize(pod("p", mib=1024), ("a", "b", "c")), strict=True)
+            zip(("a", "b", "c"), world.evaluator.prioritize(pod("p", mib=1024), ("a", "b", "c")), strict=True)
         )
         assert scores[best] == 10
         assert scores["c"] == 0

@@ -1,4 +1,4 @@
-"""Pods that are on a node and that its agent has yet to tell of: one is no riddle, several are."""
+"""Bound pods that their agent has not reported yet: one is certain, several are not."""
 
 import json
 
@@ -15,88 +15,88 @@ from tests.serve.extender.test_node_evaluator import World
 from tests.serve.scheduler.objects import node, pod
 
 
-def agents_word(name: str, **held: int) -> Node:
-    """Return a node whose agent says what pods hold, in MiB on `gpu-0`."""
-    said = (
+def reported(name: str, **held: int) -> Node:
+    """Return a node whose agent reports what pods hold, in MiB on `gpu-0`."""
+    allocated = (
         {"gpu-0": {"memory": {f"default/{key}/main": value for key, value in held.items()}}} if held else {}
     )
     document = to_builtins(node(name, 2))
-    document["metadata"]["annotations"] = {"fairlead.dev/allocated": json.dumps(said)}
+    document["metadata"]["annotations"] = {"fairlead.dev/allocated": json.dumps(allocated)}
     return convert(document, Node)
 
 
 @pytest.fixture
 def world(catalog: Catalog) -> World:
-    """Return a world in which node `a` has an agent and node `b` has none."""
+    """Return a cluster in which node `a` has an agent and node `b` has none."""
     world = World(catalog)
-    world.judge.hear(ObjectChange(node("a"), agents_word("a")))
+    world.evaluator.on_event(ObjectChange(node("a"), reported("a")))
     world.cache.sync()
     return world
 
 
-def arrive(world: World, name: str, on: str, mib: int) -> None:
-    """Let a pod pass to a node, and be seen there."""
+def bind_to(world: World, name: str, on: str, mib: int) -> None:
+    """Let a pod pass the filter, and bind it to a node."""
     waiting = pod(name, mib=mib)
     assert world.filter(waiting, on).passed
-    world.see(pod(name, 2, on=on, mib=mib), waiting)
+    world.on_pod_event(pod(name, 2, on=on, mib=mib), waiting)
 
 
-def test_of_one_pod_the_place_is_known(world: World) -> None:
-    arrive(world, "one", "a", 1024)
-    assert len(world.judge.doubts) == 0
+def test_the_accelerator_of_one_pod_is_certain(world: World) -> None:
+    bind_to(world, "one", "a", 1024)
+    assert len(world.evaluator.unconfirmed) == 0
 
 
-def test_of_two_the_order_is_not_until_the_agent_tells(world: World) -> None:
+def test_the_accelerators_of_two_pods_are_uncertain_until_the_agent_reports(world: World) -> None:
     for name in ("one", "two"):
-        arrive(world, name, "a", 1024)
-    assert len(world.judge.doubts) == 2
+        bind_to(world, name, "a", 1024)
+    assert len(world.evaluator.unconfirmed) == 2
     assert not world.filter(pod("large", mib=4096), "a").passed
-    world.judge.hear(ObjectChange(agents_word("a"), agents_word("a", one=1024)))
-    assert len(world.judge.doubts) == 0  # of the one that is left it is known
+    world.evaluator.on_event(ObjectChange(reported("a"), reported("a", one=1024)))
+    assert len(world.evaluator.unconfirmed) == 0  # the one that is left is certain
     world.cache.sync()
     assert world.filter(pod("large", mib=4096), "a").passed
 
 
-def test_a_pod_that_goes_is_in_doubt_no_more(world: World) -> None:
+def test_a_deleted_pod_is_not_unconfirmed_any_more(world: World) -> None:
     for name in ("one", "two", "three"):
-        arrive(world, name, "a", 64)
-    world.see(pod("one", 3, on="a", mib=64, phase="Failed"), pod("one", 2, on="a", mib=64))
-    assert len(world.judge.doubts) == 2
-    world.judge.hear(ObjectChange(pod("two", 2, on="a", mib=64), None))
-    assert len(world.judge.doubts) == 1
+        bind_to(world, name, "a", 64)
+    world.on_pod_event(pod("one", 3, on="a", mib=64, phase="Failed"), pod("one", 2, on="a", mib=64))
+    assert len(world.evaluator.unconfirmed) == 2
+    world.evaluator.on_event(ObjectChange(pod("two", 2, on="a", mib=64), None))
+    assert len(world.evaluator.unconfirmed) == 1
 
 
-def test_of_one_the_place_is_not_known_where_another_left_meanwhile(world: World) -> None:
-    """The agent may come to the pod before it hears of the leaving, and then the room is elsewhere."""
-    arrive(world, "old", "a", 3072)
-    world.judge.hear(ObjectChange(agents_word("a"), agents_word("a", old=3072)))
-    arrive(world, "new", "a", 1024)  # beside the old one, says the cache
-    world.judge.hear(ObjectChange(pod("plain", on="a"), None))
-    assert len(world.judge.doubts) == 0
-    world.judge.hear(ObjectChange(pod("old", 2, on="a", mib=3072), None))
-    assert len(world.judge.doubts) == 1
+def test_the_accelerator_of_one_pod_is_uncertain_where_another_ended_meanwhile(world: World) -> None:
+    """The kubelet may admit the pod before the other one ends, and then the room is elsewhere."""
+    bind_to(world, "old", "a", 3072)
+    world.evaluator.on_event(ObjectChange(reported("a"), reported("a", old=3072)))
+    bind_to(world, "new", "a", 1024)  # beside the old one, according to the cache
+    world.evaluator.on_event(ObjectChange(pod("plain", on="a"), None))
+    assert len(world.evaluator.unconfirmed) == 0
+    world.evaluator.on_event(ObjectChange(pod("old", 2, on="a", mib=3072), None))
+    assert len(world.evaluator.unconfirmed) == 1
     assert world.filter(pod("middle", mib=3072), "a").passed
-    world.judge.hear(ObjectChange(agents_word("a", old=3072), agents_word("a", new=1024)))
-    assert len(world.judge.doubts) == 1, "of the middle one, which nobody has seen anywhere"
-    arrive(world, "newer", "a", 64)
+    world.evaluator.on_event(ObjectChange(reported("a", old=3072), reported("a", new=1024)))
+    assert len(world.evaluator.unconfirmed) == 1, "the middle one, which is not bound anywhere"
+    bind_to(world, "newer", "a", 64)
     assert world.filter(pod("middle", mib=3072), "a").passed
 
 
-def test_where_there_is_no_agent_nobody_is_waited_for(world: World) -> None:
+def test_without_an_agent_no_report_is_awaited(world: World) -> None:
     for name in ("one", "two"):
-        arrive(world, name, "b", 1024)
-    assert len(world.judge.doubts) == 0
+        bind_to(world, name, "b", 1024)
+    assert len(world.evaluator.unconfirmed) == 0
 
 
-def test_an_agent_that_never_tells_is_not_waited_for_for_ever() -> None:
-    doubts = UnconfirmedPods()
-    untold = UnreportedPods(doubts)
+def test_the_wait_for_an_agents_report_is_limited() -> None:
+    unconfirmed = UnconfirmedPods()
+    unreported = UnreportedPods(unconfirmed)
     for uid in ("x", "y"):
-        untold.add("a", uid, f"default/{uid}", UnconfirmedPod(np.zeros(1, np.int64), 1, 8, 0, since=0.0))
-    assert len(doubts) == 2
-    untold.expire(EXPIRES_AFTER + 1)
-    untold.drop("x")
-    assert len(doubts) == 0
+        unreported.add("a", uid, f"default/{uid}", UnconfirmedPod(np.zeros(1, np.int64), 1, 8, 0, since=0.0))
+    assert len(unconfirmed) == 2
+    unreported.expire(EXPIRES_AFTER + 1)
+    unreported.drop("x")
+    assert len(unconfirmed) == 0
 
 
 def test_a_pod_is_mentioned_by_its_containers_or_with_all_others() -> None:

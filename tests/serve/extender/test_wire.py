@@ -1,4 +1,4 @@
-"""The extender API on the wire: names as Go spells them, and sentences for what cannot be read."""
+"""The extender API on the wire: names as Go spells them, and errors for invalid requests."""
 
 import json
 
@@ -15,7 +15,7 @@ def body(**fields: object) -> bytes:
     return json.dumps({"Pod": POD, "Nodes": None, **fields}).encode()
 
 
-def test_a_request_is_read() -> None:
+def test_a_request_is_decoded() -> None:
     args = wire.decode(body(NodeNames=["a", "b"]))
     assert (args.pod.metadata.uid, args.names) == ("u", ("a", "b"))
     assert wire.decode(body(NodeNames=[])).names == ()
@@ -24,13 +24,13 @@ def test_a_request_is_read() -> None:
 @pytest.mark.parametrize(
     ("sent", "says"),
     [
-        (b"", "this is no ExtenderArgs"),
-        (b"\xff\x00garbage", "this is no ExtenderArgs"),
-        (b"[]", "this is no ExtenderArgs"),
+        (b"", "the body is not an ExtenderArgs"),
+        (b"\xff\x00garbage", "the body is not an ExtenderArgs"),
+        (b"[]", "the body is not an ExtenderArgs"),
         (b'{"NodeNames": []}', "`Pod`"),
         (b'{"Pod": null, "NodeNames": []}', "$.Pod"),
-        (b'{"Pod": {"metadata": {"name": NaN}}, "NodeNames": []}', "this is no ExtenderArgs"),
-        (b'{"Pod": ' + b'{"a":' * 50_000, "this is no ExtenderArgs"),
+        (b'{"Pod": {"metadata": {"name": NaN}}, "NodeNames": []}', "the body is not an ExtenderArgs"),
+        (b'{"Pod": ' + b'{"a":' * 50_000, "the body is not an ExtenderArgs"),
         (body(NodeNames="a"), "$.NodeNames"),
         (body(NodeNames=[1]), "$.NodeNames"),
         (body(NodeNames=["n"] * 65_537), "65537 NodeNames are more than the 65536 of one request"),
@@ -38,7 +38,7 @@ def test_a_request_is_read() -> None:
         (body(Nodes={"items": []}), "whole nodes were sent: set nodeCacheCapable: true"),
     ],
 )
-def test_what_cannot_be_read_is_said(sent: bytes, says: str) -> None:
+def test_an_invalid_request_is_an_error(sent: bytes, says: str) -> None:
     with pytest.raises(UserError) as caught:
         wire.decode(sent)
     assert says in str(caught.value)

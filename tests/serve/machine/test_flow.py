@@ -1,4 +1,4 @@
-"""Flows: what they yield leaves as effects with ids, and the answer to an id goes on with its flow."""
+"""Flows: what they yield leaves as effects with ids, and the answer to an id resumes its flow."""
 
 from typing import Any
 
@@ -8,51 +8,51 @@ from fairlead.errors import ClusterError, ConflictError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Lock, Log, Sleep, Together
 
 
-def ask(seconds: float, heard: list[Any]) -> Flow[Any]:
-    """Ask for something, and note the answer, or the error."""
+def ask(seconds: float, answers: list[Any]) -> Flow[Any]:
+    """Yield an effect, and record the answer or the error."""
     try:
         answer = yield Sleep(seconds)
     except ClusterError as error:
-        heard.append(str(error))
+        answers.append(str(error))
         raise
-    heard.append(answer)
+    answers.append(answer)
     return answer
 
 
-def asked(flows: Flows) -> list[tuple[int, float]]:
-    """Take out the effects: their ids, and what they ask for."""
+def taken_effects(flows: Flows) -> list[tuple[int, float]]:
+    """Take the effects: their ids and seconds."""
     return [(each.id, each.seconds) for each in flows.take() if isinstance(each, Sleep)]
 
 
 def follow(flow: Flow[Any], results: list[Any]) -> Flow[None]:
-    """Note the result of a flow, or its error."""
+    """Record the result of a flow, or its error."""
     try:
         results.append((yield from flow))
     except ClusterError as error:
         results.append(error)
 
 
-def test_a_flow_goes_on_with_the_answer_to_its_effect() -> None:
+def test_a_flow_resumes_with_the_answer_to_its_effect() -> None:
     flows = Flows()
-    heard: list[Any] = []
+    answers: list[Any] = []
     ended: list[str] = []
-    flows.start(ask(1.0, heard), lambda: ended.append("ended"))
+    flows.start(ask(1.0, answers), lambda: ended.append("ended"))
     assert flows.take() == [Sleep(1.0, id=1)]
-    assert (flows.take(), heard, ended) == ([], [], [])
+    assert (flows.take(), answers, ended) == ([], [], [])
     flows.resume(Answered(1, "yes"))
-    assert (heard, ended) == (["yes"], ["ended"])
+    assert (answers, ended) == (["yes"], ["ended"])
 
 
-def test_effects_are_numbered_in_the_order_in_which_they_are_asked_for() -> None:
-    flows, heard = Flows(), list[Any]()
+def test_effects_are_numbered_in_the_order_of_their_yields() -> None:
+    flows, answers = Flows(), list[Any]()
     for seconds in (1.0, 2.0):
-        flows.start(ask(seconds, heard))
-    assert asked(flows) == [(1, 1.0), (2, 2.0)]
-    flows.start(ask(3.0, heard))
-    assert asked(flows) == [(3, 3.0)], "ids are never used again"
+        flows.start(ask(seconds, answers))
+    assert taken_effects(flows) == [(1, 1.0), (2, 2.0)]
+    flows.start(ask(3.0, answers))
+    assert taken_effects(flows) == [(3, 3.0)], "ids are never used again"
     for number in (3, 1, 2):
         flows.resume(Answered(number, number))
-    assert heard == [3, 1, 2]
+    assert answers == [3, 1, 2]
 
 
 def test_an_effect_that_is_emitted_has_no_id_and_keeps_its_place() -> None:
@@ -64,21 +64,21 @@ def test_an_effect_that_is_emitted_has_no_id_and_keeps_its_place() -> None:
 
 
 def test_an_answer_to_an_unknown_id_and_a_second_answer_change_nothing() -> None:
-    flows, heard = Flows(), list[Any]()
-    flows.start(ask(1.0, heard))
+    flows, answers = Flows(), list[Any]()
+    flows.start(ask(1.0, answers))
     flows.resume(Answered(7, "no"))
-    assert heard == []
+    assert answers == []
     for answer in ("first", "second"):
         flows.resume(Answered(1, answer))
-    assert heard == ["first"]
+    assert answers == ["first"]
 
 
 def test_an_error_is_raised_where_the_flow_waits() -> None:
-    flows, heard, results = Flows(), list[Any](), list[Any]()
-    flows.start(follow(ask(1.0, heard), results))
+    flows, answers, results = Flows(), list[Any](), list[Any]()
+    flows.start(follow(ask(1.0, answers), results))
     error = ConflictError("changed")
     flows.resume(Answered(1, error=error))
-    assert (heard, results) == (["changed"], [error])
+    assert (answers, results) == (["changed"], [error])
 
 
 def test_an_error_that_no_flow_catches_ends_the_machine() -> None:
@@ -89,7 +89,7 @@ def test_an_error_that_no_flow_catches_ends_the_machine() -> None:
     assert ended == []
 
 
-def test_an_error_of_the_program_itself_is_not_taken_for_one_of_the_cluster() -> None:
+def test_an_error_of_the_program_itself_is_not_treated_as_one_of_the_cluster() -> None:
     def wrong() -> Flow[None]:
         yield Sleep(1.0)
         raise KeyError("x")
@@ -106,18 +106,18 @@ def together(*flows: Flow[Any]) -> Flow[list[Any]]:
     return results
 
 
-def test_flows_that_run_together_ask_at_once_and_their_results_keep_their_order() -> None:
-    flows, heard, results = Flows(), list[Any](), list[Any]()
-    flows.start(follow(together(*(ask(float(each), heard) for each in (1, 2, 3))), results))
-    assert asked(flows) == [(1, 1.0), (2, 2.0), (3, 3.0)]
+def test_flows_that_run_together_yield_at_once_and_their_results_keep_their_order() -> None:
+    flows, answers, results = Flows(), list[Any](), list[Any]()
+    flows.start(follow(together(*(ask(float(each), answers) for each in (1, 2, 3))), results))
+    assert taken_effects(flows) == [(1, 1.0), (2, 2.0), (3, 3.0)]
     for number, answer in ((2, "b"), (3, "c")):
         flows.resume(Answered(number, answer))
-    assert (heard, results) == (["b", "c"], [])
+    assert (answers, results) == (["b", "c"], [])
     flows.resume(Answered(1, "a"))
     assert results == [["a", "b", "c"]]
 
 
-def test_no_flows_together_and_flows_that_ask_for_nothing_end_at_once() -> None:
+def test_no_flows_together_and_flows_without_effects_end_at_once() -> None:
     def nothing(result: int) -> Flow[int]:
         yield from ()
         return result
@@ -129,15 +129,15 @@ def test_no_flows_together_and_flows_that_ask_for_nothing_end_at_once() -> None:
 
 
 def test_the_first_error_of_flows_that_run_together_is_raised_when_all_have_ended() -> None:
-    flows, heard, results = Flows(), list[Any](), list[Any]()
-    flows.start(follow(together(*(ask(float(each), heard) for each in (1, 2, 3))), results))
+    flows, answers, results = Flows(), list[Any](), list[Any]()
+    flows.start(follow(together(*(ask(float(each), answers) for each in (1, 2, 3))), results))
     errors = {3: ConflictError("first"), 1: ConflictError("second")}
     for number, error in errors.items():
         flows.resume(Answered(number, error=error))
     assert results == [], "the second still waits for its answer"
     flows.resume(Answered(2, "fine"))
     assert results == [errors[3]]
-    assert heard == ["first", "second", "fine"]
+    assert answers == ["first", "second", "fine"]
 
 
 def test_flows_can_run_together_inside_flows_that_run_together() -> None:
@@ -150,7 +150,7 @@ def test_flows_can_run_together_inside_flows_that_run_together() -> None:
 
 
 def locked(flows: Flows, lock: Lock, name: str, log: list[str]) -> Flow[None]:
-    """Do something that takes one request while a lock is held."""
+    """Yield one effect while a lock is held."""
     yield lock
     log.append(f"{name} begins")
     try:
@@ -160,11 +160,11 @@ def locked(flows: Flows, lock: Lock, name: str, log: list[str]) -> Flow[None]:
         flows.release(lock)
 
 
-def test_a_lock_is_held_by_one_flow_at_a_time_in_the_order_in_which_they_came() -> None:
+def test_a_lock_is_held_by_one_flow_at_a_time_in_order_of_arrival() -> None:
     flows, lock, log = Flows(), Lock(), list[str]()
     for name in "abc":
         flows.start(locked(flows, lock, name, log))
-    assert (log, asked(flows)) == (["a begins"], [(1, 1.0)])
+    assert (log, taken_effects(flows)) == (["a begins"], [(1, 1.0)])
     for number in (1, 2, 3):
         flows.resume(Answered(number))
     assert log == [f"{name} {what}" for name in "abc" for what in ("begins", "ends")]
@@ -184,7 +184,7 @@ def test_a_lock_is_released_when_its_flow_fails() -> None:
     assert not lock.held
 
 
-def test_a_flow_that_comes_while_a_lock_is_passed_on_waits_its_turn() -> None:
+def test_a_flow_that_arrives_while_a_lock_is_passed_on_waits_in_order() -> None:
     flows, lock, log = Flows(), Lock(), list[str]()
 
     def eager() -> Flow[None]:

@@ -1,4 +1,4 @@
-"""Clients that take more than their share of a server, and a small server to take it from."""
+"""Clients that use more than their share of a server, and a small server for them."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 SERVER = """
 import asyncio
-from fairlead.serve.web.router import Router, opened
+from fairlead.serve.web.router import Router, open_server
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.settings import Address
 
@@ -19,18 +19,18 @@ async def echo(body):
 
 async def main():
     listener = listen(Address("127.0.0.1", 0))
-    async with opened(listener, Router({"/filter": echo}, {}, known_only=False), None):
+    async with open_server(listener, Router({"/filter": echo}, {}, require_certificate=False), None):
         print(listener.getsockname()[1], flush=True)
         await asyncio.sleep(60)
 
 asyncio.run(main())
 """
-"""A server with the limits that it is shipped with."""
+"""A server with the default limits."""
 
 
 @asynccontextmanager
 async def process() -> AsyncIterator[tuple[int, int]]:
-    """Run the door as a process of its own; yield its port and its process id."""
+    """Run the server as a process of its own; yield its port and its process id."""
     started = await asyncio.create_subprocess_exec(
         sys.executable, "-c", SERVER, stdout=asyncio.subprocess.PIPE
     )
@@ -43,28 +43,28 @@ async def process() -> AsyncIterator[tuple[int, int]]:
 
 
 def peak_memory(pid: int) -> int:
-    """Return the most memory that a process ever had, in bytes."""
+    """Return the peak memory of a process, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) << 10
 
 
-class Crowd:
-    """Clients of one port, that all leave together."""
+class Clients:
+    """Clients of one port that all disconnect together."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._writers: list[asyncio.StreamWriter] = []
 
     async def connected(self, text: bytes = b"") -> Stream:
-        """Open a connection and send what begins a request."""
+        """Open a connection and send the start of a request."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers.append(writer)
         writer.write(text)
         return reader, writer
 
     async def unfinished(self, size: int) -> Stream:
-        """Begin a request of this size, and leave its last byte out."""
+        """Start a request of this size, and leave its last byte out."""
         head = f"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
         reader, writer = await self.connected(head.encode())
         with suppress(ConnectionError):
@@ -82,13 +82,13 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(port: int) -> AsyncIterator[Crowd]:
-    """Yield clients that leave at the end."""
-    found = Crowd(port)
+async def crowd(port: int) -> AsyncIterator[Clients]:
+    """Yield clients that disconnect at the end."""
+    clients = Clients(port)
     try:
-        yield found
+        yield clients
     finally:
-        await found.leave()
+        await clients.leave()
 
 
 async def drip(stream: Stream) -> None:

@@ -18,34 +18,34 @@ LOOPBACK = Address("127.0.0.1", 0)
 PATIENCE = 30.0
 PROBE = b"GET /healthz HTTP/1.1\r\n\r\n"
 LARGE = b"0123456789abcdef" * 2**18
-"""More than two sockets hold: it can only be sent in pieces."""
+"""More than the buffers of two sockets hold: it can only be sent in pieces."""
 
 
 def pages(path: str) -> Response:
-    """Answer with the path, or with a lot."""
+    """Answer with the path, or with a large body."""
     return Response(200, LARGE if path == "/large" else path.encode())
 
 
 @contextmanager
-def serving(front: ServingOptions) -> Iterator[int]:
-    """Serve until the end; yield the port."""
+def serving(options: ServingOptions) -> Iterator[int]:
+    """Serve as long as the context lasts; yield the port."""
     listener = listen(LOOPBACK)
-    here, there = socket.socketpair()
-    thread = threading.Thread(target=_serve, args=(listener, front, here))
+    reader, writer = socket.socketpair()
+    thread = threading.Thread(target=_serve, args=(listener, options, reader))
     thread.start()
     try:
         yield listener.getsockname()[1]
         assert thread.is_alive()
     finally:
-        there.send(b"stop")
+        writer.send(b"stop")
         thread.join(PATIENCE)
-        here.close()
-        there.close()
+        reader.close()
+        writer.close()
 
 
-def _serve(listener: socket.socket, front: ServingOptions, stop: socket.socket) -> None:
+def _serve(listener: socket.socket, options: ServingOptions, stop: socket.socket) -> None:
     stopped: list[Seconds] = []
-    with selectors.DefaultSelector() as selector, closing(PageServer(listener, selector, pages, front)):
+    with selectors.DefaultSelector() as selector, closing(PageServer(listener, selector, pages, options)):
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         while not stopped:
             for key, _ in selector.select():
@@ -53,40 +53,40 @@ def _serve(listener: socket.socket, front: ServingOptions, stop: socket.socket) 
 
 
 def connect(port: int) -> socket.socket:
-    """Open a line to a port of this machine."""
+    """Connect to a port of this machine."""
     return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
-def rest(line: socket.socket) -> bytes:
-    """Return all that comes until the other side is done."""
+def rest(sock: socket.socket) -> bytes:
+    """Return all bytes until the other side closes."""
     pieces = []
-    while piece := line.recv(65536):
+    while piece := sock.recv(65536):
         pieces.append(piece)
     return b"".join(pieces)
 
 
 def ask(port: int, request: bytes) -> bytes:
     """Return the answer to a request."""
-    with closing(connect(port)) as line:
-        line.sendall(request)
-        return rest(line)
+    with closing(connect(port)) as sock:
+        sock.sendall(request)
+        return rest(sock)
 
 
 def trusting(authority: Authority) -> ssl.SSLContext:
-    """Return how a client speaks that trusts one authority."""
+    """Return the TLS context of a client that trusts one authority."""
     return ssl.create_default_context(cadata=authority.pem.decode())
 
 
-def greeted(port: int, how: ssl.SSLContext) -> ssl.SSLSocket:
-    """Open a line with TLS; the end of what comes must be said, not just happen."""
-    return how.wrap_socket(connect(port), server_hostname="127.0.0.1", suppress_ragged_eofs=False)
+def connect_tls(port: int, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """Connect with TLS; a stream that ends without close_notify is an error."""
+    return context.wrap_socket(connect(port), server_hostname="127.0.0.1", suppress_ragged_eofs=False)
 
 
-def ask_tls(port: int, how: ssl.SSLContext, request: bytes = PROBE) -> bytes:
+def ask_tls(port: int, context: ssl.SSLContext, request: bytes = PROBE) -> bytes:
     """Return the answer to a request over TLS."""
-    with closing(greeted(port, how)) as line:
-        line.sendall(request)
-        return rest(line)
+    with closing(connect_tls(port, context)) as sock:
+        sock.sendall(request)
+        return rest(sock)
 
 
 def mount(folder: Path, name: str, pair: Pair) -> TlsFiles:

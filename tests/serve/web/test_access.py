@@ -1,4 +1,4 @@
-"""Who may see the pages: the token, how it is shown, and how it is replaced."""
+"""Token authentication: how a request carries the token, and how the token is replaced."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def head(authorization: bytes = b"", path: bytes = b"/metrics") -> bytes:
     return b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n" + line + b"\r\n"
 
 
-def test_only_the_token_opens_the_pages(tmp_path: Path) -> None:
+def test_pages_need_the_token(tmp_path: Path) -> None:
     guard = TokenGuard(write(tmp_path / "token", TOKEN + b"\n"), lambda _: None)
     with serving(ServingOptions(guard=guard)) as port:
         assert ask(port, head(b"Bearer " + TOKEN)).endswith(b"\r\n\r\n/metrics")
@@ -61,17 +61,17 @@ def test_probes_need_no_token(tmp_path: Path, path: str) -> None:
         (b"", b""),
     ],
 )
-def test_what_a_head_shows(request_head: bytes, token: bytes) -> None:
+def test_the_bearer_token_of_a_head(request_head: bytes, token: bytes) -> None:
     assert bearer_token(request_head) == token
 
 
-def test_a_new_token_counts_at_once(tmp_path: Path) -> None:
-    said: list[str] = []
-    guard = TokenGuard(write(tmp_path / "token", b"old"), said.append)
+def test_a_new_token_applies_at_once(tmp_path: Path) -> None:
+    lines: list[str] = []
+    guard = TokenGuard(write(tmp_path / "token", b"old"), lines.append)
     write(tmp_path / "token", b"new")
     assert guard("/metrics", head(b"Bearer new"))
     assert not guard("/metrics", head(b"Bearer old"))
-    assert said == []
+    assert lines == []
 
 
 @pytest.mark.parametrize(
@@ -84,27 +84,27 @@ def test_a_new_token_counts_at_once(tmp_path: Path) -> None:
         (None, "cannot be read"),
     ],
 )
-def test_without_a_token_nobody_is_let_in_and_that_is_said_once(
+def test_without_a_valid_token_all_requests_are_refused_and_that_is_logged_once(
     tmp_path: Path, content: bytes | None, why: str
 ) -> None:
-    said: list[str] = []
-    guard = TokenGuard(write(tmp_path / "token", TOKEN), said.append)
+    lines: list[str] = []
+    guard = TokenGuard(write(tmp_path / "token", TOKEN), lines.append)
     if content is None:
         (tmp_path / "token").unlink()
     else:
         write(tmp_path / "token", content)
     for authorization in (b"", b"Bearer", b"Bearer " + TOKEN, b"Bearer " + (content or b"")):
         assert not guard("/metrics", head(authorization))
-    assert len(said) == 1
-    assert why in said[0]
-    assert "refused until it holds a token" in said[0]
+    assert len(lines) == 1
+    assert why in lines[0]
+    assert "refused until it holds a token" in lines[0]
     assert guard("/healthz", head())
     write(tmp_path / "token", TOKEN)
     assert guard("/metrics", head(b"Bearer " + TOKEN))
 
 
 @given(st.binary(max_size=300))
-def test_whatever_is_sent_without_the_token_shows_nothing(
+def test_no_request_without_the_token_gets_a_page(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes
 ) -> None:
     guard = TokenGuard(write(tmp_path_factory.mktemp("access") / "token", TOKEN), lambda _: None)

@@ -1,4 +1,4 @@
-"""The web server: a few pages, and clients that do not behave."""
+"""The web server: a few pages, and misbehaving clients."""
 
 import socket
 import threading
@@ -21,7 +21,7 @@ from fairlead.units import Seconds
 from tests.serve.web.served import LOOPBACK, PATIENCE, ask, connect, rest
 
 
-class Bare:
+class EmptyMachine:
     """A machine without accelerators."""
 
     def scan(self) -> Inventory:
@@ -36,10 +36,10 @@ class Bare:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Serve from a thread, and stop it in the end."""
+    """Serve from a thread, and stop it at the end."""
     listener = listen(LOOPBACK)
     here, there = socket.socketpair()
-    agent = Agent(AgentSettings(), Bare(), lambda _: None)
+    agent = Agent(AgentSettings(), EmptyMachine(), lambda _: None)
     thread = threading.Thread(target=serve, args=(agent, listener, here, None))
     thread.start()
     yield listener.getsockname()[1]
@@ -72,34 +72,34 @@ def test_other_methods_are_refused_and_the_answer_survives_their_body(port: int)
     assert b"\r\nAllow: GET, HEAD\r\n" in reply
 
 
-def test_a_request_without_end_is_cut_off(port: int) -> None:
+def test_a_request_without_end_is_refused(port: int) -> None:
     reply = ask(port, b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * REQUEST_LIMIT)
     assert reply.startswith(b"HTTP/1.1 431 ")
 
 
-def test_a_client_that_says_nothing_keeps_nobody_waiting(port: int) -> None:
+def test_a_silent_client_does_not_delay_others(port: int) -> None:
     silent = [connect(port) for _ in range(CONNECTION_LIMIT * 2)]
     try:
         assert ask(port, b"GET /healthz HTTP/1.1\r\n\r\n").endswith(b"alive\n")
-        assert rest(silent[0]) == b""  # the oldest had to make room
+        assert rest(silent[0]) == b""  # the oldest was closed to make room
     finally:
-        for line in silent:
-            line.close()
+        for sock in silent:
+            sock.close()
 
 
-def test_clients_that_hang_up_are_survived(port: int) -> None:
+def test_clients_that_disconnect_do_no_harm(port: int) -> None:
     for request in (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\n\r\n"):
         for _ in range(10):
-            with closing(connect(port)) as line:
-                line.sendall(request)
+            with closing(connect(port)) as sock:
+                sock.sendall(request)
     assert ask(port, b"GET /healthz HTTP/1.1\r\n\r\n").endswith(b"alive\n")
 
 
 def test_a_request_may_come_byte_by_byte(port: int) -> None:
-    with closing(connect(port)) as line:
+    with closing(connect(port)) as sock:
         for byte in b"GET /healthz HTTP/1.1\r\n\r\n":
-            line.sendall(bytes([byte]))
-        assert rest(line).endswith(b"alive\n")
+            sock.sendall(bytes([byte]))
+        assert rest(sock).endswith(b"alive\n")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_request_lines(request_line: bytes, status: int) -> None:
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda b: b"GET /" + b + b" HTTP/1.1\r\n\r\n"))
-def test_any_request_has_one_sound_answer(request: bytes) -> None:
+def test_any_request_has_one_valid_answer(request: bytes) -> None:
     head, _, body = answer(request, lambda path: Response(200, path.encode("utf-8"))).partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     assert lines[0].startswith(b"HTTP/1.1 ")
@@ -131,12 +131,12 @@ def test_any_request_has_one_sound_answer(request: bytes) -> None:
 
 
 @pytest.mark.parametrize("host", ["::1%nowhere", "a..b", "a" * 300, "é\ud800"])
-def test_a_host_that_does_not_resolve_is_the_users_to_change(host: str) -> None:
-    with pytest.raises(SettingsError, match="no address of this machine"):
+def test_a_host_that_does_not_resolve_is_a_user_error(host: str) -> None:
+    with pytest.raises(SettingsError, match="not an address of this machine"):
         listen(Address(host, 0))
 
 
-def test_a_port_that_is_taken_is_the_users_to_change() -> None:
+def test_a_port_in_use_is_a_user_error() -> None:
     with (
         listen(LOOPBACK) as taken,
         pytest.raises(UserError, match=r"cannot listen on .*: address already in use"),
@@ -144,11 +144,11 @@ def test_a_port_that_is_taken_is_the_users_to_change() -> None:
         listen(Address("127.0.0.1", taken.getsockname()[1]))
 
 
-def test_an_address_of_another_machine_is_the_users_to_change() -> None:
+def test_an_address_of_another_machine_is_a_user_error() -> None:
     with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1:0"):
         listen(Address("192.0.2.1", 0))
 
 
 def test_no_host_means_every_interface() -> None:
-    with listen(Address("", 0)) as line, closing(connect(line.getsockname()[1])):
+    with listen(Address("", 0)) as sock, closing(connect(sock.getsockname()[1])):
         pass

@@ -1,4 +1,4 @@
-"""A server whose clients send bodies: paths, methods, sizes, certificates."""
+"""The router: paths, methods, sizes, certificates."""
 
 import asyncio
 import ssl
@@ -32,11 +32,11 @@ def alive() -> Response:
 
 
 @asynccontextmanager
-async def serving(tls: Tls | None = None, *, known_only: bool = False) -> AsyncIterator[str]:
+async def serving(tls: Tls | None = None, *, require_certificate: bool = False) -> AsyncIterator[str]:
     """Serve `/filter` and two pages; yield the address."""
     listener = listen(Address("127.0.0.1", 0))
     pages = {"/healthz": alive, "/metrics": alive}
-    router = Router({"/filter": echo}, pages, known_only=known_only, absent=ABSENT)
+    router = Router({"/filter": echo}, pages, require_certificate=require_certificate, unsupported=ABSENT)
     async with open_server(listener, router, tls.context if tls else None):
         yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -66,19 +66,19 @@ def asked(path: str, method: str = "POST", data: Any = None) -> Answer:
         ("GET", "/metrics?x=1", 200, "alive"),
         ("POST", "/metrics", 405, "only GET"),
         ("DELETE", "/metrics", 405, "only GET"),
-        ("GET", "/", 404, "there is /filter, /healthz, /metrics"),
+        ("GET", "/", 404, "the paths are /filter, /healthz, /metrics"),
         ("POST", "/preempt", 404, "no such path"),
         ("POST", "/bind", 404, "never binds: leave bindVerb out"),
         ("POST", "/filter/", 404, "no such path"),
     ],
 )
-def test_every_request_gets_an_answer_that_helps(method: str, path: str, status: int, says: str) -> None:
-    found = asked(path, method)
-    assert found[0] == status
-    assert says in found[1]
+def test_every_request_gets_a_helpful_answer(method: str, path: str, status: int, says: str) -> None:
+    answer = asked(path, method)
+    assert answer[0] == status
+    assert says in answer[1]
 
 
-def test_a_body_has_a_limit_told_beforehand_or_not() -> None:
+def test_a_body_has_a_limit_with_and_without_content_length() -> None:
     assert asked("/filter", data=BytesIO(bytes(BODY_LIMIT))) == (200, str(BODY_LIMIT))
     assert asked("/filter", data=BytesIO(bytes(10_000_000))) == (413, "the body is larger than 4 MiB\n")
 
@@ -89,7 +89,7 @@ def test_a_body_has_a_limit_told_beforehand_or_not() -> None:
     assert asked("/filter", data=endless)[0] == 413
 
 
-def test_what_is_no_http_does_not_disturb_others() -> None:
+def test_bytes_that_are_not_http_do_not_disturb_others() -> None:
     async def scenario() -> None:
         async with serving() as url:
             host, port = url.removeprefix("http://").split(":")
@@ -102,14 +102,14 @@ def test_what_is_no_http_does_not_disturb_others() -> None:
     asyncio.run(scenario())
 
 
-def test_who_is_asked_for_a_certificate_must_show_one_but_probes_need_not(tmp_path: Path) -> None:
+def test_requests_need_a_certificate_and_probes_do_not(tmp_path: Path) -> None:
     files, authority = written(tmp_path, "server")
 
     async def scenario(shown: ssl.SSLContext, bare: ssl.SSLContext) -> None:
         tls = server_tls(files, str(tmp_path / "ca.crt"), print)
-        async with serving(tls, known_only=True) as url:
+        async with serving(tls, require_certificate=True) as url:
             assert await ask(f"{url}/filter", how=shown) == (200, "0")
-            assert await ask(f"{url}/filter", how=bare) == (401, "show a client certificate\n")
+            assert await ask(f"{url}/filter", how=bare) == (401, "a client certificate is required\n")
             assert (await ask(f"{url}/metrics", "GET", how=bare))[0] == 401
             assert (await ask(f"{url}/healthz", "GET", how=bare))[0] == 200
 
@@ -120,7 +120,7 @@ def test_who_is_asked_for_a_certificate_must_show_one_but_probes_need_not(tmp_pa
     asyncio.run(scenario(shown, bare))
 
 
-def test_a_new_certificate_counts_from_the_next_connection_on(tmp_path: Path) -> None:
+def test_a_new_certificate_applies_from_the_next_connection_on(tmp_path: Path) -> None:
     files, authority = written(tmp_path, "server")
     how = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     how.check_hostname = False
@@ -128,9 +128,9 @@ def test_a_new_certificate_counts_from_the_next_connection_on(tmp_path: Path) ->
     async def subject(url: str) -> str:
         host, port = url.removeprefix("https://").split(":")
         _, writer = await asyncio.open_connection(host, int(port), ssl=how)
-        found = str(writer.get_extra_info("peercert")["subject"])
+        name = str(writer.get_extra_info("peercert")["subject"])
         writer.close()
-        return found
+        return name
 
     async def scenario() -> None:
         tls = server_tls(files, "", print)

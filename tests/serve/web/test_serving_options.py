@@ -1,4 +1,4 @@
-"""How clients come in: what is imported for it, and the real program behind TLS and a token."""
+"""Serving options: what they import, and the real program with TLS and a token."""
 
 import re
 import subprocess
@@ -21,34 +21,34 @@ COSTLY = ("ssl", "_ssl", "hmac", "hashlib", "_hashlib")
 
 
 def silent(_: str) -> None:
-    """Nobody listens."""
+    """Drop a log line."""
 
 
-def test_without_tls_and_token_everybody_comes_in_plainly() -> None:
+def test_without_tls_and_token_the_defaults_are_used() -> None:
     assert serving_options(AgentSettings(), silent) == ServingOptions()
 
 
-def test_openssl_is_not_loaded_for_nothing() -> None:
+def test_openssl_is_loaded_only_where_it_is_needed() -> None:
     code = (
         "import sys, fairlead.serve.agent.loop as loop, fairlead.settings.agent as settings\n"
-        "loop.open_front(settings.agent_settings(), print)\n"
+        "loop.serving_options(settings.agent_settings(), print)\n"
         f"print([name for name in {COSTLY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_a_pair_that_cannot_be_used_is_found_before_the_port_is_taken(tmp_path: Path) -> None:
+def test_an_unusable_pair_is_an_error_before_the_port_is_opened(tmp_path: Path) -> None:
     files = mount(tmp_path, "..1", Pair(b"x", b"y"))
     with pytest.raises(SettingsError, match="cannot be used"):
         serving_options(AgentSettings(tls=files), silent)
 
 
-def test_an_empty_token_is_said_at_the_start(tmp_path: Path) -> None:
-    said: list[str] = []
+def test_an_empty_token_is_logged_at_the_start(tmp_path: Path) -> None:
+    lines: list[str] = []
     (tmp_path / "token").touch()
-    serving_options(AgentSettings(token_file=str(tmp_path / "token")), said.append)
-    assert "is empty" in said[0]
+    serving_options(AgentSettings(token_file=str(tmp_path / "token")), lines.append)
+    assert "is empty" in lines[0]
 
 
 def options(files: TlsFiles, token: Path) -> list[str]:
@@ -62,7 +62,7 @@ def get(path: str, token: str = "") -> bytes:
     return f"GET {path} HTTP/1.1\r\n{line}\r\n".encode()
 
 
-def test_the_program_asks_for_the_token_and_takes_new_secrets(tmp_path: Path) -> None:
+def test_the_program_requires_the_token_and_loads_new_secrets(tmp_path: Path) -> None:
     token, how = tmp_path / "token", trusting(HOME)
     token.write_text("first\n")
     command = [*PROGRAM, *options(mount(tmp_path, "..1", HOME.leaf("agent")), token)]
@@ -87,7 +87,7 @@ def test_the_program_asks_for_the_token_and_takes_new_secrets(tmp_path: Path) ->
             process.kill()
 
 
-def test_the_program_does_not_send_a_token_in_the_clear(tmp_path: Path) -> None:
+def test_the_program_refuses_a_token_without_tls(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("x")
     command = [*PROGRAM, "--listen", ":0", "--token-file", str(tmp_path / "token")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)

@@ -1,4 +1,4 @@
-"""The pages are served beside whatever else the program does."""
+"""Pages are served in a thread beside the program."""
 
 from urllib.request import urlopen
 

@@ -1,4 +1,4 @@
-"""The server behind TLS: certificates that rotate, and clients that do not behave."""
+"""The server with TLS: certificates that rotate, and misbehaving clients."""
 
 import selectors
 import socket
@@ -34,7 +34,7 @@ from tests.serve.web.served import (
     ask,
     ask_tls,
     connect,
-    greeted,
+    connect_tls,
     mount,
     rest,
     serving,
@@ -44,7 +44,7 @@ HOME = Authority("home")
 CLIENT = served.trusting(HOME)
 
 
-def front(files: TlsFiles) -> ServingOptions:
+def tls_options(files: TlsFiles) -> ServingOptions:
     return ServingOptions(TlsAcceptor(files, lambda _: None))
 
 
@@ -55,34 +55,34 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
 
 @pytest.fixture(scope="module")
 def port(files: TlsFiles) -> Iterator[int]:
-    """Serve with TLS to all tests of this file: it must survive each of them."""
-    with serving(front(files)) as port:
+    """Serve with TLS for all tests of this file: it must survive each of them."""
+    with serving(tls_options(files)) as port:
         yield port
 
 
-def hello(how: ssl.SSLContext = CLIENT) -> bytes:
-    """Return the first bytes that a client sends."""
+def hello(client_tls: ssl.SSLContext = CLIENT) -> bytes:
+    """Return a client's ClientHello."""
     inside, outside = ssl.MemoryBIO(), ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
-        how.wrap_bio(inside, outside, server_hostname="127.0.0.1").do_handshake()
+        client_tls.wrap_bio(inside, outside, server_hostname="127.0.0.1").do_handshake()
     return outside.read()
 
 
-def test_serves_and_says_when_it_is_done(port: int) -> None:
+def test_serves_and_sends_close_notify(port: int) -> None:
     assert ask_tls(port, CLIENT).endswith(b"\r\n\r\n/healthz")
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_speaks_what_is_sound(port: int, version: ssl.TLSVersion) -> None:
-    how = served.trusting(HOME)
-    how.minimum_version = how.maximum_version = version
-    assert ask_tls(port, how).endswith(b"/healthz")
+def test_accepts_secure_versions(port: int, version: ssl.TLSVersion) -> None:
+    client_tls = served.trusting(HOME)
+    client_tls.minimum_version = client_tls.maximum_version = version
+    assert ask_tls(port, client_tls).endswith(b"/healthz")
 
 
-def test_does_not_speak_what_is_not(port: int, files: TlsFiles) -> None:
-    how = served.trusting(HOME)
-    how.maximum_version = ssl.TLSVersion.TLSv1_2
-    old = bytearray(hello(how))
+def test_refuses_insecure_versions(port: int, files: TlsFiles) -> None:
+    client_tls = served.trusting(HOME)
+    client_tls.maximum_version = ssl.TLSVersion.TLSv1_2
+    old = bytearray(hello(client_tls))
     assert old[9:11] == b"\x03\x03"
     old[9:11] = b"\x03\x02"
     reply = ask(port, bytes(old))
@@ -99,52 +99,52 @@ def test_does_not_speak_what_is_not(port: int, files: TlsFiles) -> None:
         (b"", b""),
     ],
 )
-def test_who_speaks_plain_http_is_told_so(port: int, request_bytes: bytes, says: bytes) -> None:
-    with closing(connect(port)) as line:
-        line.sendall(request_bytes)
-        line.shutdown(socket.SHUT_WR)
-        reply = rest(line)
+def test_plain_http_gets_an_answer_that_names_https(port: int, request_bytes: bytes, says: bytes) -> None:
+    with closing(connect(port)) as sock:
+        sock.sendall(request_bytes)
+        sock.shutdown(socket.SHUT_WR)
+        reply = rest(sock)
     assert reply.startswith(says)
     assert (b"https" in reply) == bool(says)
     assert b"/metrics" not in reply
 
 
-def test_a_large_page_arrives_whole_while_others_are_served(port: int) -> None:
-    with closing(greeted(port, CLIENT)) as slow:
+def test_a_large_page_arrives_complete_while_others_are_served(port: int) -> None:
+    with closing(connect_tls(port, CLIENT)) as slow:
         slow.sendall(b"GET /large HTTP/1.1\r\n\r\n")
         first = slow.recv(1)
         assert ask_tls(port, CLIENT).endswith(b"/healthz")
         assert (first + rest(slow)).endswith(b"\r\n\r\n" + LARGE)
 
 
-def test_a_request_may_come_byte_by_byte_and_its_body_does_no_harm(port: int) -> None:
-    with closing(greeted(port, CLIENT)) as line:
+def test_a_request_may_come_byte_by_byte_and_its_body_is_ignored(port: int) -> None:
+    with closing(connect_tls(port, CLIENT)) as sock:
         for byte in PROBE:
-            line.sendall(bytes([byte]))
-        assert rest(line).endswith(b"/healthz")
+            sock.sendall(bytes([byte]))
+        assert rest(sock).endswith(b"/healthz")
     reply = ask_tls(port, CLIENT, b"POST / HTTP/1.1\r\nContent-Length: 50000\r\n\r\n" + b"x" * 50_000)
     assert reply.startswith(b"HTTP/1.1 405 ")
 
 
-def test_a_request_without_end_is_cut_off(port: int) -> None:
+def test_a_request_without_end_is_refused(port: int) -> None:
     reply = ask_tls(port, CLIENT, b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * (REQUEST_LIMIT // 4))
     assert reply.startswith(b"HTTP/1.1 431 ")
 
 
-@pytest.mark.parametrize("said", [b"", b"\x16", hello()[:100]], ids=["nothing", "a byte", "half a hello"])
-def test_a_hundred_that_never_finish_keep_nobody_waiting(port: int, said: bytes) -> None:
-    lines = [connect(port) for _ in range(100)]
+@pytest.mark.parametrize("sent", [b"", b"\x16", hello()[:100]], ids=["nothing", "a byte", "half a hello"])
+def test_a_hundred_unfinished_clients_do_not_delay_others(port: int, sent: bytes) -> None:
+    socks = [connect(port) for _ in range(100)]
     try:
-        for line in lines:
-            with suppress(ConnectionError):  # the oldest had to make room
-                line.sendall(said)
+        for sock in socks:
+            with suppress(ConnectionError):  # the oldest was closed to make room
+                sock.sendall(sent)
         assert ask_tls(port, CLIENT).endswith(b"/healthz")
     finally:
-        for line in lines:
-            line.close()
+        for sock in socks:
+            sock.close()
 
 
-def test_a_hundred_in_turn_are_all_served(port: int) -> None:
+def test_a_hundred_clients_one_after_the_other_are_all_served(port: int) -> None:
     with ThreadPoolExecutor(CONNECTION_LIMIT // 4) as pool:
         replies = list(pool.map(lambda _: ask_tls(port, CLIENT), range(100)))
     assert all(reply.endswith(b"/healthz") for reply in replies)
@@ -152,36 +152,36 @@ def test_a_hundred_in_turn_are_all_served(port: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=2000), max_size=4), st.sampled_from([b"", b"\x16\x03\x01"]))
-def test_garbage_instead_of_a_handshake_is_survived(port: int, pieces: list[bytes], first: bytes) -> None:
-    with closing(connect(port)) as line, suppress(ConnectionError):
+def test_garbage_instead_of_a_handshake_does_no_harm(port: int, pieces: list[bytes], first: bytes) -> None:
+    with closing(connect(port)) as sock, suppress(ConnectionError):
         for piece in (first, *pieces):
-            line.sendall(piece)
-        line.shutdown(socket.SHUT_WR)
-        rest(line)
+            sock.sendall(piece)
+        sock.shutdown(socket.SHUT_WR)
+        rest(sock)
     assert ask_tls(port, CLIENT).endswith(b"/healthz")
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_hello_that_is_cut_or_changed_is_survived(port: int, data: st.DataObject) -> None:
+def test_a_truncated_or_changed_hello_does_no_harm(port: int, data: st.DataObject) -> None:
     sent = bytearray(hello())
     place = data.draw(st.integers(0, len(sent) - 1))
     sent[place] ^= data.draw(st.integers(0, 255))
     end = data.draw(st.integers(0, len(sent)))
-    with closing(connect(port)) as line, suppress(ConnectionError):
-        line.sendall(sent[:end])
-        line.shutdown(socket.SHUT_WR)
-        rest(line)
+    with closing(connect(port)) as sock, suppress(ConnectionError):
+        sock.sendall(sent[:end])
+        sock.shutdown(socket.SHUT_WR)
+        rest(sock)
     assert ask_tls(port, CLIENT).endswith(b"/healthz")
 
 
-def test_a_client_that_does_not_trust_us_harms_nobody(port: int) -> None:
+def test_a_client_that_refuses_the_certificate_affects_no_other(port: int) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         ask_tls(port, served.trusting(Authority("stranger")))
     for cut in (1, 2):
-        line = greeted(port, CLIENT)
-        line.sendall(PROBE[:cut])
-        socket.socket(fileno=line.detach()).close()  # gone without a word
+        sock = connect_tls(port, CLIENT)
+        sock.sendall(PROBE[:cut])
+        socket.socket(fileno=sock.detach()).close()  # disconnected without close_notify
     assert ask_tls(port, CLIENT).endswith(b"/healthz")
 
 
@@ -190,58 +190,56 @@ def test_a_handshake_has_no_more_time_than_a_request(files: TlsFiles) -> None:
     listener = listen(LOOPBACK)
     with (
         selectors.DefaultSelector() as selector,
-        closing(PageServer(listener, selector, served.pages, front(files))) as server,
-        closing(connect(listener.getsockname()[1])) as line,
+        closing(PageServer(listener, selector, served.pages, tls_options(files))) as server,
+        closing(connect(listener.getsockname()[1])) as sock,
     ):
-        line.sendall(hello()[:50])
+        sock.sendall(hello()[:50])
         for _ in range(3):
             for key, _ in selector.select(0.1):
                 key.data(start)
         assert server.deadline() == late
         server.expire(late)
         assert server.deadline() is None
-        assert rest(line) == b""
+        assert rest(sock) == b""
 
 
 def serial(port: int) -> int:
-    """Return which certificate the server shows."""
-    with closing(greeted(port, CLIENT)) as line:
-        shown = line.getpeercert()
+    """Return the serial number of the server's certificate."""
+    with closing(connect_tls(port, CLIENT)) as sock:
+        shown = sock.getpeercert()
         assert shown is not None
         return int(str(shown["serialNumber"]), 16)
 
 
-def test_a_new_certificate_is_shown_once_it_is_there(tmp_path: Path) -> None:
-    said: list[str] = []
-    with serving(
-        ServingOptions(TlsAcceptor(mount(tmp_path, "..1", HOME.leaf("agent")), said.append))
-    ) as port:
+def test_a_new_certificate_is_used_at_once(tmp_path: Path) -> None:
+    log: list[str] = []
+    with serving(ServingOptions(TlsAcceptor(mount(tmp_path, "..1", HOME.leaf("agent")), log.append))) as port:
         first = serial(port)
-        with closing(greeted(port, CLIENT)) as under_way:
+        with closing(connect_tls(port, CLIENT)) as under_way:
             mount(tmp_path, "..2", HOME.leaf("agent"))
             second = serial(port)
             under_way.sendall(PROBE)
             assert rest(under_way).endswith(b"/healthz")
         assert first != second
-        assert said == []
+        assert log == []
 
 
-def test_a_broken_new_pair_is_said_once_and_the_old_one_stays(tmp_path: Path) -> None:
-    said: list[str] = []
+def test_an_invalid_new_pair_is_logged_once_and_the_old_one_stays(tmp_path: Path) -> None:
+    log: list[str] = []
     one, other = HOME.leaf("agent"), HOME.leaf("agent")
-    with serving(ServingOptions(TlsAcceptor(mount(tmp_path, "..1", one), said.append))) as port:
+    with serving(ServingOptions(TlsAcceptor(mount(tmp_path, "..1", one), log.append))) as port:
         first = serial(port)
         mount(tmp_path, "..2", Pair(one.certificate, other.key))
         assert [serial(port), serial(port)] == [first, first]
-        assert len(said) == 1
-        assert "tls.crt" in said[0]
-        assert "what was loaded before stays" in said[0]
+        assert len(log) == 1
+        assert "tls.crt" in log[0]
+        assert "the last files stay in use" in log[0]
         (tmp_path / "..data").unlink()
         assert [serial(port), serial(port)] == [first, first]
-        assert len(said) == 2
+        assert len(log) == 2
         mount(tmp_path, "..3", other)
         assert serial(port) != first
-        assert len(said) == 2
+        assert len(log) == 2
 
 
 def locked(pair: Pair) -> bytes:
@@ -268,7 +266,7 @@ ONE, OTHER = HOME.leaf("one"), HOME.leaf("other")
     ],
     ids=["strangers", "empty", "no certificate", "no key", "locked"],
 )
-def test_a_pair_that_cannot_be_used_at_the_start_is_the_users_to_change(tmp_path: Path, pair: Pair) -> None:
+def test_an_unusable_pair_at_the_start_is_a_user_error(tmp_path: Path, pair: Pair) -> None:
     with pytest.raises(SettingsError, match=r"tls\.crt and key .*tls\.key cannot be used: .") as error:
         TlsAcceptor(mount(tmp_path, "..1", pair), lambda _: None)
     assert "PEM" in error.value.hint

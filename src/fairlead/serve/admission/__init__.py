@@ -1,1 +1,1 @@
-"""An admission webhook: the scheduler's account keeps to its own pods, and to victims of lower priority."""
+"""An admission webhook: it limits the scheduler's account to its own pods and to lower-priority victims."""

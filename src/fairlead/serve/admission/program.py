@@ -15,9 +15,9 @@ from fairlead.settings import Address
 from fairlead.settings.admission import AdmissionSettings
 
 PATH: Final = "/review"
-"""Where an API server asks."""
+"""The path that the API server calls."""
 _TICK: Final = 5.0
-"""Seconds between looks at the TLS files."""
+"""Seconds between checks of the TLS files."""
 
 
 def run(config: ClusterConfig, settings: AdmissionSettings, say: Callable[[str], None]) -> None:
@@ -33,15 +33,15 @@ def run(config: ClusterConfig, settings: AdmissionSettings, say: Callable[[str],
                 say(f"listening on https://{Address(host, port)}{PATH}")
                 while not stop.is_set():
                     tls.files.current()
-                    with_time = asyncio.wait_for(stop.wait(), _TICK)
-                    await asyncio.gather(with_time, return_exceptions=True)
+                    tick = asyncio.wait_for(stop.wait(), _TICK)
+                    await asyncio.gather(tick, return_exceptions=True)
         say("stopped")
 
     run_until_signal(program)
 
 
 def router_of(webhook: Webhook) -> Router:
-    """Return what leads requests to the webhook."""
-    well = Response(200, b"ok\n")
-    pages = {"/healthz": lambda: well, "/readyz": lambda: well}
-    return Router({PATH: webhook.answer}, pages, known_only=False)
+    """Return the router of the webhook."""
+    ok = Response(200, b"ok\n")
+    pages = {"/healthz": lambda: ok, "/readyz": lambda: ok}
+    return Router({PATH: webhook.answer}, pages, require_certificate=False)

@@ -1,7 +1,7 @@
-"""What an API server asks of an admission webhook, and the rules by which it is answered. Pure.
+"""AdmissionReviews of bindings and evictions, and the rules that decide them. Pure.
 
-A Binding and an Eviction name a pod and do not carry it. So the pod is read first, and the request must carry
-its uid: the API server then binds or evicts just the pod that was read, or none.
+A Binding and an Eviction name a pod and do not contain it. So the webhook reads the pod first, and the
+request must carry its uid: the API server then binds or evicts exactly the pod that was read, or none.
 """
 
 import re
@@ -18,23 +18,23 @@ from fairlead.keys import PREEMPTOR
 BINDING: Final = "binding"
 EVICTION: Final = "eviction"
 CRITICAL: Final = 2_000_000_000
-"""The priority from which on pods belong to the cluster itself, as in kube-scheduler."""
+"""The lowest priority of the cluster's own pods, as in kube-scheduler."""
 DISRUPTED: Final = "DisruptionTarget"
-"""The condition of a victim; its message names that pod too."""
+"""The condition of a victim; its message names the preemptor too."""
 _NAMES: Final = re.compile(r"(?<![a-z0-9./-])[a-z0-9][a-z0-9-]{0,62}/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _ENDED: Final = ("Succeeded", "Failed")
 _MOST: Final = 3
-"""Pods that a message may name."""
+"""The most preemptors that are read from a message."""
 
 
 class ReviewedGroup(ObjectPart, frozen=True):
-    """The group that a pod is placed with."""
+    """The PodGroup of a pod."""
 
     pod_group_name: str = ""
 
 
 class PodSpec(ObjectPart, frozen=True):
-    """As much of a pod as the rules look at."""
+    """The fields of a pod's spec that the rules use."""
 
     scheduler_name: str = ""
     node_name: str = ""
@@ -44,7 +44,7 @@ class PodSpec(ObjectPart, frozen=True):
 
 
 class PodStatus(ObjectPart, frozen=True):
-    """How a pod is doing."""
+    """The fields of a pod's status that the rules use."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -92,45 +92,45 @@ class _Review(ObjectPart, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """A binding or an eviction that an account wants."""
+    """A binding or an eviction that an account requests."""
 
     uid: str
-    """Of the question itself."""
+    """The uid of the AdmissionReview itself."""
     user: str
     what: str
     """`binding`, `eviction`, or another kind of object."""
     namespace: str
     pod: str
     pod_uid: str
-    """Of the pod that is meant; empty where the request would take any pod of that name."""
+    """The uid of the pod; empty where the request would apply to any pod of that name."""
     preemptor: str = ""
-    """The pod for which room is made, where the Eviction names it: `namespace/name`."""
+    """The preemptor, where the Eviction names it: `namespace/name`."""
 
 
 def parse(body: bytes) -> AdmissionRequest:
-    """Read an AdmissionReview; ValueError where it is none."""
+    """Decode an AdmissionReview; ValueError where the body is none."""
     try:
         review = codec.decode_as(_Review, body, "AdmissionReview")
     except (ClusterError, UnicodeDecodeError) as error:
-        raise ValueError(f"this is no AdmissionReview: {error}") from None
+        raise ValueError(f"the body is not an AdmissionReview: {error}") from None
     if review.kind != "AdmissionReview" or not review.request.uid:
-        raise ValueError("this is no AdmissionReview of admission.k8s.io/v1")
-    asked, meta = review.request, review.request.object.metadata
-    what = asked.object.kind.lower()
-    uid = asked.object.delete_options.preconditions.uid if what == EVICTION else meta.uid
+        raise ValueError("the body is not an AdmissionReview of admission.k8s.io/v1")
+    request, meta = review.request, review.request.object.metadata
+    what = request.object.kind.lower()
+    uid = request.object.delete_options.preconditions.uid if what == EVICTION else meta.uid
     return AdmissionRequest(
-        asked.uid,
-        asked.user_info.username,
+        request.uid,
+        request.user_info.username,
         what,
-        asked.namespace,
-        asked.name or meta.name,
+        request.namespace,
+        request.name or meta.name,
         uid,
         meta.annotations.get(PREEMPTOR, ""),
     )
 
 
 def answer(uid: str, refusal: str) -> bytes:
-    """Return the AdmissionReview that allows a request, or says why not."""
+    """Return the AdmissionReview that allows a request, or denies it with a reason."""
     response: dict[str, Any] = {"uid": uid, "allowed": not refusal}
     if refusal:
         response["status"] = {"code": 403, "reason": "Forbidden", "message": refusal}
@@ -139,21 +139,21 @@ def answer(uid: str, refusal: str) -> bytes:
     )
 
 
-def refuse_binding(asked: AdmissionRequest, pod: Pod | None, scheduler: str) -> str:
-    """Return why a pod may not be bound by our scheduler's account; empty where it may."""
-    if pod is None or not asked.pod_uid or pod.metadata.uid != asked.pod_uid:
+def refuse_binding(request: AdmissionRequest, pod: Pod | None, scheduler: str) -> str:
+    """Return why the scheduler's account may not bind a pod; empty where it may."""
+    if pod is None or not request.pod_uid or pod.metadata.uid != request.pod_uid:
         return "fairlead-scheduler/pod-uid: the binding names no pod that exists by its uid"
     if pod.spec.scheduler_name != scheduler:
         return f"fairlead-scheduler/own-pods: this pod is not one with schedulerName {scheduler}"
     return ""
 
 
-def refuse_victim(asked: AdmissionRequest, victim: Pod | None, protected: Sequence[str]) -> str:
-    """Return why a pod may not be evicted, whatever needs its place; empty where it may."""
-    if victim is None or not asked.pod_uid or victim.metadata.uid != asked.pod_uid:
+def refuse_victim(request: AdmissionRequest, victim: Pod | None, protected: Sequence[str]) -> str:
+    """Return why a pod may not be evicted for any preemptor; empty where it may."""
+    if victim is None or not request.pod_uid or victim.metadata.uid != request.pod_uid:
         return "fairlead-scheduler/pod-uid: the eviction names no pod that exists by its uid"
-    if asked.namespace in protected:
-        return f"fairlead-scheduler/protected: pods of namespace {asked.namespace} are never evicted"
+    if request.namespace in protected:
+        return f"fairlead-scheduler/protected: pods of namespace {request.namespace} are never evicted"
     if victim.spec.priority >= CRITICAL:
         return "fairlead-scheduler/critical: pods of the cluster's own priority classes are never evicted"
     if not victim.spec.node_name:
@@ -161,26 +161,26 @@ def refuse_victim(asked: AdmissionRequest, victim: Pod | None, protected: Sequen
     return ""
 
 
-def named_preemptors(asked: AdmissionRequest, victim: Pod) -> list[tuple[str, str]]:
-    """Return namespaces and names of the pods for which a victim is said to make room."""
-    said = next(
+def named_preemptors(request: AdmissionRequest, victim: Pod) -> list[tuple[str, str]]:
+    """Return namespaces and names of the preemptors that the request or the victim's condition names."""
+    message = next(
         (condition.message for condition in victim.status.conditions if condition.type == DISRUPTED), ""
     )
-    texts = [asked.preemptor, said]
-    found = dict.fromkeys(name for text in texts for name in _NAMES.findall(text))
-    pairs = [(namespace, name) for namespace, _, name in (each.partition("/") for each in found)]
-    return [pair for pair in pairs if pair != (asked.namespace, asked.pod)][:_MOST]
+    texts = [request.preemptor, message]
+    names = dict.fromkeys(name for text in texts for name in _NAMES.findall(text))
+    pairs = [(namespace, name) for namespace, _, name in (each.partition("/") for each in names)]
+    return [pair for pair in pairs if pair != (request.namespace, request.pod)][:_MOST]
 
 
 def outranks(victim: Pod, pod: Pod, scheduler: str, group_priority: int = 0) -> bool:
-    """Say whether a pod waits for our scheduler and may have a victim evicted."""
-    waits = not (pod.spec.node_name or pod.metadata.deletion_timestamp or pod.status.phase in _ENDED)
+    """Say whether a pod is pending for our scheduler and may preempt a victim."""
+    pending = not (pod.spec.node_name or pod.metadata.deletion_timestamp or pod.status.phase in _ENDED)
     allowed = pod.spec.scheduler_name == scheduler and pod.spec.preemption_policy != "Never"
-    return waits and allowed and max(pod.spec.priority, group_priority) > victim.spec.priority
+    return pending and allowed and max(pod.spec.priority, group_priority) > victim.spec.priority
 
 
 def refuse_eviction(victim: Pod, outranked: Iterable[bool], scheduler: str) -> str:
-    """Return why nothing that waits may have this victim's place; empty where something may."""
+    """Return why no pending pod may preempt this victim; empty where one may."""
     if any(outranked):
         return ""
     return (

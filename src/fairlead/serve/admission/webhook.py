@@ -1,8 +1,8 @@
-"""Answer reviews: read the pods that a request is about, and apply the rules.
+"""Answer AdmissionReviews: read the pods of a request, and apply the rules.
 
-Schedulers bind far more often than they evict, so a binding costs one read from the API server's cache. What
-the rules look at never changes during a pod's life, and the uid says whether it is the same pod; where the
-cache does not know it yet, it is read again from the store.
+Schedulers bind far more often than they evict, so a binding costs one read from the API server's cache. The
+fields that the rules use never change during a pod's life, and the uid says whether it is the same pod; where
+the cache does not have it yet, it is read again from etcd.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from fairlead.settings.admission import Rules
 _GROUPS: Final = "/apis/scheduling.k8s.io/v1beta1/namespaces/{}/podgroups/{}"
 _JSON: Final = "application/json"
 _PAGE: Final = "500"
-"""Waiting pods that are looked through where an eviction names no preemptor."""
+"""The most pending pods that are searched where an eviction names no preemptor."""
 
 
 class _GroupSpec(ObjectPart, frozen=True):
@@ -37,7 +37,7 @@ class _Pods(ObjectPart, frozen=True):
 
 
 class Webhook:
-    """The webhook."""
+    """Decides the AdmissionReviews of bindings and evictions."""
 
     def __init__(self, client: Client, rules: Rules, say: Callable[[str], None]) -> None:
         self._client = client
@@ -45,40 +45,42 @@ class Webhook:
         self._say = say
 
     async def answer(self, body: bytes) -> Response:
-        """Answer one AdmissionReview; where a pod could not be read, the API server is told to refuse."""
+        """Answer one AdmissionReview; with 503 where a pod cannot be read, so that the API server refuses."""
         try:
-            asked = review.parse(body)
+            request = review.parse(body)
         except ValueError as error:
             return Response(400, f"{error}\n".encode())
         try:
-            refusal = await self._refusal(asked)
+            refusal = await self._refusal(request)
         except ClusterError as error:
-            self._say(f"{asked.what} of {asked.namespace}/{asked.pod} is not decided: {error}")
+            self._say(f"{request.what} of {request.namespace}/{request.pod} is not decided: {error}")
             return Response(503, f"the pod could not be read: {error}\n".encode())
         if refusal:
-            self._say(f"refused {asked.what} of {asked.namespace}/{asked.pod}: {refusal}")
-        return Response(200, review.answer(asked.uid, refusal), _JSON)
+            self._say(f"refused {request.what} of {request.namespace}/{request.pod}: {refusal}")
+        return Response(200, review.answer(request.uid, refusal), _JSON)
 
-    async def _refusal(self, asked: AdmissionRequest) -> str:
-        if asked.user != self._rules.account:
+    async def _refusal(self, request: AdmissionRequest) -> str:
+        if request.user != self._rules.account:
             return ""
-        if asked.what == review.BINDING:
-            pod = await self._pod(asked.namespace, asked.pod, cached=True)
-            if pod is None or pod.metadata.uid != asked.pod_uid:
-                pod = await self._pod(asked.namespace, asked.pod)
-            return review.refuse_binding(asked, pod, self._rules.scheduler)
-        if asked.what == review.EVICTION:
-            victim = await self._pod(asked.namespace, asked.pod)
-            refusal = review.refuse_victim(asked, victim, self._rules.protected)
-            return refusal if refusal or victim is None else await self._unneeded(asked, victim)
-        return f"fairlead-scheduler/known: a webhook for bindings and evictions was asked about {asked.what}"
+        if request.what == review.BINDING:
+            pod = await self._pod(request.namespace, request.pod, cached=True)
+            if pod is None or pod.metadata.uid != request.pod_uid:
+                pod = await self._pod(request.namespace, request.pod)
+            return review.refuse_binding(request, pod, self._rules.scheduler)
+        if request.what == review.EVICTION:
+            victim = await self._pod(request.namespace, request.pod)
+            refusal = review.refuse_victim(request, victim, self._rules.protected)
+            return refusal if refusal or victim is None else await self._refuse_unneeded(request, victim)
+        return (
+            f"fairlead-scheduler/known: a webhook for bindings and evictions was request about {request.what}"
+        )
 
-    async def _unneeded(self, asked: AdmissionRequest, victim: Pod) -> str:
-        """Return why no pod needs a victim's place: of those that are named, else of all that wait."""
+    async def _refuse_unneeded(self, request: AdmissionRequest, victim: Pod) -> str:
+        """Return why no pod may preempt a victim: of the named preemptors, else of all pending pods."""
         named = [
-            await self._pod(*named_preemptor) for named_preemptor in review.named_preemptors(asked, victim)
+            await self._pod(*named_preemptor) for named_preemptor in review.named_preemptors(request, victim)
         ]
-        waiting = [pod for pod in named if pod is not None] or await self._waiting()
+        waiting = [pod for pod in named if pod is not None] or await self._pending()
         outranked = [await self._outranks(victim, pod) for pod in waiting]
         return review.refuse_eviction(victim, outranked, self._rules.scheduler)
 
@@ -90,21 +92,19 @@ class Webhook:
     async def _pod(self, namespace: str, name: str, *, cached: bool = False) -> Pod | None:
         query = {"resourceVersion": "0"} if cached else None
         try:
-            found = await self._client.request("GET", PODS.path(namespace, name), query=query)
+            body = await self._client.request("GET", PODS.path(namespace, name), query=query)
         except NotFoundError:
             return None
-        return codec.decode_as(Pod, found, "Pod")
+        return codec.decode_as(Pod, body, "Pod")
 
-    async def _waiting(self) -> tuple[Pod, ...]:
+    async def _pending(self) -> tuple[Pod, ...]:
         fields = f"spec.schedulerName={self._rules.scheduler},spec.nodeName="
-        found = await self._client.request(
-            "GET", PODS.path(), query={"fieldSelector": fields, "limit": _PAGE}
-        )
-        return codec.decode_as(_Pods, found, "PodList").items
+        body = await self._client.request("GET", PODS.path(), query={"fieldSelector": fields, "limit": _PAGE})
+        return codec.decode_as(_Pods, body, "PodList").items
 
     async def _group_priority(self, namespace: str, name: str) -> int:
         try:
-            found = await self._client.request("GET", _GROUPS.format(namespace, name))
+            body = await self._client.request("GET", _GROUPS.format(namespace, name))
         except (NotFoundError, MissingApiError):
             return 0
-        return codec.decode_as(_Group, found, "PodGroup").spec.priority
+        return codec.decode_as(_Group, body, "PodGroup").spec.priority

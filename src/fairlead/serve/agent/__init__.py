@@ -1,1 +1,1 @@
-"""The agent of a node: thin loops that look, measure and publish."""
+"""The agent of a node: thin loops that scan the machine, measure it and publish what they find."""

@@ -1,8 +1,8 @@
-"""Whose turn it is when a kubelet asks for units: the call names no pod, but its books tell. Pure.
+"""Find the pod for which a kubelet allocates units: the call names no pod, but pod resources do. Pure.
 
-A kubelet admits one pod after the other. The one that it is about to admit stands in its books already,
-those that come later do not yet, and those before it hold what they wanted. So the pod that wants just so
-many units and holds none of them is the one in question.
+A kubelet admits one pod after the other. Its PodResources API already lists the pod that it is about to
+admit, does not list later pods yet, and shows that earlier pods hold what they requested. So the pod that
+requests exactly this number of units and holds none of them is the one being admitted.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,40 +17,42 @@ from fairlead.placement import PLACEMENTS, DeviceShare, parse_shares
 from fairlead.units import parse_quantity
 
 PodKey = tuple[str, str]
-"""A pod's namespace and name: a kubelet's books know no uid."""
+"""A pod's namespace and name: the PodResources API has no uid."""
 _WAITING: Final = ("", "Pending")
 
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """A pod as far as it says what it wants, and what was chosen for it."""
+    """What a pod requests of our resources, and the accelerators that a scheduler chose for it."""
 
     uid: str = ""
     units_by_container: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By container: units of our resources."""
     init_containers: frozenset[str] = frozenset()
-    """Init containers that come to an end: the books never show them."""
+    """Init containers that run to completion: the PodResources API never lists them."""
     admitted_before: bool = False
-    """The kubelet has reported of it, so it was let in, or refused, before."""
+    """The kubelet has already reported a status for the pod, so it admitted or refused the pod before."""
     shares: tuple[DeviceShare, ...] | None = None
-    """What a scheduler of ours chose; None: another placed it."""
+    """The accelerators that our scheduler chose; None where another scheduler placed the pod."""
     newer: str = ""
     """Why the placement cannot be read: a newer scheduler wrote it."""
-    sizes: Mapping[tuple[str, int], Sequence[str]] = field(init=False, compare=False, repr=False)
-    """By resource and units, the containers that want just these, in the kubelet's order."""
+    containers_by_units: Mapping[tuple[str, int], Sequence[str]] = field(
+        init=False, compare=False, repr=False
+    )
+    """By resource and number of units, the containers that request exactly these, in the kubelet's order."""
 
     def __post_init__(self) -> None:
-        """Sort containers by what they want: a kubelet asks once for each, and there may be hundreds."""
-        sizes: dict[tuple[str, int], list[str]] = {}
+        """Index containers by request: a kubelet allocates for each of them, and there may be hundreds."""
+        containers_by_units: dict[tuple[str, int], list[str]] = {}
         for name, units in self.units_by_container.items():
             for key in units.items():
-                sizes.setdefault(key, []).append(name)
-        object.__setattr__(self, "sizes", sizes)
+                containers_by_units.setdefault(key, []).append(name)
+        object.__setattr__(self, "containers_by_units", containers_by_units)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateContainer:
-    """A container that the kubelet may be asking for."""
+    """A container for which the kubelet may be allocating."""
 
     pod: str
     """`namespace/name`."""
@@ -58,64 +60,67 @@ class CandidateContainer:
     request: PodRequest
 
     @property
-    def mark(self) -> tuple[str, str]:
-        """What tells it from all others."""
+    def key(self) -> tuple[str, str]:
+        """The pod's uid and the container's name, which identify the container."""
         return self.request.uid, self.container
 
 
 def pod_request(pod: Pod, node: str) -> PodRequest:
-    """Return what a pod wants of a node; nothing where it is not, or no longer, there."""
+    """Return what a pod requests on a node; an empty request where the pod is not on that node."""
     if pod.spec.node_name != node:
         return PodRequest(pod.metadata.uid)
-    every = (*pod.spec.init_containers, *pod.spec.containers)
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
     by_claim = pod.status.extended_resource_claim_status.request_mappings
-    note = pod.metadata.annotations.get(PLACEMENT)
+    placement = pod.metadata.annotations.get(PLACEMENT)
     return PodRequest(
         pod.metadata.uid,
-        {each.name: found for each in every if (found := _units(each, by_claim))},
+        {container.name: units for container in containers if (units := _units(container, by_claim))},
         frozenset(
             init_container.name
             for init_container in pod.spec.init_containers
             if init_container.restart_policy != "Always"
         ),
         bool(pod.status.start_time) or pod.status.phase not in _WAITING,
-        None if note is None else parse_shares(note) or (),
-        str(PLACEMENTS.newer(note or "") or ""),
+        None if placement is None else parse_shares(placement) or (),
+        str(PLACEMENTS.newer(placement or "") or ""),
     )
 
 
-def pending_containers(wanted: PodRequest, listed: KubeletPod, resource: str, size: int) -> list[str]:
-    """Return the containers of a pod for which a kubelet may ask for so many units, in its order.
+def pending_containers(request: PodRequest, listed: KubeletPod, resource: str, size: int) -> list[str]:
+    """Return the containers of a pod for which a kubelet may allocate `size` units, in the kubelet's order.
 
-    Of init containers the books cannot tell; whether one had its turn must be remembered.
+    The PodResources API does not list init containers, so the caller remembers which ones it has answered.
     """
     return [
         name
-        for name in wanted.sizes.get((resource, size), ())
-        if name in wanted.init_containers or resource not in listed.held.get(name, {resource})
+        for name in request.containers_by_units.get((resource, size), ())
+        if name in request.init_containers or resource not in listed.held.get(name, {resource})
     ]
 
 
 def candidates(
     listed: Iterable[KubeletPod],
-    wishes: Mapping[PodKey, PodRequest],
+    requests: Mapping[PodKey, PodRequest],
     resource: str,
     size: int,
     answered: Collection[tuple[str, str]],
 ) -> list[CandidateContainer]:
-    """Return for whom a kubelet may be asking: mostly one.
+    """Return the containers for which a kubelet may be allocating: mostly one.
 
-    Who was let in or refused before is in question only where nobody else is: so it is after a restart of
-    the node, when a kubelet asks anew for a pod that it had let in.
+    A pod that was admitted or refused before is a candidate only where no other pod is. That happens after
+    a restart of the node, when the kubelet allocates again for a pod that it had admitted.
     """
-    found = list(_open(listed, wishes, resource, size))
-    new = [each for each in found if not each.request.admitted_before]
-    return [each for each in new if each.mark not in answered] or new or found
+    every = list(_candidates(listed, requests, resource, size))
+    new = [each for each in every if not each.request.admitted_before]
+    return [each for each in new if each.key not in answered] or new or every
 
 
-def same_accelerators(found: Iterable[CandidateContainer]) -> bool:
-    """Say whether it is all the same who is asked for: the same was chosen for all, or nothing for any."""
-    chosen = {None if each.request.shares is None else accelerators_of(each.request.shares) for each in found}
+def same_accelerators(candidates_found: Iterable[CandidateContainer]) -> bool:
+    """Say whether all candidates have the same chosen accelerators, or none has any."""
+    chosen = {
+        None if each.request.shares is None else accelerators_of(each.request.shares)
+        for each in candidates_found
+    }
     return len(chosen) <= 1
 
 
@@ -124,20 +129,20 @@ def accelerators_of(shares: Iterable[DeviceShare]) -> frozenset[str]:
     return frozenset(share.device for share in shares)
 
 
-def _open(
-    listed: Iterable[KubeletPod], wishes: Mapping[PodKey, PodRequest], resource: str, size: int
+def _candidates(
+    listed: Iterable[KubeletPod], requests: Mapping[PodKey, PodRequest], resource: str, size: int
 ) -> Iterator[CandidateContainer]:
-    for each in listed:
-        wanted = wishes.get((each.namespace, each.name), PodRequest())
-        for container in pending_containers(wanted, each, resource, size):
-            yield CandidateContainer(f"{each.namespace}/{each.name}", container, wanted)
+    for pod in listed:
+        request = requests.get((pod.namespace, pod.name), PodRequest())
+        for container in pending_containers(request, pod, resource, size):
+            yield CandidateContainer(f"{pod.namespace}/{pod.name}", container, request)
 
 
 def _units(container: Container, by_claim: Iterable[ContainerExtendedResourceRequest]) -> dict[str, int]:
-    asked = {**container.resources.limits, **container.resources.requests}
-    apart = {each.resource_name for each in by_claim if each.container_name == container.name}
+    amounts = {**container.resources.limits, **container.resources.requests}
+    claimed = {each.resource_name for each in by_claim if each.container_name == container.name}
     return {
         name: parse_quantity(text)
-        for name, text in asked.items()
-        if name.startswith(f"{DRIVER}/") and name not in apart
+        for name, text in amounts.items()
+        if name.startswith(f"{DRIVER}/") and name not in claimed
     }

@@ -1,6 +1,6 @@
-"""The node agent: looks at the machine, measures it, and answers with what it knows.
+"""The node agent: scans the machine, measures it, and serves the results.
 
-A scrape never touches the hardware: it gets the latest samples.
+A scrape never touches the hardware: it returns the latest samples.
 """
 
 import time
@@ -32,33 +32,33 @@ _INDEX: Final = b"""<!doctype html><title>fairlead agent</title><h1>fairlead age
 
 
 class MonitoredMachine(Protocol):
-    """A machine under watch."""
+    """A machine that the agent monitors."""
 
     def scan(self) -> Inventory:
-        """Look at the whole machine."""
+        """Scan the whole machine."""
 
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
-        """Measure what the last scan found."""
+        """Measure the accelerators that the last scan found."""
 
     def inventory_with_health(self) -> Inventory:
-        """Return what the last scan found, with the health that the last sample showed."""
+        """Return the inventory of the last scan, with the health that the last sample showed."""
 
 
 class PublisherPort(Protocol):
-    """Whoever publishes what is found."""
+    """What publishes the inventory."""
 
     def offer(self, inventory: Inventory) -> None:
-        """Take what a scan found."""
+        """Publish the inventory of a scan."""
 
     @property
     def failed(self) -> str:
-        """Why publishing has ended though nobody stopped it; empty while it goes on."""
+        """Why publishing ended without a call of `stop`; empty while it runs."""
 
     def problem(self) -> str:
-        """Return why not everything is published yet; empty when it is."""
+        """Return why the inventory is not fully published yet; empty when it is."""
 
     def snapshot(self) -> PublishStatus:
-        """Return what can be counted."""
+        """Return the publisher's counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class AgentClock:
 
 
 class Agent:
-    """What the agent knows, and how it learns it."""
+    """The agent's state: the latest inventory and samples, and the schedule of scans."""
 
     def __init__(
         self,
@@ -91,19 +91,19 @@ class Agent:
         self._scanned: Seconds | None = None
         self._page = b""
         now = self._now()
-        self._plan = ScanSchedule(sweep_at=now, sample_at=now)
+        self._schedule = ScanSchedule(sweep_at=now, sample_at=now)
 
     def step(self) -> Seconds:
-        """Do what is due, and return how long nothing will be."""
-        cause = scan_cause(self._plan, self._now())
+        """Do what is due, and return the time until the next work is due."""
+        cause = scan_cause(self._schedule, self._now())
         if cause:
             self.scan(cause if self._scanned is not None else "start")
-        if self._now() >= self._plan.sample_at:
+        if self._now() >= self._schedule.sample_at:
             self.sample()
-        return time_until_due(self._plan, self._now())
+        return time_until_due(self._schedule, self._now())
 
     def scan(self, cause: str) -> None:
-        """Look at the whole machine; a look that fails leaves what is known, and makes it grow stale."""
+        """Scan the whole machine; a scan that fails keeps the last inventory, which then grows stale."""
         start = self._now()
         try:
             inventory = self._machine.scan()
@@ -118,8 +118,8 @@ class Agent:
                 scan_seconds=self._scanned - start,
                 scanned_at=self._clock.date(),
             )
-            self._take(inventory)
-        self._plan = after_scan(self._plan, self._now(), self._settings)
+            self._update_inventory(inventory)
+        self._schedule = after_scan(self._schedule, self._now(), self._settings)
 
     def sample(self) -> None:
         """Measure every accelerator."""
@@ -127,23 +127,23 @@ class Agent:
         samples = self._machine.sample(self._snapshot.inventory, self._now(), date)
         inventory = self._machine.inventory_with_health()
         if self._scanned is not None and inventory != self._snapshot.inventory:
-            self._take(inventory)
+            self._update_inventory(inventory)
         published = self._publisher.snapshot() if self._publisher else None
         self._snapshot = replace(self._snapshot, samples=samples, publishing=published)
         self._page = b""
-        self._plan = after_sample(self._plan, self._now(), self._settings)
+        self._schedule = after_sample(self._schedule, self._now(), self._settings)
 
     def on_uevent(self) -> None:
-        """Take note that the kernel reported a change."""
-        self._plan = after_uevent(self._plan, self._now(), self._settings)
+        """Schedule a scan: the kernel reported a changed device."""
+        self._schedule = after_uevent(self._schedule, self._now(), self._settings)
 
     def page(self) -> bytes:
-        """Return the metrics page, made at most once per measurement."""
+        """Return the metrics page, rendered at most once per sample."""
         self._page = self._page or render(self._snapshot)
         return self._page
 
     def answer(self, path: str) -> Response:
-        """Answer a request."""
+        """Answer the request for a page."""
         if path == "/metrics":
             return Response(200, self.page(), CONTENT_TYPE)
         if path == "/healthz":
@@ -164,8 +164,8 @@ class Agent:
         problem = self._publisher.problem() if self._publisher else ""
         return Response(503, f"{problem}\n".encode()) if problem else Response(200, b"ready\n")
 
-    def _take(self, inventory: Inventory) -> None:
-        """Say what changed, and have it published."""
+    def _update_inventory(self, inventory: Inventory) -> None:
+        """Log what changed, and publish the new inventory."""
         for line in changes(self._snapshot.inventory, inventory):
             self._say(line)
         self._snapshot = replace(self._snapshot, inventory=inventory)
@@ -177,13 +177,13 @@ class Agent:
 
 
 def changes(before: Inventory, after: Inventory) -> list[str]:
-    """Return what an operator would want to read: accelerators that came, went or changed their state."""
+    """Return log lines for an operator: accelerators that appeared, disappeared or changed their state."""
     old = {acc.id: acc for acc in before.accelerators}
     new = {acc.id: acc for acc in after.accelerators}
-    gone = [f"{acc.id}: {acc.name} is gone" for acc in old.values() if acc.id not in new]
-    other = [
+    removed = [f"{acc.id}: {acc.name} is gone" for acc in old.values() if acc.id not in new]
+    changed = [
         f"{acc.id}: {acc.name} is {acc.state.value}{f' ({acc.reason})' if acc.reason else ''}"
         for acc in new.values()
         if acc.id not in old or (old[acc.id].state, old[acc.id].name) != (acc.state, acc.name)
     ]
-    return gone + other
+    return removed + changed

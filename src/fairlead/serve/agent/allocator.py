@@ -1,4 +1,4 @@
-"""Hands accelerators out: answers the kubelet's Allocate and NodePrepareResources, ledger in hand."""
+"""Allocates accelerators: answers the kubelet's Allocate and NodePrepareResources from one ledger."""
 
 import asyncio
 import time
@@ -26,57 +26,57 @@ from fairlead.warden.client import CdiWriter
 
 _ACCELERATORS: Final = f"{DRIVER}-accelerators.json"
 _CDI_AGE: Final = 60.0
-"""Seconds for which it is believed that NVIDIA's CDI file is there, or not."""
+"""Seconds for which the result of the search for NVIDIA's CDI file is cached."""
 
 
 class Allocator:
-    """Gives out what the kubelet asks for, never anything twice."""
+    """Allocates what the kubelet requests, and nothing twice."""
 
     def __init__(
         self,
-        terms: PublishConfig,
-        books: PodResourcesTracker,
-        handover: PlacementLookup,
-        look: Callable[[], Host],
+        config: PublishConfig,
+        tracker: PodResourcesTracker,
+        lookup: PlacementLookup,
+        read_host: Callable[[], Host],
     ) -> None:
-        self._terms = terms
-        self._books = books
-        self._handover = handover
+        self._config = config
+        self._tracker = tracker
+        self._lookup = lookup
         self._chosen: dict[str, ChosenAccelerators] = {}
-        """By resource: for whom the kubelet asked last, until it takes units."""
-        self._look = look
-        self._writer = CdiWriter(terms.cdi) if terms.cdi else None
+        """By resource, the placement of the kubelet's last GetPreferredAllocation, until its Allocate."""
+        self._read_host = read_host
+        self._writer = CdiWriter(config.cdi) if config.cdi else None
         self._inventory = Inventory(Machine())
-        self._described: str = ""
+        self._spec_digest: str = ""
         self._nvidia: tuple[float, access.Nvidia] = (-_CDI_AGE, "env")
         self.claims: ClaimReader | None = None
-        """Where claims are read; None before there is an API server."""
+        """Reads claims; None before the API server is connected."""
         self.offered: Mapping[str, Offer] = {}
         self.refused: Counter[str] = Counter(dict.fromkeys(Form, 0))
 
     async def write_cdi_spec(self, inventory: Inventory) -> None:
-        """Write what containers need of each accelerator where runtimes find it, if that has changed."""
+        """Write the CDI spec of the accelerators for container runtimes, if it has changed."""
         self._inventory = inventory
         if self._writer is None:
             return
         usable = [acc for acc in inventory.accelerators if acc.kind != "cpu" and acc.state.allocatable]
         spec = cdi.accelerators_spec({acc.id: self._grant(acc, "") for acc in usable})
         digest = cdi.digest(spec)
-        if digest == self._described:
+        if digest == self._spec_digest:
             return
         if usable:
             await asyncio.to_thread(self._writer.put, _ACCELERATORS, spec)
         else:
             await asyncio.to_thread(self._writer.remove, _ACCELERATORS)
-        self._described = digest
+        self._spec_digest = digest
 
     async def remove_cdi_spec(self) -> None:
-        """Leave no CDI file behind that nobody needs any more."""
-        if self._writer is None or not self._described:
+        """Remove the CDI spec of the accelerators where no container uses it any more."""
+        if self._writer is None or not self._spec_digest:
             return
-        await self._books.refresh()  # who held something a moment ago may be gone
-        if not any(self._books.ledger):
-            with suppress(WardenError):  # it may have ended before us
+        await self._tracker.refresh()  # a holder may have ended since the last read
+        if not any(self._tracker.ledger):
+            with suppress(WardenError):  # the warden may have ended before the agent
                 await asyncio.to_thread(self._writer.remove, _ACCELERATORS)
 
     def by_units(self) -> frozenset[str]:
@@ -87,13 +87,13 @@ class Allocator:
     async def prefer(
         self, resource: str, available: Sequence[str], required: Sequence[str], size: int
     ) -> list[str]:
-        """Return the units to take: of the accelerator that a scheduler chose, and of a share all on one."""
+        """Return the units to take: on the accelerator that a scheduler chose, and a share all on one."""
         offer = self.offered.get(resource)
         self._chosen.pop(resource, None)
         if offer is None:
             return []
-        with self._counted(resource):
-            chosen = await self._handover.chosen_accelerators(resource, size)
+        with self._count_refusals(resource):
+            chosen = await self._lookup.chosen_accelerators(resource, size)
             if chosen is None:
                 return prefer(offer, available, required, size)
             self._chosen[resource] = chosen
@@ -101,36 +101,36 @@ class Allocator:
             if not units:
                 where = " or ".join(sorted(chosen.devices)) or "nothing"
                 raise AllocationRefusedError(
-                    f"{resource}: {chosen.pod} was placed on {where}, which has not {size} free"
+                    f"{resource}: {chosen.pod} was placed on {where}, which does not have {size} units free"
                 )
             return units
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> Grant:
-        """Return what a container receives with these units, and note that it has them."""
+        """Return what a container receives with these units, and record the allocation."""
         unit = MEMORY_RESOURCES.get(resource, MemoryUnit.MIB)
         chosen = self._chosen.pop(resource, None)
-        with self._counted(resource):
+        with self._count_refusals(resource):
             parts = parse_units(ids, self._inventory, unit)
             if isinstance(parts, Refusal):
                 raise AllocationRefusedError(f"{resource}: {parts.reason}")
             held = [part.holding(UNNAMED, unit) for part in parts]
-            strange = {each.accelerator for each in held} - (chosen.devices if chosen else set())
-            if chosen and strange:
-                where, there = " and ".join(sorted(chosen.devices)), " and ".join(sorted(strange))
+            unchosen = {each.accelerator for each in held} - (chosen.devices if chosen else set())
+            if chosen and unchosen:
+                where, there = " and ".join(sorted(chosen.devices)), " and ".join(sorted(unchosen))
                 raise AllocationRefusedError(
                     f"{resource}: {chosen.pod} was placed on {where}, not on {there}"
                 )
-            await self._noted(partial(self._books.record_allocation, held))
-        return self._with_nodes([self._given(holding, resource) for holding in held], held)
+            await self._record(partial(self._tracker.record_allocation, held))
+        return self._with_nodes([self._unit_grant(holding, resource) for holding in held], held)
 
     async def prepare(self, claim: KubeletClaim) -> list[Prepared]:
-        """Make a claim's accelerators ready, and note that it has them."""
+        """Prepare a claim's accelerators, and record the claim."""
         if self.claims is None or self._writer is None:
-            raise KubeletError("claims cannot be prepared yet: the API server has not been reached")
-        allotments = await self.claims.read(claim, self._terms.node)
-        spec, prepared = self._prepared(claim, allotments)
+            raise KubeletError("claims cannot be prepared yet: the API server is not connected")
+        devices = await self.claims.read(claim, self._config.node)
+        spec, prepared = self._prepare_spec(claim, devices)
         try:
-            await self._noted(partial(self._books.claim, claim, _holdings(claim, allotments)))
+            await self._record(partial(self._tracker.record_claim, claim, _holdings(claim, devices)))
         except AllocationRefusedError:
             self.refused[Form.CLAIM] += 1
             raise
@@ -139,66 +139,64 @@ class Allocator:
         return prepared
 
     async def unprepare(self, claim: KubeletClaim) -> None:
-        """Let a claim go; one that is not known is gone already."""
+        """Release a claim; an unknown claim counts as released."""
         if self._writer is not None:
             await asyncio.to_thread(self._writer.remove, claim_file(claim))
-        self._books.release(claim)
+        self._tracker.release_claim(claim)
 
-    async def _noted(self, note: Callable[[], None]) -> None:
-        """Note that something is given; who stands against it may be gone since the books were read."""
+    async def _record(self, record: Callable[[], None]) -> None:
+        """Record an allocation; after a refusal read pod resources again: a holder may have ended since."""
         try:
-            note()
+            record()
         except AllocationRefusedError:
-            await self._books.refresh()
-            note()
+            await self._tracker.refresh()
+            record()
 
     @contextmanager
-    def _counted(self, resource: str) -> Iterator[None]:
-        """Count a refusal."""
+    def _count_refusals(self, resource: str) -> Iterator[None]:
+        """Count refused allocations."""
         try:
             yield
         except AllocationRefusedError:
             self.refused[Form.MEMORY if resource in MEMORY_RESOURCES else Form.WHOLE] += 1
             raise
 
-    def _prepared(
-        self, claim: KubeletClaim, allotments: Sequence[ClaimDevice]
+    def _prepare_spec(
+        self, claim: KubeletClaim, devices: Sequence[ClaimDevice]
     ) -> tuple[dict[str, object], list[Prepared]]:
-        """Return a claim's CDI document and what the kubelet is told of it: one device for each request."""
-        grants = {id(allotment): self._allotted(allotment) for allotment in allotments}
-        requests = dict.fromkeys(allotment.request for allotment in allotments)
+        """Return a claim's CDI spec, with one device for each request, and its devices for the kubelet."""
+        grants = {id(device): self._claim_grant(device) for device in devices}
+        requests = dict.fromkeys(device.request for device in devices)
         entries = {
-            request: access.merge(
-                grants[id(allotment)] for allotment in allotments if allotment.request == request
-            )
+            request: access.merge(grants[id(device)] for device in devices if device.request == request)
             for request in requests
         }
         prepared = [
             Prepared(
-                requests=(allotment.request,),
-                pool=allotment.pool,
-                device=allotment.device,
+                requests=(device.request,),
+                pool=device.pool,
+                device=device.device,
                 cdi=(
-                    cdi.accelerator_device(allotment.device),
-                    cdi.claim_device(claim.uid, allotment.request),
-                    *grants[id(allotment)].cdi,
+                    cdi.accelerator_device(device.device),
+                    cdi.claim_device(claim.uid, device.request),
+                    *grants[id(device)].cdi,
                 ),
-                share=allotment.share or None,
+                share=device.share or None,
             )
-            for allotment in allotments
+            for device in devices
         ]
         return cdi.claim_spec(claim.uid, entries), prepared
 
-    def _allotted(self, each: ClaimDevice) -> Grant:
-        acc = self._accelerator(each.device)
-        memory = each.mebibytes or None
-        return self._grant(acc, f"{DRIVER}/{each.request}", memory=memory, share=each.share)
+    def _claim_grant(self, device: ClaimDevice) -> Grant:
+        acc = self._accelerator(device.device)
+        memory = device.mebibytes or None
+        return self._grant(acc, f"{DRIVER}/{device.request}", memory=memory, share=device.share)
 
-    def _given(self, holding: Holding, resource: str) -> Grant:
+    def _unit_grant(self, holding: Holding, resource: str) -> Grant:
         return self._grant(self._accelerator(holding.accelerator), resource, memory=holding.mebibytes or None)
 
     def _with_nodes(self, grants: Sequence[Grant], held: Sequence[Holding]) -> Grant:
-        """Return the grants as one, its nodes by CDI where that is to be had."""
+        """Return the grants as one, with device nodes by CDI where a CDI spec can be written."""
         joined = access.merge(grants)
         if self._writer is None:
             return access.without_cdi(joined)
@@ -206,33 +204,33 @@ class Allocator:
         return Grant(joined.env, (), (*devices, *joined.cdi))
 
     def _grant(self, acc: Accelerator, resource: str, *, memory: int | None = None, share: str = "") -> Grant:
-        host = self._look()
+        host = self._read_host()
         return access.grant(
             acc,
             host,
             resource=resource,
             memory=memory,
             share=share,
-            nvidia=self._way_of_nvidia(host),
-            device_root=self._terms.device_root,
+            nvidia=self._nvidia_mode(host),
+            device_root=self._config.device_root,
         )
 
-    def _way_of_nvidia(self, host: Host) -> access.Nvidia:
-        if self._terms.nvidia != "auto":
-            return self._terms.nvidia
+    def _nvidia_mode(self, host: Host) -> access.Nvidia:
+        if self._config.nvidia != "auto":
+            return self._config.nvidia
         if time.monotonic() - self._nvidia[0] > _CDI_AGE:
             self._nvidia = (time.monotonic(), "cdi" if access.nvidia_cdi_present(host) else "env")
         return self._nvidia[1]
 
     def _accelerator(self, name: str) -> Accelerator:
-        found = next((acc for acc in self._inventory.accelerators if acc.id == name), None)
-        if found is None:
+        acc = next((acc for acc in self._inventory.accelerators if acc.id == name), None)
+        if acc is None:
             raise AllocationRefusedError(f"{name} is not on this node any more")
-        return found
+        return acc
 
 
 def part_of(offer: Offer, accelerators: Collection[str]) -> Offer:
-    """Return what an offer has of some accelerators."""
+    """Return the part of an offer that belongs to some accelerators."""
     return replace(offer, blocks=tuple(block for block in offer.blocks if block.accelerator in accelerators))
 
 
@@ -241,11 +239,11 @@ def claim_file(claim: KubeletClaim) -> str:
     return f"{DRIVER}-claim-{claim.uid}.json"
 
 
-def _holdings(claim: KubeletClaim, allotments: Sequence[ClaimDevice]) -> list[Holding]:
-    """Return what a claim holds: the sum of its requests per accelerator, without mere looks."""
+def _holdings(claim: KubeletClaim, devices: Sequence[ClaimDevice]) -> list[Holding]:
+    """Return what a claim holds: the sum of its requests per accelerator, without admin access."""
     sums: dict[str, int] = {}
-    for allotment in allotments:
-        if not allotment.admin:
-            whole = not allotment.mebibytes or sums.get(allotment.device) == 0
-            sums[allotment.device] = 0 if whole else sums.get(allotment.device, 0) + allotment.mebibytes
+    for device in devices:
+        if not device.admin:
+            whole = not device.mebibytes or sums.get(device.device) == 0
+            sums[device.device] = 0 if whole else sums.get(device.device, 0) + device.mebibytes
     return [Holding(device, Form.CLAIM, holder_of(claim), amount) for device, amount in sums.items()]

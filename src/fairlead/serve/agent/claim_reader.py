@@ -1,4 +1,4 @@
-"""What the scheduler allotted to a claim, as the claim's status says it."""
+"""The devices that a scheduler allocated to a claim, read from the claim's status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from fairlead.units import parse_quantity
 
 @dataclass(frozen=True, slots=True)
 class ClaimDevice:
-    """One device of ours that a claim got."""
+    """One of our devices that a claim was allocated."""
 
     request: str
-    """The request it serves; of one with alternatives, the part before the slash."""
+    """The claim's request that it serves; of a request with alternatives, the part before the slash."""
     pool: str
     device: str
     mebibytes: int = 0
-    """How much of its memory; 0 for all of it."""
+    """The amount of its memory in MiB; 0 for all of it."""
     share: str = ""
     admin: bool = False
-    """A claim that only looks: it has the device beside whoever holds it."""
+    """A claim with admin access, which uses the device beside its holder."""
 
 
 class ClaimReader:
@@ -34,32 +34,34 @@ class ClaimReader:
         self._cluster = cluster
 
     async def read(self, claim: KubeletClaim, node: str) -> list[ClaimDevice]:
-        """Return what a claim was allotted on this node; KubeletError where that is nothing to go by."""
+        """Return a claim's devices on this node; KubeletError where its allocation cannot be used."""
         try:
-            found = await self._cluster.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
+            live = await self._cluster.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
         except NotFoundError:
-            raise KubeletError(f"claim {claim.namespace}/{claim.name} is gone") from None
-        if found.metadata.uid != claim.uid:
-            raise KubeletError(f"claim {claim.namespace}/{claim.name} is another one by now")
-        return claim_devices(found.document(), node)
+            raise KubeletError(f"claim {claim.namespace}/{claim.name} does not exist any more") from None
+        if live.metadata.uid != claim.uid:
+            raise KubeletError(
+                f"claim {claim.namespace}/{claim.name} has been replaced by another of this name"
+            )
+        return claim_devices(live.document(), node)
 
 
 def claim_devices(document: dict[str, Any], node: str) -> list[ClaimDevice]:
     """Return our devices of a claim that are on this node."""
     allocation = (document.get("status") or {}).get("allocation") or {}
     results: Sequence[dict[str, Any]] = (allocation.get("devices") or {}).get("results") or ()
-    mine = [row for row in results if row.get("driver") == DRIVER]
-    if not mine:
+    own = [row for row in results if row.get("driver") == DRIVER]
+    if not own:
         raise KubeletError("the claim has no device of ours allocated: was it deallocated meanwhile?")
-    elsewhere = [row for row in mine if row.get("pool") != node]
+    elsewhere = [row for row in own if row.get("pool") != node]
     if elsewhere:
         raise KubeletError(
             f"the claim's device {elsewhere[0].get('device')} is on {elsewhere[0].get('pool')}"
         )
-    return [_allotment(row) for row in mine]
+    return [_claim_device(row) for row in own]
 
 
-def _allotment(row: dict[str, Any]) -> ClaimDevice:
+def _claim_device(row: dict[str, Any]) -> ClaimDevice:
     amount = (row.get("consumedCapacity") or {}).get("memory")
     return ClaimDevice(
         request=str(row.get("request", "")).partition("/")[0],

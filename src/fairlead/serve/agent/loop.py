@@ -1,4 +1,4 @@
-"""The agent's loop: one thread, one selector over clients, kernel events and the wish to stop."""
+"""The agent's loop: one thread, one selector over clients, kernel events and the stop signal."""
 
 import selectors
 import socket
@@ -18,18 +18,18 @@ from fairlead.units import Seconds
 
 
 class DeviceEvents(Protocol):
-    """A line on which changes of devices are reported."""
+    """A descriptor that reports changed devices."""
 
     def fileno(self) -> int:
-        """Return what to wait on."""
+        """Return the descriptor to wait on."""
 
     def changed(self) -> bool:
-        """Read all that came, and say whether a device that matters changed."""
+        """Read all pending events, and say whether an accelerator may have changed."""
 
 
 def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT comes."""
-    front = serving_options(settings, say)
+    """Serve until SIGTERM or SIGINT."""
+    options = serving_options(settings, say)
     listener = listen(settings.listen)
     with ExitStack() as stack:
         stack.enter_context(listener)
@@ -39,22 +39,22 @@ def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> No
         uevents = open_uevents(say) if settings.uevents else None
         if uevents:
             stack.enter_context(closing(uevents))
-        serve(agent, listener, stop, uevents, front)
+        serve(agent, listener, stop, uevents, options)
     say("stopped")
 
 
 def serving_options(settings: AgentSettings, say: Callable[[str], None]) -> ServingOptions:
-    """Return how clients come in; what TLS and tokens need is imported only where they are asked for."""
-    front = ServingOptions()
+    """Return the serving options; what TLS and tokens need is imported only where they are set."""
+    options = ServingOptions()
     if settings.tls:
         from fairlead.serve.web.tls import TlsAcceptor  # noqa: PLC0415  # OpenSSL: 6 MiB resident
 
-        front = replace(front, stream=TlsAcceptor(settings.tls, say))
+        options = replace(options, stream=TlsAcceptor(settings.tls, say))
     if settings.token_file:
         from fairlead.serve.web.access import TokenGuard  # noqa: PLC0415  # hmac brings half of OpenSSL
 
-        front = replace(front, guard=TokenGuard(settings.token_file, say))
-    return front
+        options = replace(options, guard=TokenGuard(settings.token_file, say))
+    return options
 
 
 def serve(
@@ -62,12 +62,12 @@ def serve(
     listener: socket.socket,
     stop: socket.socket,
     events: DeviceEvents | None,
-    front: ServingOptions | None = None,
+    options: ServingOptions | None = None,
 ) -> None:
-    """Run until something can be read from `stop`."""
+    """Run until `stop` becomes readable."""
     with selectors.DefaultSelector() as selector:
         stopped: list[Seconds] = []
-        server = PageServer(listener, selector, agent.answer, front)
+        server = PageServer(listener, selector, agent.answer, options)
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         if events:
             selector.register(
@@ -82,7 +82,7 @@ def serve(
 
 
 def open_uevents(say: Callable[[str], None]) -> UeventSocket | None:
-    """Listen to the kernel, or say why not and be content with sweeps."""
+    """Open the uevent socket, or log why that fails: sweeps find changes without it."""
     try:
         return UeventSocket.open()
     except OSError as error:

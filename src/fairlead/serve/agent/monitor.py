@@ -1,4 +1,4 @@
-"""The machine that an agent watches: scanned as a whole now and then, measured between, NVML kept open."""
+"""The machine that an agent monitors: scanned now and then, sampled in between, with NVML kept open."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,52 +19,54 @@ from fairlead.units import Seconds
 
 
 class NvmlSession(Protocol):
-    """An open NVML session, as far as it is needed here."""
+    """The part of an open NVML session that the monitor uses."""
 
     def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
-        """Return every GPU; of `expected`, the addresses that the driver has, also those that are lost."""
+        """Return every GPU, also lost ones among the `expected` addresses that the driver has."""
 
     def reading(self, index: int) -> GpuReading | None:
-        """Return what is measured of one GPU now; None when it is gone."""
+        """Return the current measurements of one GPU; None when it is gone."""
 
     def xids(self) -> dict[int, list[int]]:
-        """Return the XIDs since this was last asked, of every GPU that can report any."""
+        """Return the XIDs since the last call, of every GPU that can report any."""
 
 
 class NvmlReconnector:
-    """An NVML session that is kept open, and opened anew when it no longer sees every GPU."""
+    """An NVML session that stays open, and is reopened when it no longer sees every GPU."""
 
     def __init__(self, connect: Callable[[], AbstractContextManager[NvmlSession | None]]) -> None:
         self._connect = connect
         self._stack = ExitStack()
         self._session: NvmlSession | None = None
-        self._missed: frozenset[str] = frozenset()
+        self._missing: frozenset[str] = frozenset()
         self.health: dict[int, Health] = {}
-        """How well each GPU was when it was last measured, by NVML's number."""
+        """The health of each GPU at its last sample, by NVML index."""
 
     def gpus(self, expected: frozenset[str]) -> list[Gpu]:
         """Return every GPU; `expected` are the addresses that the driver has."""
         if self._session is None:
             self._open()
-        found = self._found(expected)
-        missed = expected - {gpu.address for gpu in found}
-        if missed and missed != self._missed:
-            # NVML lists what was there when it was opened. A GPU that stays away is not asked for again.
+
+        gpus = self._list(expected)
+        missing = expected - {gpu.address for gpu in gpus}
+        if missing and missing != self._missing:
+            # NVML lists the GPUs that were present when it was opened. A GPU that stays absent causes no
+            # second reopening.
             self._open()
-            found = self._found(expected)
-            missed = expected - {gpu.address for gpu in found}
-        self._missed = missed
-        return found
+            gpus = self._list(expected)
+            missing = expected - {gpu.address for gpu in gpus}
+        self._missing = missing
+        return gpus
 
     def reading(self, index: int) -> GpuReading | None:
-        """Return what is measured of one GPU now; None when it is gone."""
+        """Return the current measurements of one GPU; None when it is gone."""
         reading = self._session.reading(index) if self._session else None
         if reading is not None:
             self.health[index] = reading.health
         return reading
 
     def xids(self) -> dict[int, list[int]]:
-        """Return the XIDs since this was last asked, of every GPU that can report any."""
+        """Return the XIDs since the last call, of every GPU that can report any."""
         return self._session.xids() if self._session else {}
 
     def close(self) -> None:
@@ -77,69 +79,69 @@ class NvmlReconnector:
         self.health = {}
         self._session = self._stack.enter_context(self._connect())
 
-    def _found(self, expected: frozenset[str]) -> list[Gpu]:
+    def _list(self, expected: frozenset[str]) -> list[Gpu]:
         return self._session.gpus(expected) if self._session else []
 
 
 class MachineMonitor:
-    """A watch on one machine."""
+    """Monitors one machine."""
 
     def __init__(
         self,
         look: Callable[[], Host],
         catalog: Catalog,
-        line: NvmlReconnector | None,
+        session: NvmlReconnector | None,
         xids: XidPolicy | None = None,
     ) -> None:
         self.look = look
-        """Return the machine as it is now; a host remembers what it has read."""
+        """Return the machine as it is now; a `Host` caches what it has read."""
         self._catalog = catalog
-        self._line = line
+        self._nvml = session
         self._host = look()
         self._observer = Observer()
         self._gpus: Sequence[Gpu] = ()
-        self._found = Inventory(Machine())
+        self._inventory = Inventory(Machine())
         self._health = GpuHealth(xids or XidPolicy())
 
     def scan(self) -> Inventory:
-        """Look at the whole machine."""
-        self._hear()  # a session that is opened again has forgotten what the last one was told
+        """Scan the whole machine."""
+        self._record_health()  # a reopened session has lost the XIDs of the last one
         self._host = self.look()
-        self._gpus = self._ask()
-        self._found = detect(self._host, self._catalog, self._gpus)
-        self._health.keep(self._found.accelerators)
+        self._gpus = self._list_gpus()
+        self._inventory = detect(self._host, self._catalog, self._gpus)
+        self._health.keep(self._inventory.accelerators)
         return self.inventory_with_health()
 
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
-        """Measure what the last scan found."""
-        measured = self._observer.look(self._host, inventory.accelerators, now, date, self._gpus, self._line)
-        self._hear()
+        """Measure the accelerators that the last scan found."""
+        measured = self._observer.look(self._host, inventory.accelerators, now, date, self._gpus, self._nvml)
+        self._record_health()
         return (*measured, *self._health.samples())
 
     def inventory_with_health(self) -> Inventory:
-        """Return what the last scan found, with the health that the last sample showed."""
-        accelerators = tuple(self._health.judge(acc) for acc in self._found.accelerators)
-        return replace(self._found, accelerators=accelerators)
+        """Return the inventory of the last scan, with the health that the last sample showed."""
+        accelerators = tuple(self._health.judge(acc) for acc in self._inventory.accelerators)
+        return replace(self._inventory, accelerators=accelerators)
 
-    def _hear(self) -> None:
-        """Take what NVML said since last time of the GPUs that the last scan found."""
-        if self._line is None or not self._gpus:
+    def _record_health(self) -> None:
+        """Record what NVML has reported since the last call about the GPUs of the last scan."""
+        if self._nvml is None or not self._gpus:
             return
-        xids, health = self._line.xids(), self._line.health
-        for acc in self._found.accelerators:
+        xids, health = self._nvml.xids(), self._nvml.health
+        for acc in self._inventory.accelerators:
             index = index_of(acc, self._gpus)
             if index is not None:
                 self._health.note(acc.id, health.get(index), xids.get(index))
 
-    def _ask(self) -> list[Gpu]:
-        """Ask NVML about this very machine only, and only a driver that is there: NVML would load it."""
-        if self._line is None:
+    def _list_gpus(self) -> list[Gpu]:
+        """Query NVML only for this machine and only where its driver is loaded: NVML would load it."""
+        if self._nvml is None:
             return []
         if not self._host.here:
             return read_gpus(self._host)
         if not nvidia.driver_is_there(self._host):
             return []
-        return self._line.gpus(frozenset(self._host.names(nvidia.GPUS)))
+        return self._nvml.gpus(frozenset(self._host.names(nvidia.GPUS)))
 
 
 @contextmanager
@@ -152,15 +154,15 @@ def open_monitor(
     dev: bool = True,
     xids: XidPolicy | None = None,
 ) -> Iterator[MachineMonitor]:
-    """Open the machine below a root folder or in a captured tarball.
+    """Monitor the machine below a root folder or in a captured tarball.
 
     `here`: the root shows this machine; `dev`: its device nodes are among what it shows; `xids`: which XIDs
     leave a GPU healthy.
     """
     with opened(place) as root:
-        line = NvmlReconnector(nvml.session) if use_nvml else None
+        session = NvmlReconnector(nvml.session) if use_nvml else None
         try:
-            yield MachineMonitor(lambda: Host(root, here=here, dev=dev), catalog, line, xids)
+            yield MachineMonitor(lambda: Host(root, here=here, dev=dev), catalog, session, xids)
         finally:
-            if line:
-                line.close()
+            if session:
+                session.close()

@@ -1,7 +1,7 @@
-"""What the agent writes to the API server: labels and an annotation on its node, and slices for claims.
+"""What the agent writes to the API server: its node's labels and annotations, and slices for claims.
 
-Watches only say that something may be amiss. Before a write the truth is read anew, so that nothing is
-written on the word of a copy that lags behind, and nothing is written that is there already.
+A watch event only says that something may differ. Before a write the reconciler reads the live object, so
+that it never writes on the basis of a stale copy, and never writes what is there already.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from fairlead.settings.publishing import PublishConfig
 
 _RETRY: Final = 10.0
 _PARTING: Final = 2.0
-"""Seconds for the last word to the API server."""
+"""Seconds for the last patch when the agent stops."""
 _WRITTEN: Final = ("labels", "annotation", "slice")
 MANAGER: Final = "fairlead-agent"
 V = TypeVar("V")
@@ -39,83 +39,83 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class PublishedFacts:
-    """What there is to tell beside the accelerators themselves."""
+    """What the reconciler publishes beside the accelerators themselves."""
 
     held: Iterable[Holding]
-    """Bounds what claims can still have."""
+    """All holdings; they bound what claims can still get."""
     reported: Iterable[Holding]
-    """What the kubelet said of it, and is told on."""
+    """The holdings that the kubelet and prepared claims confirm; the annotation lists them."""
     by_units: Collection[str] | None = None
-    """The accelerators whose memory is offered in units; None: the kubelet was shown nothing yet."""
+    """The accelerators whose memory is offered in units; None while nothing is registered yet."""
     hands_over: bool = False
-    """Whether pods get the accelerators that their bindings note."""
+    """Whether the agent gives pods the accelerators that their binding's annotation names."""
 
 
 class NodeReconciler:
-    """Keeps the API server's picture of this node's accelerators true."""
+    """Keeps this node's labels, annotations and slices equal to its accelerators."""
 
     def __init__(
-        self, terms: PublishConfig, cluster: ClusterClient, due: asyncio.Event, say: Callable[[str], None]
+        self, config: PublishConfig, cluster: ClusterClient, due: asyncio.Event, say: Callable[[str], None]
     ) -> None:
-        self._terms = terms
+        self._config = config
         self._cluster = cluster
         self._due = due
         self._say = say
         self._nodes: dict[str, Node] = {}
         self._slices: dict[str, ResourceSlice] = {}
-        self._seen: set[str] = set()
-        """Of which kinds a whole list was taken in."""
-        self._mine = f"spec.nodeName={terms.node},spec.driver={DRIVER}"
-        self._made: dict[str, int] = {}
-        """By slice, the generation that our last write gave it: another one is somebody else's work."""
-        self._told = False
-        self._trouble = ""
+        self._listed: set[str] = set()
+        """The kinds that have been listed once."""
+        self._own_slices = f"spec.nodeName={config.node},spec.driver={DRIVER}"
+        self._generations: dict[str, int] = {}
+        """By slice, the generation of our last write: another generation is another client's write."""
+        self._published = False
+        self._last_error = ""
         self.written = Counter(dict.fromkeys(_WRITTEN, 0))
         self.failed = Counter(dict.fromkeys((*_WRITTEN, "read"), 0))
 
     def open(self, stack: AsyncExitStack) -> None:
-        """Begin to follow what is published, without waiting: the API server may be away."""
-        node = f"metadata.name={self._terms.node}"
+        """Start the watches without waiting for them: the API server may be unavailable."""
+        node = f"metadata.name={self._config.node}"
         tasks = [asyncio.create_task(self._follow(NODES, node, self._nodes))]
-        if "claims" in self._terms.targets:
-            tasks.append(asyncio.create_task(self._follow(RESOURCE_SLICES, self._mine, self._slices)))
+        if "claims" in self._config.targets:
+            tasks.append(asyncio.create_task(self._follow(RESOURCE_SLICES, self._own_slices, self._slices)))
         for task in tasks:
             stack.callback(task.cancel)
 
     @property
     def kubelet(self) -> str:
-        """The version of this node's kubelet; empty while it is not known."""
-        node = self._nodes.get(self._terms.node)
+        """The version of this node's kubelet; empty while it is unknown."""
+        node = self._nodes.get(self._config.node)
         return node.status.node_info.kubelet_version if node else ""
 
     def problem(self) -> str:
-        """Return why not everything is told yet."""
-        return "" if self._told else self._trouble or "the API server has not been told yet"
+        """Return why the node is not up to date yet; empty when it is."""
+        return "" if self._published else self._last_error or "nothing is published to the API server yet"
 
-    async def reconcile(self, inventory: Inventory, told: PublishedFacts, *, claims: bool) -> None:
-        """Write what differs; slices only once the kubelet knows the driver, or it would delete them."""
-        if NODES.plural not in self._seen:
+    async def reconcile(self, inventory: Inventory, facts: PublishedFacts, *, claims: bool) -> None:
+        """Write what differs; slices only once the driver is registered, or the kubelet would delete them."""
+        if NODES.plural not in self._listed:
             return
-        node = await self._show_node(inventory, told)
-        if claims and RESOURCE_SLICES.plural in self._seen:
-            await self._show_slices(node, inventory, told.held)
-        self._told = True
+        node = await self._reconcile_node(inventory, facts)
+        if claims and RESOURCE_SLICES.plural in self._listed:
+            await self._reconcile_slices(node, inventory, facts.held)
+        self._published = True
 
     async def withdraw(self) -> None:
-        """Promise schedulers nothing while nobody is here to keep it; what else was told stays true."""
-        node = self._nodes.get(self._terms.node)
+        """Remove the annotation that promises placements: no agent keeps it now. The rest stays true."""
+        node = self._nodes.get(self._config.node)
         if node is not None and PLACEMENT_FORMAT in node.metadata.annotations:
             patch = {"metadata": {"annotations": {PLACEMENT_FORMAT: None}}}
             with suppress(FairleadError, TimeoutError):
                 async with timeout(_PARTING):
-                    await self._cluster.patch(NODES, self._terms.node, patch, field_manager=MANAGER)
+                    await self._cluster.patch(NODES, self._config.node, patch, field_manager=MANAGER)
 
-    async def _show_node(self, inventory: Inventory, told: PublishedFacts) -> Node:
-        node = self._nodes.get(self._terms.node)
-        if node is not None and self._patch_of(node, inventory, told) is None:
+    async def _reconcile_node(self, inventory: Inventory, facts: PublishedFacts) -> Node:
+        node = self._nodes.get(self._config.node)
+        if node is not None and self._patch_of(node, inventory, facts) is None:
             return node
-        node = await self._counted("read", self._cluster.get(NODES, self._terms.node))
-        patch = self._patch_of(node, inventory, told)
+        node = await self._counted("read", self._cluster.get(NODES, self._config.node))
+        patch = self._patch_of(node, inventory, facts)
         if patch is None:
             return node
         kind = "labels" if "labels" in patch["metadata"] else "annotation"
@@ -123,40 +123,43 @@ class NodeReconciler:
             kind, self._cluster.patch(NODES, node.metadata.name, patch, field_manager=MANAGER)
         )
 
-    def _patch_of(self, node: Node, inventory: Inventory, told: PublishedFacts) -> dict[str, Any] | None:
+    def _patch_of(self, node: Node, inventory: Inventory, facts: PublishedFacts) -> dict[str, Any] | None:
         wanted: dict[str, str] = {}
-        if "labels" in self._terms.targets:
+        if "labels" in self._config.targets:
             wanted = {**labels.labels(inventory), **labels.restricted_labels(inventory)}
-            wanted |= labels.legacy_labels(inventory) if self._terms.legacy_labels else {}
-        notes: dict[str, str | None] = {}
-        if self._terms.forms:
-            before, units = node.metadata.annotations.get(DEVICES), told.by_units
+            wanted |= labels.legacy_labels(inventory) if self._config.legacy_labels else {}
+        annotations: dict[str, str | None] = {}
+        if self._config.forms:
+            before, units = node.metadata.annotations.get(DEVICES), facts.by_units
             listed = before if units is None else devices(inventory, units)
-            notes = {ALLOCATED: allocated_text(told.reported), DEVICES: listed}
-        notes |= {PLACEMENT_FORMAT: str(PLACEMENTS.newest)} if told.hands_over else {}
-        return node_patch(node.metadata.labels, node.metadata.annotations, wanted, notes)
+            annotations = {ALLOCATED: allocated_text(facts.reported), DEVICES: listed}
+        annotations |= {PLACEMENT_FORMAT: str(PLACEMENTS.newest)} if facts.hands_over else {}
+        return node_patch(node.metadata.labels, node.metadata.annotations, wanted, annotations)
 
-    async def _show_slices(self, node: Node, inventory: Inventory, held: Iterable[Holding]) -> None:
+    async def _reconcile_slices(self, node: Node, inventory: Inventory, held: Iterable[Holding]) -> None:
         wanted = slices.slices(node.metadata.name, node.metadata.uid, inventory, held, 0)
         if self._same(wanted, self._slices.values()):
             return
-        listed = await self._counted("read", self._cluster.list(RESOURCE_SLICES, fields=self._mine))
+        listed = await self._counted("read", self._cluster.list(RESOURCE_SLICES, fields=self._own_slices))
         live = {each.metadata.name: each for each in listed.items}
         if self._same(wanted, live.values()):
             return
         generation = 1 + max((each.spec.pool.generation for each in live.values()), default=0)
         for body in slices.slices(node.metadata.name, node.metadata.uid, inventory, held, generation):
             name = body["metadata"]["name"]
-            put = await self._counted("slice", self._put(body, live.pop(name, None)))
-            self._made[name] = put.metadata.generation
+            written = await self._counted("slice", self._put(body, live.pop(name, None)))
+            self._generations[name] = written.metadata.generation
         for extra in live.values():
             await self._counted("slice", self._cluster.delete(RESOURCE_SLICES, extra.metadata.name))
 
     def _same(self, wanted: Sequence[dict[str, Any]], live: Iterable[ResourceSlice]) -> bool:
-        """Whether the slices that are there say what is wanted; the server may have added defaults."""
+        """Whether the live slices have the wanted content; the server may have added defaults."""
         there = {}
         for each in live:
-            changed = self._made.get(each.metadata.name, each.metadata.generation) != each.metadata.generation
+            changed = (
+                self._generations.get(each.metadata.name, each.metadata.generation)
+                != each.metadata.generation
+            )
             there[each.metadata.name] = "" if changed else each.metadata.annotations.get(DIGEST)
         return there == {body["metadata"]["name"]: body["metadata"]["annotations"][DIGEST] for body in wanted}
 
@@ -167,46 +170,46 @@ class NodeReconciler:
         metadata = {**body["metadata"], "resourceVersion": live.metadata.resource_version}
         return await self._cluster.update(kind, {**body, "metadata": metadata}, field_manager=MANAGER)
 
-    async def _counted(self, what: str, asking: Awaitable[V]) -> V:
+    async def _counted(self, what: str, request: Awaitable[V]) -> V:
         try:
-            answer = await asking
+            answer = await request
         except FairleadError as error:
             self.failed[what] += 1
-            self._trouble = str(error)
+            self._last_error = str(error)
             raise
         if what in self.written:
             self.written[what] += 1
         return answer
 
     async def _follow(self, kind: Kind[Any], fields: str, copy: dict[str, Any]) -> None:
-        """Keep a copy, whatever happens; every change of what is looked at here rings the bell."""
+        """Keep a copy up to date, across errors; a change that matters makes a publication due."""
         while True:
             try:
                 async with Informer(self._cluster, kind, fields=fields) as informer:
                     await informer.ready()
                     copy.clear()
                     copy.update({name: each for (_, name), each in informer.objects.items()})
-                    self._seen.add(kind.plural)
+                    self._listed.add(kind.plural)
                     self._due.set()
                     async for change in informer.changes():
-                        if _take(copy, change.object, gone=change.type == "deleted"):
+                        if _apply(copy, change.object, gone=change.type == "deleted"):
                             self._due.set()
             except FairleadError as error:
-                if str(error) != self._trouble:
+                if str(error) != self._last_error:
                     self._say(f"cannot follow {kind}: {error}{f'; {error.hint}' if error.hint else ''}")
-                self._trouble = str(error)
+                self._last_error = str(error)
             await asyncio.sleep(_RETRY * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
 
-def _take(copy: dict[str, Any], item: Object, *, gone: bool) -> bool:
-    """Take a change in; say whether it is more than a heartbeat, with which a kubelet changes its node."""
+def _apply(copy: dict[str, Any], item: Object, *, gone: bool) -> bool:
+    """Apply a change; say whether it is more than a kubelet's heartbeat."""
     before = copy.pop(item.metadata.name, None)
     if gone:
         return before is not None
     copy[item.metadata.name] = item
-    return before is None or _looked_at(before) != _looked_at(item)
+    return before is None or _relevant(before) != _relevant(item)
 
 
-def _looked_at(item: Object) -> tuple[object, ...]:
-    said = item.metadata
-    return said.uid, said.labels, said.annotations, said.generation
+def _relevant(item: Object) -> tuple[object, ...]:
+    meta = item.metadata
+    return meta.uid, meta.labels, meta.annotations, meta.generation

@@ -1,7 +1,7 @@
-"""What a scheduler of ours chose for the pod that the kubelet is about to admit, asked for in that moment.
+"""Look up the accelerators that our scheduler chose for the pod that the kubelet is about to admit.
 
-A pod's binding carries the choice as an annotation. It takes the right to get pods; where that was not
-given, nobody is asked, nothing is promised to schedulers, and units are chosen as if there were none.
+A pod's binding carries the choice as an annotation. Reading it needs the right to get pods. Without that
+right the agent reads no pod, promises schedulers nothing, and chooses units as if no scheduler had chosen.
 """
 
 import asyncio
@@ -29,71 +29,71 @@ from fairlead.serve.agent.admission import (
 )
 from fairlead.settings.publishing import PublishConfig
 
-_PATIENCE: Final = 2.0
-"""Seconds in which it must become clear who is asked for: a kubelet admits nobody else meanwhile."""
-_LIMIT: Final = 5.0
-"""Seconds after which an API server that does not answer is away."""
+_DECISION_TIMEOUT: Final = 2.0
+"""Seconds to identify the pod being admitted: the kubelet admits no other pod meanwhile."""
+_API_TIMEOUT: Final = 5.0
+"""Seconds without an answer after which the API server counts as unavailable."""
 _PAUSE: Final = 0.1
 _AT_ONCE: Final = 8
 _PROBE: Final = 60.0
-"""Seconds between looks at whether we may get pods."""
-_NOBODY: Final = ("default", "fairlead-nobody")
-"""A pod that need not exist: whoever may get pods is told that it does not."""
+"""Seconds between checks of the right to get pods."""
+_PROBE_POD: Final = ("default", "fairlead-nobody")
+"""A pod that need not exist: with the right to get pods, the API server answers 404 and not 403."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenAccelerators:
-    """The accelerators that a scheduler chose for a pod."""
+    """The accelerators that a scheduler chose for one pod."""
 
     pod: str
     devices: frozenset[str]
 
 
 class PlacementLookup:
-    """Finds out what was chosen for whom."""
+    """Finds the accelerators that a scheduler chose for the pod being admitted."""
 
-    def __init__(self, terms: PublishConfig, due: asyncio.Event, say: Callable[[str], None]) -> None:
-        self._node = terms.node
-        units = terms.forms & {Form.WHOLE, Form.MEMORY}
-        self._pods = PodReader(terms.books) if terms.books and units else None
+    def __init__(self, config: PublishConfig, due: asyncio.Event, say: Callable[[str], None]) -> None:
+        self._node = config.node
+        units = config.forms & {Form.WHOLE, Form.MEMORY}
+        self._pods = PodReader(config.pod_resources) if config.pod_resources and units else None
         self._due = due
         self._say = say
         self._cluster: ClusterClient | None = None
         self._known: dict[PodKey, PodRequest] = {}
         self._answered: set[tuple[str, str]] = set()
         self._last: tuple[CandidateContainer, str] | None = None
-        """The container that was answered for last, and the resource."""
+        """The container of the last answer, and its resource."""
         self._room = asyncio.Semaphore(_AT_ONCE)
-        self.able = False
-        """Whether the choices of schedulers are heeded."""
+        self.enabled = False
+        """Whether the agent follows the placements of schedulers."""
 
     async def probe_access(self, cluster: ClusterClient) -> None:
-        """Find out again and again whether pods may be read: rights come and go."""
+        """Check periodically whether the agent may get pods: rights come and go."""
         self._cluster = cluster
         while self._pods is not None:
-            self._turn(able=await self._allowed(cluster))
+            self._set_enabled(enabled=await self._allowed(cluster))
             await asyncio.sleep(_PROBE * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
     async def chosen_accelerators(self, resource: str, size: int) -> ChosenAccelerators | None:
-        """Return what was chosen for the container that a kubelet asks so many units for; None: nothing was.
+        """Return the accelerators chosen for the container that requests `size` units; None where none are.
 
-        RefusedError where that cannot be found out: any accelerator might be the wrong one.
+        AllocationRefusedError where that cannot be determined: any accelerator might be the wrong one.
         """
-        if not self.able:
+        if not self.enabled:
             return None
         try:
-            async with timeout(_LIMIT):
-                found = await self._settled(resource, size)
+            async with timeout(_API_TIMEOUT):
+                found = await self._agreed_candidates(resource, size)
         except AccessError:
-            self._turn(able=False)
+            self._set_enabled(enabled=False)
             return None
         except (ClusterError, TimeoutError) as error:
             raise AllocationRefusedError(
-                f"{resource}: the API server was asked in vain which accelerator was chosen: {error}",
-                "a controller's pod is tried again; else make the pod anew when the API server is back",
+                f"{resource}: cannot read the pod's placement from the API server: {error}",
+                "a controller replaces its pod; create any other pod again when the API server is available",
             ) from None
         self._last = (found[0], resource) if found else None
-        self._answered |= {each.mark for each in found[:1]}
+        self._answered |= {each.key for each in found[:1]}
         if not found or found[0].request.shares is None:
             return None
         if found[0].request.newer:
@@ -102,68 +102,68 @@ class PlacementLookup:
             )
         return ChosenAccelerators(found[0].pod, accelerators_of(found[0].request.shares))
 
-    async def _settled(self, resource: str, size: int) -> list[CandidateContainer]:
-        """Return for whom it can be; where that makes a difference, wait until it is one only."""
-        until = time.monotonic() + _PATIENCE
+    async def _agreed_candidates(self, resource: str, size: int) -> list[CandidateContainer]:
+        """Return the candidates; where their accelerators differ, wait until one candidate is left."""
+        until = time.monotonic() + _DECISION_TIMEOUT
         while True:
             late = time.monotonic() > until
             try:
                 found = await self._candidates(resource, size)
-            except KubeletError:  # the warden may be starting anew
+            except KubeletError:  # the warden may be restarting
                 if late:
                     raise
             else:
                 if same_accelerators(found):
                     return found
                 if late:
-                    raise AllocationRefusedError(_unclear(resource, size, found))
+                    raise AllocationRefusedError(_ambiguous(resource, size, found))
             await asyncio.sleep(_PAUSE)
 
     async def _candidates(self, resource: str, size: int) -> list[CandidateContainer]:
-        assert self._pods is not None, "asked only where the books can be read"
+        assert self._pods is not None, "called only where the PodResources API can be read"
         listed = await self._pods.read()
         self._forget({(each.namespace, each.name) for each in listed})
-        doubtful = [each for each in listed if self._doubtful(each, resource, size)]
-        if not self._goes_on(doubtful):
-            await self._read(doubtful)
+        unread = [each for each in listed if self._must_read(each, resource, size)]
+        if not self._continues_last(unread):
+            await self._read(unread)
         found = candidates(listed, self._known, resource, size, self._answered)
-        if not found and len(doubtful) < len(listed):
-            await self._read(listed)  # one may have come under the name of another that is gone
+        if not found and len(unread) < len(listed):
+            await self._read(listed)  # a new pod may have the name of a deleted one
             found = candidates(listed, self._known, resource, size, self._answered)
         return found
 
     def _forget(self, names: Set[PodKey]) -> None:
-        """Forget pods that the kubelet does not know any more."""
+        """Drop pods that the kubelet does not list any more."""
         if self._known.keys() <= names:
             return
         self._known = {key: each for key, each in self._known.items() if key in names}
         uids = {each.uid for each in self._known.values()}
-        self._answered = {mark for mark in self._answered if mark[0] in uids}
+        self._answered = {key for key in self._answered if key[0] in uids}
 
-    def _goes_on(self, doubtful: Sequence[KubeletPod]) -> bool:
-        """Say whether the kubelet goes on with the pod that was answered for last, so that it is known.
+    def _continues_last(self, unread: Sequence[KubeletPod]) -> bool:
+        """Say whether the kubelet continues with the pod of the last answer, which is known already.
 
-        No other pod is in question, and the pod holds what was answered: it is the same pod, further on.
-        A pod of hundreds of containers is read from the API server once, not once for each of them.
+        No other pod is a candidate, and the pod holds what was answered: the kubelet is at a later container.
+        So a pod of hundreds of containers is read from the API server once, not once for each of them.
         """
-        if self._last is None or len(doubtful) != 1:
+        if self._last is None or len(unread) != 1:
             return False
-        (last, resource), (pod,) = self._last, doubtful
+        (last, resource), (pod,) = self._last, unread
         known = self._known.get((pod.namespace, pod.name))
         same = known is not None and known.uid == last.request.uid
         return same and resource in pod.held.get(last.container, ())
 
-    def _doubtful(self, listed: KubeletPod, resource: str, size: int) -> bool:
-        """Say whether a pod must be looked at: it is not known, or it may be the one in question."""
+    def _must_read(self, listed: KubeletPod, resource: str, size: int) -> bool:
+        """Say whether a pod must be read: it is not known, or it may be the pod being admitted."""
         known = self._known.get((listed.namespace, listed.name))
         return known is None or bool(pending_containers(known, listed, resource, size))
 
     async def _read(self, listed: Sequence[KubeletPod]) -> None:
         keys = [(each.namespace, each.name) for each in listed]
-        self._known |= dict(zip(keys, await asyncio.gather(*map(self._wish, keys)), strict=True))
+        self._known |= dict(zip(keys, await asyncio.gather(*map(self._request, keys)), strict=True))
 
-    async def _wish(self, key: PodKey) -> PodRequest:
-        assert self._cluster is not None, "able only with a cluster"
+    async def _request(self, key: PodKey) -> PodRequest:
+        assert self._cluster is not None, "enabled only with a cluster"
         namespace, name = key
         async with self._room:
             try:
@@ -172,28 +172,28 @@ class PlacementLookup:
                 return PodRequest()
 
     async def _allowed(self, cluster: ClusterClient) -> bool:
-        namespace, name = _NOBODY
+        namespace, name = _PROBE_POD
         try:
-            async with timeout(_LIMIT):
+            async with timeout(_API_TIMEOUT):
                 await cluster.get(PODS, name, namespace)
         except NotFoundError:
             return True
         except AccessError:
             return False
         except (ClusterError, TimeoutError):
-            return self.able
+            return self.enabled
         return True
 
-    def _turn(self, *, able: bool) -> None:
-        if able != self.able:
-            self.able = able
-            self._say(f"placements that schedulers note in bindings are {'' if able else 'not '}heeded")
+    def _set_enabled(self, *, enabled: bool) -> None:
+        if enabled != self.enabled:
+            self.enabled = enabled
+            self._say(f"placements in the annotations of bindings are {'' if enabled else 'not '}followed")
             self._due.set()
 
 
-def _unclear(resource: str, size: int, found: Sequence[CandidateContainer]) -> str:
+def _ambiguous(resource: str, size: int, found: Sequence[CandidateContainer]) -> str:
     names = " and ".join(sorted({each.pod for each in found}))
     return (
-        f"{resource}: it is not clear which of {names} asks for {size}, "
+        f"{resource}: cannot tell which of {names} requests {size} units, "
         "and different accelerators were chosen for them"
     )

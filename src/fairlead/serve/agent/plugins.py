@@ -1,4 +1,4 @@
-"""The plugins that a kubelet sees: one for each resource, and one for claims."""
+"""The plugins registered with the kubelet: one for each resource, and one for claims."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -15,86 +15,88 @@ from fairlead.serve.agent.allocator import Allocator
 from fairlead.settings.publishing import PublishConfig, unit_limit
 
 CLAIMS: Final = "claims"
-"""The name of the claims' plugin among those of the resources."""
+"""The name of the DRA plugin beside the names of the resources."""
 
 
 class PluginSet:
-    """Opens, updates and closes plugins, so that the kubelet sees what there is."""
+    """Opens, updates and closes plugins, so that the kubelet lists what the node has."""
 
     def __init__(
-        self, terms: PublishConfig, desk: Allocator, due: asyncio.Event, say: Callable[[str], None]
+        self, config: PublishConfig, allocator: Allocator, due: asyncio.Event, say: Callable[[str], None]
     ) -> None:
-        self._terms = terms
-        self._desk = desk
+        self._config = config
+        self._allocator = allocator
         self._due = due
         self._say = say
         self._open: dict[str, DevicePlugin] = {}
         self._claims: ClaimPlugin | None = None
         self._left_out: tuple[str, ...] = ()
-        self._shown = False
+        self._reconciled = False
 
     @property
     def claims_registered(self) -> bool:
-        """Whether the kubelet knows the claims' plugin."""
+        """Whether the kubelet has registered the DRA plugin."""
         return self._claims is not None and bool(self._claims.registered and self._claims.registered.ok)
 
     def registered(self) -> dict[str, bool]:
-        """Return which plugins the kubelet has accepted."""
-        found = {
+        """Return, by plugin, whether the kubelet has registered it."""
+        registered = {
             name: bool(plugin.registered and plugin.registered.ok) for name, plugin in self._open.items()
         }
-        return {**found, CLAIMS: self.claims_registered} if self._claims else found
+        return {**registered, CLAIMS: self.claims_registered} if self._claims else registered
 
     def problem(self) -> str:
-        """Return which plugins the kubelet does not know yet."""
-        if not self._terms.forms:
+        """Return which plugins the kubelet has not registered yet; empty when it has registered all."""
+        if not self._config.forms:
             return ""
-        if not self._shown:
-            return "the kubelet has been shown nothing yet"
-        waiting = sorted(name for name, known in self.registered().items() if not known)
-        return f"not registered with the kubelet: {', '.join(waiting)}" if waiting else ""
+        if not self._reconciled:
+            return "no plugin is registered with the kubelet yet"
+        missing = sorted(name for name, known in self.registered().items() if not known)
+        return f"not registered with the kubelet: {', '.join(missing)}" if missing else ""
 
     async def reconcile(
-        self, inventory: Inventory, held: Iterable[Holding], *, together: bool, kubelet: str = ""
+        self, inventory: Inventory, held: Iterable[Holding], *, combine_forms: bool, kubelet: str = ""
     ) -> None:
-        """Offer what there is to a kubelet of some version; what nothing is left of is withdrawn."""
-        limit = self._terms.most_units or unit_limit(kubelet)
-        plan = OfferPlan(unit=self._unit, forms=self._terms.forms, together=together)
-        wanted = {offer.resource: offer for offer in self._fitting(offers(inventory, held, plan), limit)}
-        self._desk.offered = wanted
+        """Offer the inventory to a kubelet of some version; withdraw resources without units."""
+        limit = self._config.most_units or unit_limit(kubelet)
+        plan = OfferPlan(unit=self._unit, forms=self._config.forms, combine_forms=combine_forms)
+        wanted = {
+            offer.resource: offer for offer in self._within_limits(offers(inventory, held, plan), limit)
+        }
+        self._allocator.offered = wanted
         for name in self._open.keys() - wanted.keys():
             await self._open.pop(name).close()
         for name, offer in wanted.items():
-            await self._show(name, offer)
-        if Form.CLAIM in self._terms.forms and self._claims is None:
+            await self._open_or_update(name, offer)
+        if Form.CLAIM in self._config.forms and self._claims is None:
             plugin = ClaimPlugin(
-                self._desk,
-                self._terms.sockets,
-                self._terms.registry,
-                partial(self._told, CLAIMS),
+                self._allocator,
+                self._config.sockets,
+                self._config.registry,
+                partial(self._on_registered, CLAIMS),
                 say=self._say,
             )
             await plugin.open()
             self._claims = plugin
-        self._shown = True
+        self._reconciled = True
 
     async def close(self) -> None:
-        """Withdraw everything."""
+        """Withdraw every plugin."""
         plugins: list[DevicePlugin | ClaimPlugin] = [*self._open.values()]
         plugins += [self._claims] if self._claims else []
         self._open, self._claims = {}, None
         await asyncio.gather(*(plugin.close() for plugin in plugins))
 
-    async def _show(self, name: str, offer: Offer) -> None:
+    async def _open_or_update(self, name: str, offer: Offer) -> None:
         if name in self._open:
             self._open[name].offer(offer)
             return
         plugin = DevicePlugin(
             name,
-            self._desk,
-            self._terms.sockets,
-            self._terms.registry,
-            partial(self._told, name),
+            self._allocator,
+            self._config.sockets,
+            self._config.registry,
+            partial(self._on_registered, name),
             say=self._say,
         )
         await plugin.open(offer)
@@ -102,10 +104,10 @@ class PluginSet:
 
     @property
     def _unit(self) -> MemoryUnit:
-        return MemoryUnit.GIB if self._terms.gibibytes else MemoryUnit.MIB
+        return MemoryUnit.GIB if self._config.gibibytes else MemoryUnit.MIB
 
-    def _fitting(self, every: Iterable[Offer], limit: int) -> list[Offer]:
-        """Return the offers that a kubelet can bear, and complain of what they leave out."""
+    def _within_limits(self, every: Iterable[Offer], limit: int) -> list[Offer]:
+        """Return the offers within a kubelet's limits, and log what they leave out."""
         fit: list[Offer] = []
         left_out: list[str] = []
         for offer in every:
@@ -114,18 +116,18 @@ class PluginSet:
             shown, others = trim(offer, min(most, limit))
             fit.append(shown)
             left_out += others
-        self._complain(tuple(left_out))
+        self._log_left_out(tuple(left_out))
         return [offer for offer in fit if offer.blocks]
 
-    def _complain(self, left_out: tuple[str, ...]) -> None:
+    def _log_left_out(self, left_out: tuple[str, ...]) -> None:
         if left_out and left_out != self._left_out:
             self._say(
-                f"more units than this kubelet can bear: {', '.join(left_out)} is not offered by memory; "
-                "use claims, count in GiB (--memory-unit GiB), or say --most-units"
+                f"more units than this kubelet can handle: {', '.join(left_out)} is not offered by memory; "
+                "use claims, count in GiB (--memory-unit GiB), or set --most-units"
             )
         self._left_out = left_out
 
-    def _told(self, name: str, registered: Registered) -> None:
+    def _on_registered(self, name: str, registered: Registered) -> None:
         if not registered.ok:
-            self._say(f"the kubelet does not take {name}: {registered.error}")
+            self._say(f"the kubelet refused the registration of {name}: {registered.error}")
         self._due.set()

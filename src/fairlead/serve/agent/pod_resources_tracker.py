@@ -1,4 +1,4 @@
-"""The agent's ledger, kept true: the kubelet's books are read again and again, claims are kept on disk."""
+"""The agent's ledger: read periodically from the kubelet's PodResources API, with claims kept on disk."""
 
 import asyncio
 import os
@@ -29,107 +29,107 @@ from fairlead.publish.parts import Refusal
 from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 
-_OFTEN, _SELDOM = Seconds(10.0), Seconds(60.0)
-_SHARE: Final = 500
-"""A look pauses for so many times as long as it took: reading books must not be what a node does."""
-_SOON: Final = Seconds(2.0)
-"""So long after something was given out the kubelet has written it down, mostly."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = Seconds(10.0), Seconds(60.0)
+_PAUSE_FACTOR: Final = 500
+"""The pause after a read, in multiples of its CPU time: reading must cost a node next to nothing."""
+_SETTLE_TIME: Final = Seconds(2.0)
+"""Seconds after an allocation by which the PodResources API usually lists it."""
 
 
 class PodResourcesTracker:
-    """Who holds what on this node, as far as can be known."""
+    """Tracks which pods and claims hold which parts of this node's accelerators."""
 
     def __init__(
         self,
-        terms: PublishConfig,
+        config: PublishConfig,
         due: asyncio.Event,
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._socket = terms.books
-        self._file = terms.sockets / "claims.json"
+        self._socket = config.pod_resources
+        self._file = config.sockets / "claims.json"
         self._due = due
         self._say = say
         self._clock = clock
         self._inventory = Inventory(Machine())
         self._early = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._given_at = 0.0
+        self._allocated_at = 0.0
         self._read_at: float | None = None
-        self._trouble = ""
+        self._last_error = ""
         self.ledger = Ledger()
 
     @property
-    def together(self) -> bool:
-        """Whether one accelerator may be offered in several forms: only where the books can be read."""
+    def combine_forms(self) -> bool:
+        """Whether one accelerator may be offered in several forms: only where pod resources can be read."""
         return self._socket is not None
 
     @property
     def synced(self) -> bool:
-        """Whether it is known what was handed out before this agent began."""
+        """Whether the allocations from before this agent's start are known."""
         return self._socket is None or self._read_at is not None
 
     def problem(self) -> str:
-        """Return why nothing can be handed out yet."""
-        return "" if self.synced else self._trouble or "the kubelet's books have not been read yet"
+        """Return why nothing can be allocated yet; empty when it can."""
+        return "" if self.synced else self._last_error or "the kubelet's pod resources have not been read yet"
 
     def age(self) -> float | None:
-        """Return how long ago the books were read; None where they never were."""
+        """Return the seconds since pod resources were read; None where they never were."""
         return None if self._read_at is None else self._clock() - self._read_at
 
     def reported(self) -> tuple[Holding, ...]:
-        """Return what the kubelet's books and the prepared claims say; nothing that is only assumed."""
-        return (*self.ledger.books, *self.ledger.claims)
+        """Return the holdings of pod resources and prepared claims, without assumed ones."""
+        return (*self.ledger.reported, *self.ledger.claims)
 
     async def on_inventory(self, inventory: Inventory) -> None:
-        """Take note of what there is.
+        """Take over a new inventory.
 
-        Who holds an accelerator that comes, or comes back, is read before any of it can be handed out.
+        Where an accelerator appears, or appears again, its holders are read before it can be allocated.
         """
         before, after = ({acc.id for acc in each.accelerators} for each in (self._inventory, inventory))
         if self._socket is None or before == after:
             self._inventory = inventory
         else:
             began = self._clock()
-            self._note(await read_pod_resources(self._socket), inventory, began)
+            self._observe(await read_pod_resources(self._socket), inventory, began)
 
     def record_allocation(self, asked: Sequence[Holding]) -> None:
-        """Note what a container is about to be given, all of it or nothing; RefusedError with the reason."""
+        """Record an allocation, all of it or nothing; AllocationRefusedError with the reason."""
         if self._socket is None:
-            return  # one form only: the kubelet's own count suffices, and nobody would say when it ends
+            return  # one form only: the kubelet's own count suffices, and nothing would report the end
         self.ledger = self._admitted(asked)
-        self._given_at = self._clock()
+        self._allocated_at = self._clock()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_SOON, self._look_early)
+            self._timer = asyncio.get_running_loop().call_later(_SETTLE_TIME, self._read_early)
         self._due.set()
 
-    def _look_early(self) -> None:
-        """Have the books looked into; once more where something was given out since the timer was set.
+    def _read_early(self) -> None:
+        """Read pod resources early; once more where something was allocated since the timer started.
 
-        A pod of hundreds of containers takes seconds to be admitted: the books are not read for each.
+        A pod of hundreds of containers takes seconds to be admitted: it does not cause a read for each.
         """
         self._early.set()
-        rest = self._given_at + _SOON - self._clock()
-        again = asyncio.get_running_loop().call_later(_SOON, self._look_early) if rest > 0 else None
+        rest = self._allocated_at + _SETTLE_TIME - self._clock()
+        again = asyncio.get_running_loop().call_later(_SETTLE_TIME, self._read_early) if rest > 0 else None
         self._timer = again
 
-    def claim(self, claim: KubeletClaim, asked: Sequence[Holding]) -> None:
-        """Note a claim that is about to be prepared, here and on disk; RefusedError with the reason."""
-        self._change(self._admitted(asked), "noted")
+    def record_claim(self, claim: KubeletClaim, asked: Sequence[Holding]) -> None:
+        """Record a claim before it is prepared, also on disk; AllocationRefusedError with the reason."""
+        self._replace_claims(self._admitted(asked), "recorded")
 
-    def release(self, claim: KubeletClaim) -> None:
-        """Forget a claim; one that is not known is forgotten already."""
+    def release_claim(self, claim: KubeletClaim) -> None:
+        """Release a claim; an unknown claim counts as released."""
         ledger = self.ledger
         for holder in (holder_of(claim), Holder(claim.namespace, claim.name)):
             ledger = release_claim(ledger, holder)
         if ledger.claims != self.ledger.claims:
-            self._change(ledger, "let go")
+            self._replace_claims(ledger, "released")
 
-    def _change(self, ledger: Ledger, verb: str) -> None:
-        """Take a ledger with other claims, here and on disk, or neither."""
+    def _replace_claims(self, ledger: Ledger, verb: str) -> None:
+        """Replace the ledger and the file of claims, both or neither."""
         before, self.ledger = self.ledger, ledger
         try:
-            self._keep()
+            self._save_claims()
         except OSError as error:
             self.ledger = before
             raise KubeletError(f"{self._file}: {error.strerror}: the claim cannot be {verb}") from error
@@ -137,10 +137,10 @@ class PodResourcesTracker:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Read what was there before, then keep on reading the kubelet's books."""
-        for holding in _stored(self._file):
+        """Load the stored claims, then read pod resources periodically as long as the context lasts."""
+        for holding in _load_claims(self._file):
             self.ledger = add_claim(self.ledger, holding)
-        task = asyncio.create_task(self._follow())
+        task = asyncio.create_task(self._read_periodically())
         try:
             yield
         finally:
@@ -148,9 +148,9 @@ class PodResourcesTracker:
             await asyncio.wait([task])
 
     async def refresh(self) -> None:
-        """Look into the kubelet's books once more, for somebody who cannot wait for the next time."""
+        """Read pod resources now, for a caller that cannot wait for the next periodic read."""
         if self._socket is not None:
-            await self._look(self._socket)
+            await self._read_once(self._socket)
 
     def _admitted(self, asked: Sequence[Holding]) -> Ledger:
         answer = admit_all(self.ledger, self._inventory, asked, self._clock())
@@ -158,72 +158,79 @@ class PodResourcesTracker:
             raise AllocationRefusedError(answer.reason)
         return answer
 
-    async def _follow(self) -> None:
+    async def _read_periodically(self) -> None:
         while self._socket is not None:
-            took = await self._look(self._socket)
+            took = await self._read_once(self._socket)
             if self._read_at is None:
                 pause: float = 1.0
             elif self.ledger.assumed:
                 pause = GRACE / 2
             else:
-                pause = min(max(_SHARE * took, _OFTEN if self.ledger.books else 3 * _OFTEN), _SELDOM)
+                pause = min(
+                    max(
+                        _PAUSE_FACTOR * took, _SHORTEST_PAUSE if self.ledger.reported else 3 * _SHORTEST_PAUSE
+                    ),
+                    _LONGEST_PAUSE,
+                )
             with suppress(*TIMEOUTS):
                 await asyncio.wait_for(self._early.wait(), pause)
             self._early.clear()
 
-    async def _look(self, socket: Path) -> float:
-        """Look into the books once, and return how much work that was."""
-        began, worked = self._clock(), time.thread_time()
+    async def _read_once(self, socket: Path) -> float:
+        """Read pod resources once, and return the CPU time that it took."""
+        began, cpu = self._clock(), time.thread_time()
         try:
-            books = await read_pod_resources(socket)
+            listing = await read_pod_resources(socket)
         except KubeletError as error:
-            if str(error) != self._trouble:
-                self._say(f"cannot read the kubelet's books: {error}")
-            self._trouble = str(error)
+            if str(error) != self._last_error:
+                self._say(f"cannot read the kubelet's pod resources: {error}")
+            self._last_error = str(error)
             return 0.0
-        self._note(books, self._inventory, began)
-        return time.thread_time() - worked
+        self._observe(listing, self._inventory, began)
+        return time.thread_time() - cpu
 
-    def _note(self, books: podresources.PodResourcesListing, inventory: Inventory, began: float) -> None:
-        """Believe the kubelet, and together with it that this is what there is."""
+    def _observe(self, listing: podresources.PodResourcesListing, inventory: Inventory, began: float) -> None:
+        """Replace the reported holdings and the inventory combine_forms."""
         if self._read_at is None:
-            self._recall(books.claims)
-        rows = ((held.namespace, held.pod, held.container, held.resource, held.ids) for held in books.devices)
+            self._restore_claims(listing.claims)
+        rows = (
+            (held.namespace, held.pod, held.container, held.resource, held.ids) for held in listing.devices
+        )
         before, self._inventory = self.ledger, inventory
         self.ledger = observe(before, kubelet_holdings(rows, inventory).holdings, began)
-        first, self._read_at, self._trouble = self._read_at is None, self._clock(), ""
+        first, self._read_at, self._last_error = self._read_at is None, self._clock(), ""
         if first or self.ledger != before:
             self._due.set()
 
-    def _recall(self, claims: Iterable[ContainerClaimDevice]) -> None:
-        """Note claims that containers have and the file does not: how much is unknown, so count all of it."""
+    def _restore_claims(self, claims: Iterable[ContainerClaimDevice]) -> None:
+        """Add claims that the kubelet lists and the file does not; without their amount, count all of it."""
         known = {(each.holder.namespace, each.holder.name, each.accelerator) for each in self.ledger.claims}
         for held in claims:
             if (held.namespace, held.claim, held.device) not in known:
                 holder = Holder(held.namespace, held.claim)
                 self.ledger = add_claim(self.ledger, Holding(held.device, Form.CLAIM, holder))
 
-    def _keep(self) -> None:
-        """Write the claims down; a file that is half written never has the name of the whole one."""
+    def _save_claims(self) -> None:
+        """Write the claims to disk; a half-written file never has the final name."""
         if not self.ledger.claims:
             self._file.unlink(missing_ok=True)
             return
-        aside = self._file.with_suffix(".new")
+        temporary = self._file.with_suffix(".new")
         text = PREPARED_CLAIMS.encode(tuple(self.ledger.claims))
-        with aside.open("w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(self._file)
+        temporary.replace(self._file)
 
 
 def holder_of(claim: KubeletClaim) -> Holder:
-    """Return a claim as a holder; its uid tells it from a later one of the same name."""
+    """Return a claim as a holder; its uid distinguishes it from a later claim of the same name."""
     return Holder(claim.namespace, claim.name, claim.uid)
 
 
-def _stored(file: Path) -> Iterable[Holding]:
-    """Return the claims that were prepared before; the PodResources API makes up for an unreadable file."""
+def _load_claims(file: Path) -> Iterable[Holding]:
+    """Return the stored claims; pod resources make up for an unreadable file."""
     try:
         return PREPARED_CLAIMS.decode(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, NewerFormatError):

@@ -1,7 +1,7 @@
-"""The part of the agent that publishes: it runs beside the part that looks, in a thread of its own.
+"""The part of the agent that publishes: it runs in a thread of its own, beside the part that scans.
 
-A GPU that hangs a measurement must not keep the kubelet waiting, and an API server that is away must not
-keep anyone from reading metrics.
+A GPU that hangs a measurement must not block the kubelet's calls, and an unavailable API server must not
+block the metrics page.
 """
 
 import asyncio
@@ -26,29 +26,29 @@ from fairlead.serve.agent.pod_resources_tracker import PodResourcesTracker
 from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 
-_SETTLE: Final = Seconds(0.2)
-"""Changes come in bursts; so much later they are published together."""
+_DEBOUNCE: Final = Seconds(0.2)
+"""Changes come in bursts: the delay after which they are published combine_forms."""
 _BACK_OFF: Final = (Seconds(1.0), Seconds(60.0))
-_PATIENCE: Final = Seconds(8.0)
-"""How long a stop may take; a pod is given ten seconds."""
+_STOP_TIMEOUT: Final = Seconds(8.0)
+"""Seconds that a stop may take; the pod's grace period is ten."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublisherEnvironment:
-    """What a publisher stands on."""
+    """What a publisher needs: its configuration, the API server and the machine."""
 
-    terms: PublishConfig
+    config: PublishConfig
     connect: Callable[[], AbstractAsyncContextManager[ClusterClient]]
-    """How the API server is reached."""
-    look: Callable[[], Host]
+    """Connects to the API server."""
+    read_host: Callable[[], Host]
     """Returns the machine as it is now."""
 
 
 class PublisherThread:
-    """Publishes what it is given, until it is stopped."""
+    """Publishes the latest inventory, until it is stopped."""
 
-    def __init__(self, world: PublisherEnvironment, say: Callable[[str], None]) -> None:
-        self._world = world
+    def __init__(self, environment: PublisherEnvironment, say: Callable[[str], None]) -> None:
+        self._environment = environment
         self._say = say
         self._inventory: Inventory | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -56,36 +56,36 @@ class PublisherThread:
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._started = threading.Event()
-        self._office: Publisher | None = None
+        self._publisher: Publisher | None = None
         self.failed = ""
-        """Why publishing has ended though nobody stopped it; empty while it goes on."""
+        """Why publishing ended without a call of `stop`; empty while it runs."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
         self._started.wait()
 
     def offer(self, inventory: Inventory) -> None:
-        """Take what a scan found; safe from any thread."""
+        """Publish the inventory of a scan; safe from any thread."""
         self._inventory = inventory
         self._wake()
 
     def problem(self) -> str:
-        """Return why not everything is published yet; empty when it is."""
+        """Return why the inventory is not fully published yet; empty when it is."""
         if self.failed:
             return self.failed
-        return self._office.problem() if self._office else "not started yet"
+        return self._publisher.problem() if self._publisher else "not started yet"
 
     def snapshot(self) -> PublishStatus:
-        """Return what can be counted."""
-        return self._office.snapshot() if self._office else PublishStatus()
+        """Return the publisher's counters."""
+        return self._publisher.snapshot() if self._publisher else PublishStatus()
 
     def stop(self) -> None:
-        """End, leaving labels and slices as they are: the next agent of this node takes them over."""
+        """Stop, and leave labels and slices as they are: the next agent of this node takes them over."""
         if self._loop is not None and self._task is not None:
             with suppress(RuntimeError):  # the loop has ended already
                 self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join(_PATIENCE)
+        self._thread.join(_STOP_TIMEOUT)
 
     def _wake(self) -> None:
         if self._loop is not None and self._due is not None:
@@ -114,99 +114,107 @@ class PublisherThread:
     async def _publish(self) -> None:
         assert self._due is not None
         async with AsyncExitStack() as stack:
-            self._office = Publisher(self._world, self._due, self._say)
-            await self._office.open(stack)
+            self._publisher = Publisher(self._environment, self._due, self._say)
+            await self._publisher.open(stack)
             wait = _BACK_OFF[0]
             while True:
                 await self._due.wait()
-                await asyncio.sleep(_SETTLE)
+                await asyncio.sleep(_DEBOUNCE)
                 self._due.clear()
-                problems = await self._office.publish(self._inventory) if self._inventory else ()
+                problems = await self._publisher.publish(self._inventory) if self._inventory else ()
                 for problem in problems:
                     self._say(f"cannot publish: {problem}; trying again in about {wait:.0f} s")
                 if problems:
-                    self._later(wait)
+                    self._retry_later(wait)
                 wait = Seconds(min(2 * wait, _BACK_OFF[1])) if problems else _BACK_OFF[0]
 
-    def _later(self, wait: Seconds) -> None:
-        """Try again, not all nodes of a cluster at once."""
+    def _retry_later(self, wait: Seconds) -> None:
+        """Retry with jitter, so that the nodes of a cluster do not retry at once."""
         assert self._loop is not None
         self._loop.call_later(wait * random.uniform(0.8, 1.2), self._wake)  # noqa: S311 - spreads load
 
 
 class Publisher:
-    """Everything that publishing needs, in the order in which it must happen."""
+    """Publishes to the kubelet and the API server, in the order in which it must happen."""
 
-    def __init__(self, world: PublisherEnvironment, due: asyncio.Event, say: Callable[[str], None]) -> None:
-        terms = world.terms
-        self._terms = terms
-        self._world = world
-        self._books = PodResourcesTracker(terms, due, say)
-        self._handover = PlacementLookup(terms, due, say)
-        self._desk = Allocator(terms, self._books, self._handover, world.look)
-        self._plugins = PluginSet(terms, self._desk, due, say)
-        self._notices: NodeReconciler | None = None
+    def __init__(
+        self, environment: PublisherEnvironment, due: asyncio.Event, say: Callable[[str], None]
+    ) -> None:
+        config = environment.config
+        self._config = config
+        self._environment = environment
+        self._tracker = PodResourcesTracker(config, due, say)
+        self._lookup = PlacementLookup(config, due, say)
+        self._allocator = Allocator(config, self._tracker, self._lookup, environment.read_host)
+        self._plugins = PluginSet(config, self._allocator, due, say)
+        self._reconciler: NodeReconciler | None = None
         self._due = due
         self._say = say
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Connect to the API server and read the books, before anything is handed out."""
-        stack.push_async_callback(self._desk.remove_cdi_spec)
+        """Connect to the API server and read pod resources, before anything is allocated."""
+        stack.push_async_callback(self._allocator.remove_cdi_spec)
         stack.push_async_callback(self._plugins.close)
-        cluster = await stack.enter_async_context(self._world.connect())
-        self._notices = NodeReconciler(self._terms, cluster, self._due, self._say)
-        self._notices.open(stack)
-        self._desk.claims = ClaimReader(cluster)
-        stack.push_async_callback(self._notices.withdraw)
-        stack.callback(asyncio.create_task(self._handover.probe_access(cluster)).cancel)
-        await stack.enter_async_context(self._books.running())
+        cluster = await stack.enter_async_context(self._environment.connect())
+        self._reconciler = NodeReconciler(self._config, cluster, self._due, self._say)
+        self._reconciler.open(stack)
+        self._allocator.claims = ClaimReader(cluster)
+        stack.push_async_callback(self._reconciler.withdraw)
+        stack.callback(asyncio.create_task(self._lookup.probe_access(cluster)).cancel)
+        await stack.enter_async_context(self._tracker.running())
 
     async def publish(self, inventory: Inventory) -> list[str]:
-        """Bring everything that is published to what is true now, and return what went wrong.
+        """Publish an inventory, and return the errors.
 
-        The kubelet and the API server are told apart: neither waits for the other to come back.
+        The kubelet and the API server are updated independently: neither waits for the other.
         """
         problems = []
-        for tell in (self._tell_kubelet, self._tell_cluster):
+        for update in (self._update_kubelet, self._update_cluster):
             try:
-                await tell(inventory)
+                await update(inventory)
             except (FairleadError, OSError) as error:
                 problems.append(str(error))
         return problems
 
-    async def _tell_kubelet(self, inventory: Inventory) -> None:
-        if self._books.synced and self._terms.forms:
-            await self._books.on_inventory(inventory)
-            await self._desk.write_cdi_spec(inventory)
+    async def _update_kubelet(self, inventory: Inventory) -> None:
+        if self._tracker.synced and self._config.forms:
+            await self._tracker.on_inventory(inventory)
+            await self._allocator.write_cdi_spec(inventory)
             await self._plugins.reconcile(
-                inventory, self._books.ledger, together=self._books.together, kubelet=self._kubelet()
+                inventory,
+                self._tracker.ledger,
+                combine_forms=self._tracker.combine_forms,
+                kubelet=self._kubelet(),
             )
 
     def _kubelet(self) -> str:
-        """Return the kubelet's version, as far as the API server has said it."""
-        return self._notices.kubelet if self._notices else ""
+        """Return the kubelet's version from its node; empty while it is unknown."""
+        return self._reconciler.kubelet if self._reconciler else ""
 
-    async def _tell_cluster(self, inventory: Inventory) -> None:
-        if self._notices is not None:
-            said, units = self._books.reported(), self._desk.by_units() if self._books.synced else None
-            told = PublishedFacts(self._books.ledger, said, units, hands_over=self._handover.able)
-            await self._notices.reconcile(inventory, told, claims=self._plugins.claims_registered)
+    async def _update_cluster(self, inventory: Inventory) -> None:
+        if self._reconciler is not None:
+            reported, units = (
+                self._tracker.reported(),
+                self._allocator.by_units() if self._tracker.synced else None,
+            )
+            facts = PublishedFacts(self._tracker.ledger, reported, units, hands_over=self._lookup.enabled)
+            await self._reconciler.reconcile(inventory, facts, claims=self._plugins.claims_registered)
 
     def problem(self) -> str:
-        """Return why not everything is published yet."""
-        waiting = [self._books.problem(), self._plugins.problem()] if self._terms.forms else []
-        waiting += [self._notices.problem()] if self._notices else []
-        return "; ".join(filter(None, waiting))
+        """Return why the inventory is not fully published yet; empty when it is."""
+        problems = [self._tracker.problem(), self._plugins.problem()] if self._config.forms else []
+        problems += [self._reconciler.problem()] if self._reconciler else []
+        return "; ".join(filter(None, problems))
 
     def snapshot(self) -> PublishStatus:
-        """Return what can be counted."""
-        written = self._notices.written if self._notices else {}
-        failed = self._notices.failed if self._notices else {}
+        """Return the publisher's counters."""
+        written = self._reconciler.written if self._reconciler else {}
+        failed = self._reconciler.failed if self._reconciler else {}
         return PublishStatus(
             writes=dict(written),
             errors=dict(failed),
             registered=self._plugins.registered(),
-            holdings=self._books.reported(),
-            refused=dict(self._desk.refused),
-            pod_resources_age=self._books.age(),
+            holdings=self._tracker.reported(),
+            refused=dict(self._allocator.refused),
+            pod_resources_age=self._tracker.age(),
         )

@@ -1,4 +1,4 @@
-"""The kernel's reports of devices that came, went or changed their driver."""
+"""Kernel uevents: devices that appeared, disappeared or changed their driver."""
 
 import errno
 import socket
@@ -17,12 +17,12 @@ SUBSYSTEMS: Final = frozenset(
         "memx", "metis", "nvidia", "pci", "platform", "qaic", "rknpu", "tenstorrent", "usb",
     }
 )  # fmt: skip
-"""Where accelerators and their drivers show."""
+"""The subsystems of accelerators and their drivers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uevent:
-    """One report."""
+    """One uevent."""
 
     action: str
     path: str
@@ -35,13 +35,13 @@ class Uevent:
 
 
 def parse(message: bytes) -> Uevent | None:
-    """Read `add@/devices/...` and the fields behind it; None for anything else, such as udev's own."""
+    """Parse `add@/devices/...` and its fields; None for anything else, such as udev's own messages."""
     head, *fields = message.split(b"\0")
     action, at, path = head.partition(b"@")
     if not at or not action.isalpha() or not path.startswith(b"/"):
         return None
-    named = dict(field.partition(b"=")[::2] for field in fields)
-    return Uevent(action.decode("ascii"), _text(path), _text(named.get(b"SUBSYSTEM", b"")))
+    values = dict(field.partition(b"=")[::2] for field in fields)
+    return Uevent(action.decode("ascii"), _text(path), _text(values.get(b"SUBSYSTEM", b"")))
 
 
 def _text(data: bytes) -> str:
@@ -49,38 +49,38 @@ def _text(data: bytes) -> str:
 
 
 class UeventSocket:
-    """An open line to the kernel's reports."""
+    """An open netlink socket for uevents."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
 
     @classmethod
     def open(cls) -> "UeventSocket":
-        """Open the line; raises OSError where there is none, as in some sandboxes."""
-        line = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, _KOBJECT_UEVENT)
+        """Open the socket; raises OSError where netlink is not available, as in some sandboxes."""
+        sock = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, _KOBJECT_UEVENT)
         try:
-            line.bind((0, _KERNEL_GROUP))
+            sock.bind((0, _KERNEL_GROUP))
         except OSError:
-            line.close()
+            sock.close()
             raise
-        return cls(line)
+        return cls(sock)
 
     def fileno(self) -> int:
-        """Return what to wait on."""
-        return self._line.fileno()
+        """Return the descriptor to wait on."""
+        return self._socket.fileno()
 
     def changed(self) -> bool:
-        """Read all that came, and say whether a device that matters changed."""
+        """Read all pending uevents, and say whether an accelerator may have changed."""
         events, lost = self.read()
         return lost or any(event.matters for event in events)
 
     def read(self) -> tuple[list[Uevent], bool]:
-        """Return the reports that came, and whether some were lost: then any device may have changed."""
+        """Return the pending uevents, and whether some were lost: then any device may have changed."""
         events: list[Uevent] = []
         lost = False
         for _ in range(_BATCH):
             try:
-                message, (sender, _group) = self._line.recvfrom(_MESSAGE_LIMIT)
+                message, (sender, _group) = self._socket.recvfrom(_MESSAGE_LIMIT)
             except BlockingIOError:
                 break
             except OSError as error:
@@ -88,10 +88,10 @@ class UeventSocket:
                     raise
                 lost = True
                 continue
-            event = parse(message) if sender == 0 else None  # the kernel's own only
+            event = parse(message) if sender == 0 else None  # only messages of the kernel itself
             events += [event] if event else []
         return events, lost
 
     def close(self) -> None:
-        """Close the line."""
-        self._line.close()
+        """Close the socket."""
+        self._socket.close()

@@ -1,1 +1,1 @@
-"""A scheduler extender: what a stock kube-scheduler cannot count itself, asked over HTTP; it never binds."""
+"""A scheduler extender: filters and scores nodes for a stock kube-scheduler over HTTP; it never binds."""

@@ -1,4 +1,4 @@
-"""The KubeSchedulerConfiguration that has a stock kube-scheduler ask the extender."""
+"""The KubeSchedulerConfiguration with which a stock kube-scheduler calls the extender."""
 
 import re
 from typing import Final
@@ -7,14 +7,14 @@ from fairlead import keys
 from fairlead.errors import SettingsError
 
 MANAGED: Final = (keys.GPU_MEM, keys.GPU_MEM_GIB)
-"""Pods that ask for one of these are asked about; all others do without the extender, dead or alive."""
+"""kube-scheduler calls the extender for pods that request one of these; others never depend on it."""
 _URL: Final = re.compile(r"(https?)://[A-Za-z0-9.\-\[\]:]+(/[^\s?#\"\\]*)?")
 
 
 def configuration(url: str) -> str:
-    """Return the file's text for an extender at this address."""
-    found = _URL.fullmatch(url)
-    if found is None:
+    """Return the text of the file for an extender at this address."""
+    match = _URL.fullmatch(url)
+    if match is None:
         raise SettingsError(
             f"{url!r} is not the address of an extender", "write it like http://127.0.0.1:19811"
         )
@@ -35,7 +35,7 @@ extenders:
     nodeCacheCapable: true
     ignorable: false  # true: while the extender is away, pods are placed by the node's sum alone
     httpTimeout: 3s
-    enableHTTPS: {"true" if found[1] == "https" else "false"}
+    enableHTTPS: {"true" if match[1] == "https" else "false"}
     managedResources:
 {managed}
 """

@@ -1,7 +1,7 @@
-"""Judge nodes for a pod that kube-scheduler asks about: which can take it, why not others, how well. Pure.
+"""Evaluate nodes for a pod of kube-scheduler: which can run it, why others cannot, and their scores. Pure.
 
-kube-scheduler has seen to labels, taints, neighbours and the sums of each node. What is left to say is
-whether the pod fits on accelerators, one by one, and which node the policy likes.
+kube-scheduler has checked labels, taints, pod affinity and the resource sums of each node. What is left is
+whether the pod fits on single accelerators, and which node the policy prefers.
 """
 
 from collections import Counter
@@ -26,123 +26,128 @@ from fairlead.schedule.state.unconfirmed import UnconfirmedPod, UnconfirmedPods
 from fairlead.serve.extender.unreported import UnreportedPods, mentions
 
 BEST: Final = 10
-"""What kube-scheduler takes an extender's highest score to be."""
-DOUBT: Final = "in-doubt"
-UNSEEN: Final = "unseen-node"
+"""The highest score of an extender (MaxExtenderPriority)."""
+UNCONFIRMED_NODE: Final = "in-unconfirmed"
+UNKNOWN_NODE: Final = "unknown-node"
 _EVERYTHING: Final = (Toleration(exists=True),)
-_DOUBTED: Final = "node(s) where pods placed a moment ago may have taken what is left"
-_UNSEEN: Final = "node(s) that fairlead has not seen yet"
+_UNCONFIRMED: Final = "node(s) where pods placed a moment ago may have taken what is left"
+_UNKNOWN: Final = "node(s) that fairlead has not seen yet"
 _NO_DEVICE: Final = "node(s) without an accelerator"
 
 
 @dataclass(slots=True)
 class NodeVerdicts:
-    """What is said of each node: it passes, or it does not and why."""
+    """The result for each node: it passes, or the reason why it does not."""
 
     passed: Sequence[str] = ()
     failed: dict[str, str] = field(default_factory=dict)
     for_good: dict[str, str] = field(default_factory=dict)
-    """Those on which nobody's leaving would help."""
+    """The nodes on which no pod's end would help (unresolvable)."""
     reasons: Counter[str] = field(default_factory=Counter)
-    """How many nodes do not pass, by the word for why."""
+    """The number of nodes that do not pass, by reason."""
 
     @property
     def may_change_soon(self) -> bool:
-        """Whether all that is in the way is not knowing where others went."""
-        return not self.passed and bool(self.reasons[DOUBT])
+        """Whether no node passes only because unconfirmed pods may be on them."""
+        return not self.passed and bool(self.reasons[UNCONFIRMED_NODE])
 
 
 class NodeEvaluator:
-    """Judges by what is known of the cluster, and by what was answered before."""
+    """Evaluates nodes from the cache of the cluster and from earlier answers."""
 
     def __init__(self, cache: SchedulerCache, policy: Policy) -> None:
         self.cache = cache
-        self.doubts = UnconfirmedPods()
-        self._untold = UnreportedPods(self.doubts)
+        self.unconfirmed = UnconfirmedPods()
+        self._unreported = UnreportedPods(self.unconfirmed)
         self._policy = policy
 
-    def hear(self, change: ObjectChange[Any]) -> None:
-        """Take in a change of the cluster."""
+    def on_event(self, change: ObjectChange[Any]) -> None:
+        """Apply a change of the cluster."""
         self.cache.on_event(change)
         if isinstance(change.object, LivePod):
-            self._hear_pod(change.object.metadata.uid, change.old, change.new)
+            self._on_pod_event(change.object.metadata.uid, change.old, change.new)
         elif isinstance(change.object, Node):
-            self._untold.hear(change.object.metadata.name, _told(change.new))
+            self._unreported.on_report(change.object.metadata.name, _allocated(change.new))
 
-    def _hear_pod(self, uid: str, before: LivePod | None, now: LivePod | None) -> None:
+    def _on_pod_event(self, uid: str, before: LivePod | None, now: LivePod | None) -> None:
         if now is None or now.ended:
-            self._untold.drop(uid)
-            self.doubts.drop(uid)
+            self._unreported.drop(uid)
+            self.unconfirmed.drop(uid)
             if before is not None and _holds(before):
-                self._untold.on_pod_left(before.spec.node_name)
+                self._unreported.on_pod_left(before.spec.node_name)
         elif now.spec.node_name and not (before and before.spec.node_name):
-            doubt = self.doubts.drop(uid)
-            if doubt is not None:
-                self._arrived(now, doubt)
-        elif _given_up(before, now):
-            self.doubts.drop(uid)
+            unconfirmed = self.unconfirmed.drop(uid)
+            if unconfirmed is not None:
+                self._on_bound(now, unconfirmed)
+        elif _became_unschedulable(before, now):
+            self.unconfirmed.drop(uid)
 
-    def _arrived(self, pod: LivePod, doubt: UnconfirmedPod) -> None:
-        """Wait for the agent's word on a pod, where there is an agent and more than one accelerator."""
+    def _on_bound(self, pod: LivePod, unconfirmed: UnconfirmedPod) -> None:
+        """Wait for the agent's report of a pod, where the node has an agent and several accelerators."""
         name = pod.spec.node_name
-        state, said = self.cache.cluster.node(name), _told(self.cache.node(name))
-        if state is not None and len(state.devices) > 1 and said and not mentions(said, "/".join(pod.key)):
-            here = replace(doubt, rows=self.cache.cluster.rows_of([name]))
-            self._untold.add(name, pod.metadata.uid, "/".join(pod.key), here)
+        state, allocated = self.cache.cluster.node(name), _allocated(self.cache.node(name))
+        if (
+            state is not None
+            and len(state.devices) > 1
+            and allocated
+            and not mentions(allocated, "/".join(pod.key))
+        ):
+            on_node = replace(unconfirmed, rows=self.cache.cluster.rows_of([name]))
+            self._unreported.add(name, pod.metadata.uid, "/".join(pod.key), on_node)
 
     def filter(self, pod: LivePod, names: Sequence[str], now: float) -> NodeVerdicts:
-        """Say which nodes can take a pod; it is counted on each of them until it is seen on one."""
+        """Return the nodes that can run a pod; the pod counts on each of them until it is bound to one."""
         uid = pod.metadata.uid or "/".join(pod.key)
-        self.doubts.drop(uid)
-        self.doubts.expire(now)
-        self._untold.expire(now)
-        asked = self._asked(pod)
-        if asked is None:
+        self.unconfirmed.drop(uid)
+        self.unconfirmed.expire(now)
+        self._unreported.expire(now)
+        request = self._request(pod)
+        if request is None:
             return NodeVerdicts(names)
-        if isinstance(asked, str):
-            text = f"node(s) could not be asked: {asked}"
+        if isinstance(request, str):
+            text = f"node(s) could not be evaluated: {request}"
             return NodeVerdicts(
                 for_good=dict.fromkeys(names, text), reasons=Counter({Reason.INVALID.value: len(names)})
             )
-        found = survey(self.cache.cluster, asked, self._policy, names)
-        sure = self.doubts.certain_fits(found)
-        if sure.any():
-            self.doubts.add(uid, found.compiled, found.rows[sure], now)
-        return self._verdict(found, names, sure)
+        surveyed = survey(self.cache.cluster, request, self._policy, names)
+        certain = self.unconfirmed.certain_fits(surveyed)
+        if certain.any():
+            self.unconfirmed.add(uid, surveyed.compiled, surveyed.rows[certain], now)
+        return self._verdict(surveyed, names, certain)
 
     def prioritize(self, pod: LivePod, names: Sequence[str]) -> list[int]:
-        """Return how good nodes are, from 0 to 10, in the order of their names."""
-        asked = self._asked(pod)
-        if asked is None or isinstance(asked, str):
+        """Return the scores of nodes, from 0 to 10, in the order of their names."""
+        request = self._request(pod)
+        if request is None or isinstance(request, str):
             return [0] * len(names)
-        found = survey(self.cache.cluster, asked, self._policy, names)
-        scores: list[int] = ranks(found.score, BEST).tolist()
+        surveyed = survey(self.cache.cluster, request, self._policy, names)
+        scores: list[int] = ranks(surveyed.score, BEST).tolist()
         return scores
 
-    def _asked(self, pod: LivePod) -> Request | str | None:
-        """Return what a pod asks of accelerators: None for nothing, or why it cannot be meant."""
+    def _request(self, pod: LivePod) -> Request | str | None:
+        """Return a pod's request for accelerators: None for none, or a text why it is invalid."""
         if pod.spec.resource_claims:
-            return None  # kube-scheduler gives claims their devices itself
+            return None  # kube-scheduler allocates claims itself
         read = self.cache.read(pod)
         if isinstance(read, UnreadablePod):
             return read.reason
         if not read.demand.count:
             return None
-        asked = of_devices(read)
-        wrong = problems(asked)
-        return "; ".join(wrong) if wrong else asked
+        request = device_request(read)
+        errors = problems(request)
+        return "; ".join(errors) if errors else request
 
-    def _verdict(self, found: NodeSurvey, names: Sequence[str], sure: Mask) -> NodeVerdicts:
-        if sure.all():
+    def _verdict(self, surveyed: NodeSurvey, names: Sequence[str], certain: Mask) -> NodeVerdicts:
+        if certain.all():
             return NodeVerdicts(names)
-        verdict = NodeVerdicts([name for name, fine in zip(names, sure.tolist(), strict=True) if fine])
-        doubted = found.fits & ~sure
-        self._fail(verdict, names, doubted.nonzero()[0], _DOUBTED, DOUBT)
-        unseen = found.rows == ABSENT
-        self._fail(verdict, names, unseen.nonzero()[0], _UNSEEN, UNSEEN)
+        verdict = NodeVerdicts([name for name, fine in zip(names, certain.tolist(), strict=True) if fine])
+        uncertain = surveyed.fits & ~certain
+        self._fail(verdict, names, uncertain.nonzero()[0], _UNCONFIRMED, UNCONFIRMED_NODE)
+        unknown = surveyed.rows == ABSENT
+        self._fail(verdict, names, unknown.nonzero()[0], _UNKNOWN, UNKNOWN_NODE)
         for name in self.cache.read_errors.keys() & verdict.failed.keys():
             verdict.failed[name] = f"node(s) that cannot be read: {self.cache.read_errors[name]}"
-        self._refuse(verdict, names, found, (~found.fits & ~unseen).nonzero()[0])
+        self._refuse(verdict, names, surveyed, (~surveyed.fits & ~unknown).nonzero()[0])
         return verdict
 
     def _fail(self, verdict: NodeVerdicts, names: Sequence[str], at: Ints, text: str, reason: str) -> None:
@@ -150,9 +155,9 @@ class NodeEvaluator:
             verdict.failed |= {names[each]: text for each in at.tolist()}
             verdict.reasons[reason] += len(at)
 
-    def _refuse(self, verdict: NodeVerdicts, names: Sequence[str], found: NodeSurvey, at: Ints) -> None:
-        against = diagnose_nodes(found.compiled, found.rows[at])
-        texts = [_words(each) for each in against.reasons]
+    def _refuse(self, verdict: NodeVerdicts, names: Sequence[str], surveyed: NodeSurvey, at: Ints) -> None:
+        against = diagnose_nodes(surveyed.compiled, surveyed.rows[at])
+        texts = [_text(each) for each in against.reasons]
         for each, which, good in zip(
             at.tolist(), against.which.tolist(), against.for_good.tolist(), strict=True
         ):
@@ -161,8 +166,8 @@ class NodeEvaluator:
             verdict.reasons[against.reasons[which].reason.value] += count
 
 
-def of_devices(request: Request) -> Request:
-    """Return what is left to ask when kube-scheduler has seen to the rest.
+def device_request(request: Request) -> Request:
+    """Return the request without the parts that kube-scheduler has checked.
 
     CPU and memory stay: scores weigh what is left of them, and some accelerators share the node's memory.
     """
@@ -179,30 +184,30 @@ def of_devices(request: Request) -> Request:
     )
 
 
-def _words(rejection: Rejection) -> str:
-    """Return a reason as kube-scheduler puts the number of nodes before it."""
+def _text(rejection: Rejection) -> str:
+    """Return a reason in the form that kube-scheduler puts after the number of nodes."""
     if rejection.reason is Reason.NO_DEVICE:
         return _NO_DEVICE
     return f"node(s) whose accelerators {rejection.text}"
 
 
-def _told(node: Node | None) -> str:
-    """Return what a node's agent says of who holds what; empty where there is none."""
+def _allocated(node: Node | None) -> str:
+    """Return a node's annotation of its holders; empty where it has none."""
     return node.metadata.annotations.get(keys.ALLOCATED, "") if node is not None else ""
 
 
 def _holds(pod: LivePod) -> bool:
-    """Say whether a pod was on a node for its accelerators."""
+    """Say whether a pod is bound and requests accelerators."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    asked = (
+    resources = (
         name
         for container in containers
         for name in (*container.resources.requests, *container.resources.limits)
     )
-    return bool(pod.spec.node_name) and any(map(is_accelerator, asked))
+    return bool(pod.spec.node_name) and any(map(is_accelerator, resources))
 
 
-def _given_up(before: LivePod | None, now: LivePod) -> bool:
-    """Say whether kube-scheduler has just told that it found no place."""
-    said = now.condition(SCHEDULED)
-    return said.status == "False" and (before is None or before.condition(SCHEDULED) != said)
+def _became_unschedulable(before: LivePod | None, now: LivePod) -> bool:
+    """Say whether kube-scheduler has just marked the pod unschedulable."""
+    condition = now.condition(SCHEDULED)
+    return condition.status == "False" and (before is None or before.condition(SCHEDULED) != condition)

@@ -1,4 +1,4 @@
-"""The extender as a program: connect, follow the cluster, answer until SIGTERM or SIGINT."""
+"""The extender as a program: connect, watch the cluster, answer until SIGTERM or SIGINT."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,20 +16,20 @@ from fairlead.settings import Address
 from fairlead.settings.extender import ExtenderSettings
 
 _TICK: Final = 5.0
-"""Seconds between looks at the TLS files."""
+"""Seconds between checks of the TLS files."""
 
 
 def run(
     config: ClusterConfig, catalog: Catalog, settings: ExtenderSettings, say: Callable[[str], None]
 ) -> None:
-    """Answer until told to stop."""
+    """Answer until SIGTERM or SIGINT."""
     tls = server_tls(settings.tls, settings.client_authority, say) if settings.tls else None
     listener = listen(settings.listen)
 
     async def program(stop: asyncio.Event) -> None:
         async with Client.connect(config) as client:
             extender = Extender(client, catalog, settings.policy, say)
-            router = extender.router(known_only=bool(settings.client_authority))
+            router = extender.router(require_certificate=bool(settings.client_authority))
             async with open_server(listener, router, tls.context if tls else None):
                 host, port = listener.getsockname()[:2]
                 say(f"listening on {'https' if tls else 'http'}://{Address(host, port)}")
@@ -40,11 +40,11 @@ def run(
 
 
 async def _follow(extender: Extender, tls: Tls | None, stop: asyncio.Event) -> None:
-    """Keep up with the cluster, and with the TLS files, until told to stop."""
+    """Watch the cluster and the TLS files, until `stop` is set."""
     async with asyncio.TaskGroup() as group:
-        beside = [group.create_task(extender.follow()), group.create_task(_rotate(tls))]
+        tasks = [group.create_task(extender.follow()), group.create_task(_rotate(tls))]
         await stop.wait()
-        for task in beside:
+        for task in tasks:
             task.cancel()
 
 

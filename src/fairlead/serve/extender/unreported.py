@@ -1,8 +1,8 @@
-"""Pods seen on a node whose agent has not told yet which accelerator they got.
+"""Pods bound to a node whose agent has not reported their accelerator yet.
 
-Of one such pod it is known all the same: the agent takes the accelerator with the least room that suffices,
-and so does the cache. Of several it depends on whom the kubelet comes to first, and where somebody leaves
-meanwhile, on whether the kubelet came before or after; so they are in doubt.
+The accelerator of one such pod is known all the same: the agent takes the one with the least memory that
+suffices, and so does the cache. With several pods it depends on the kubelet's order of admission, and where a
+pod ends meanwhile, on whether the kubelet admits before or after that; so these pods stay unconfirmed.
 """
 
 from dataclasses import dataclass
@@ -12,74 +12,74 @@ from fairlead.schedule.state.unconfirmed import EXPIRES_AFTER, UnconfirmedPod, U
 
 @dataclass(frozen=True, slots=True)
 class UnreportedPod:
-    """A pod that the agent has yet to tell of."""
+    """A bound pod that the agent has not reported yet."""
 
     name: str
-    """With its namespace."""
-    doubt: UnconfirmedPod
+    """`namespace/name`."""
+    unconfirmed: UnconfirmedPod
 
 
 class UnreportedPods:
-    """Keeps those in doubt that are on a node together."""
+    """Keeps unreported pods that share a node unconfirmed."""
 
-    def __init__(self, doubts: UnconfirmedPods) -> None:
-        self._doubts = doubts
-        self._on: dict[str, dict[str, UnreportedPod]] = {}
-        self._where: dict[str, str] = {}
-        self._stirred: set[str] = set()
-        """Nodes that somebody left since those came who are on them."""
+    def __init__(self, unconfirmed: UnconfirmedPods) -> None:
+        self._unconfirmed = unconfirmed
+        self._by_node: dict[str, dict[str, UnreportedPod]] = {}
+        self._node_of: dict[str, str] = {}
+        self._changed_nodes: set[str] = set()
+        """Nodes with a pod that ended since their unreported pods were bound."""
 
-    def add(self, node: str, uid: str, name: str, doubt: UnconfirmedPod) -> None:
-        """Note that a pod is on a node; `doubt` is of that node alone."""
+    def add(self, node: str, uid: str, name: str, unconfirmed: UnconfirmedPod) -> None:
+        """Add a pod bound to a node; `unconfirmed` covers that node alone."""
         self.drop(uid)
-        self._on.setdefault(node, {})[uid] = UnreportedPod(name, doubt)
-        self._where[uid] = node
-        self._recount(node)
+        self._by_node.setdefault(node, {})[uid] = UnreportedPod(name, unconfirmed)
+        self._node_of[uid] = node
+        self._update(node)
 
     def drop(self, uid: str) -> None:
-        """Forget a pod: it was told of, or is gone."""
-        node = self._where.pop(uid, None)
+        """Drop a pod: the agent reported it, or it is gone."""
+        node = self._node_of.pop(uid, None)
         if node is None:
             return
-        del self._on[node][uid]
-        self._doubts.drop(uid)
-        self._recount(node)
+        del self._by_node[node][uid]
+        self._unconfirmed.drop(uid)
+        self._update(node)
 
     def on_pod_left(self, node: str) -> None:
-        """Note that somebody left a node."""
-        if node in self._on:
-            self._stirred.add(node)
-            self._recount(node)
+        """Record that a pod on a node ended."""
+        if node in self._by_node:
+            self._changed_nodes.add(node)
+            self._update(node)
 
-    def hear(self, node: str, text: str) -> None:
-        """Take in what a node's agent says of who holds what."""
-        found = self._on.get(node, {})
-        for uid in [uid for uid, each in found.items() if mentions(text, each.name)]:
+    def on_report(self, node: str, text: str) -> None:
+        """Drop the pods that a node's annotation of holders mentions."""
+        pods = self._by_node.get(node, {})
+        for uid in [uid for uid, each in pods.items() if mentions(text, each.name)]:
             self.drop(uid)
 
     def expire(self, now: float) -> None:
-        """Forget pods of which no agent told for long."""
+        """Drop pods that no agent has reported for long."""
         late = (
             uid
-            for found in self._on.values()
-            for uid, each in found.items()
-            if now - each.doubt.since > EXPIRES_AFTER
+            for pods in self._by_node.values()
+            for uid, each in pods.items()
+            if now - each.unconfirmed.since > EXPIRES_AFTER
         )
         for uid in list(late):
             self.drop(uid)
 
-    def _recount(self, node: str) -> None:
-        found = self._on[node]
-        for uid, each in found.items():
-            if len(found) > 1 or node in self._stirred:
-                self._doubts.put(uid, each.doubt)
+    def _update(self, node: str) -> None:
+        pods = self._by_node[node]
+        for uid, each in pods.items():
+            if len(pods) > 1 or node in self._changed_nodes:
+                self._unconfirmed.put(uid, each.unconfirmed)
             else:
-                self._doubts.drop(uid)
-        if not found:
-            del self._on[node]
-            self._stirred.discard(node)
+                self._unconfirmed.drop(uid)
+        if not pods:
+            del self._by_node[node]
+            self._changed_nodes.discard(node)
 
 
 def mentions(text: str, name: str) -> bool:
-    """Say whether an agent's annotation speaks of a pod, or of all holders at once for want of room."""
+    """Say whether an agent's annotation names a pod, or `*` for all holders."""
     return f'"{name}/' in text or '"*"' in text

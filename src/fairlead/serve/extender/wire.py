@@ -1,4 +1,4 @@
-"""What goes over the wire: kube-scheduler's extender API, v1. Names are as its Go types spell them."""
+"""The wire format of kube-scheduler's extender API, v1. Names are as its Go types spell them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,13 +11,13 @@ from fairlead.errors import UserError
 from fairlead.serve.extender.node_evaluator import NodeVerdicts
 
 NODES_LIMIT: Final = 65_536
-"""Nodes of one request: a body of the largest size can name a million, which take 130 MiB when read."""
+"""The most nodes of one request: the largest body can name a million, which take 130 MiB when decoded."""
 _NULL: Final = b"null"
 JSON: Final = "application/json"
 
 
 class ExtenderArgs(Struct, frozen=True):
-    """ExtenderArgs: a pod, and the nodes in question."""
+    """ExtenderArgs: a pod, and the names of the nodes to evaluate."""
 
     pod: LivePod = field(name="Pod")
     nodes: msgspec.Raw = field(name="Nodes", default=msgspec.Raw(_NULL))
@@ -45,17 +45,17 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def decode(body: bytes) -> ExtenderArgs:
-    """Read a request; UserError says what is wrong with it."""
+    """Decode a request; UserError with the reason where it is invalid."""
     try:
-        found = _ARGS.decode(body)
+        args = _ARGS.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"this is no ExtenderArgs: {error}") from None
-    if found.names is None:
-        sent = "whole nodes were sent" if bytes(found.nodes) != _NULL else "no NodeNames were sent"
+        raise UserError(f"the body is not an ExtenderArgs: {error}") from None
+    if args.names is None:
+        sent = "whole nodes were sent" if bytes(args.nodes) != _NULL else "no NodeNames were sent"
         raise UserError(f"{sent}: set nodeCacheCapable: true in the KubeSchedulerConfiguration")
-    if len(found.names) > NODES_LIMIT:
-        raise UserError(f"{len(found.names)} NodeNames are more than the {NODES_LIMIT} of one request")
-    return found
+    if len(args.names) > NODES_LIMIT:
+        raise UserError(f"{len(args.names)} NodeNames are more than the {NODES_LIMIT} of one request")
+    return args
 
 
 def encode_verdict(verdict: NodeVerdicts) -> bytes:

@@ -1,12 +1,12 @@
-"""Procedures of a state machine that wait for the outcome of what they asked for. Pure.
+"""Procedures of a state machine that wait for the outcomes of their effects. Pure.
 
     def bind(pod):                             handle(Cycle)      -> [Allocate(id=1)]
         claim = yield Allocate(...)            handle(Answered 1) -> [Bind(id=2)]
         yield Bind(...)                        handle(Answered 2) -> []
 
-A flow is a generator. What it yields leaves the machine as an effect with an id; the event that answers this
-id goes on with the flow: the outcome is the value of the `yield`, an error is raised there. So a procedure
-reads from top to bottom, and the machine needs neither threads nor a clock.
+A flow is a generator. What it yields leaves the machine as an effect with an id. The event that answers this
+id resumes the flow: the outcome is the value of the `yield`, an error is raised there. So a procedure reads
+from top to bottom, and the machine needs neither threads nor a clock.
 """
 
 from collections import deque
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Something that the driver does for the machine."""
+    """An action that the driver performs for the machine."""
 
     id: int = 0
-    """What the event that answers it names; the machine numbers its effects."""
+    """The id that the answering event names; the machine numbers its effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep(Effect):
-    """Answer after some seconds."""
+    """Wait for some seconds, then answer."""
 
     seconds: float
 
@@ -60,7 +60,7 @@ class Together:
 
 @dataclass(slots=True, eq=False)
 class Lock:
-    """Held by one flow at a time; the others wait in the order in which they came."""
+    """Held by one flow at a time; the others wait in order of arrival."""
 
     held: bool = False
     waiting: deque["_Running"] = field(default_factory=deque)
@@ -71,7 +71,7 @@ Flow = Generator[Effect | Together | Lock, Any, T]
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """A flow that was started, and the one that waits for it."""
+    """A running flow, and the callback at its end."""
 
     flow: Flow[Any]
     ended: Callable[[Any, ClusterError | None], None]
@@ -82,12 +82,12 @@ class Flows:
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Running] = {}
-        """By the id of the effect that each waits for."""
+        """By the id of the effect that the flow waits for."""
         self._effects: list[Effect] = []
         self._last_id = 0
 
     def start(self, flow: Flow[None], ended: Callable[[], None] = lambda: None) -> None:
-        """Run a flow until it needs an answer; an error that it does not catch ends the machine."""
+        """Run a flow until it waits for an answer; an error that it does not catch ends the machine."""
 
         def over(_: Any, error: ClusterError | None) -> None:
             if error is not None:
@@ -97,22 +97,22 @@ class Flows:
         self._advance(_Running(flow, over))
 
     def resume(self, event: Answered) -> None:
-        """Go on with the flow that waits for an answer."""
+        """Resume the flow that waits for an answer."""
         running = self._waiting.pop(event.id, None)
         if running is not None:
             self._advance(running, event.answer, event.error)
 
     def emit(self, effect: Effect) -> None:
-        """Have something done whose outcome no flow waits for."""
+        """Add an effect whose outcome no flow waits for."""
         self._effects.append(effect)
 
     def take(self) -> list[Effect]:
-        """Take out the effects of the event that was handled."""
+        """Return and clear the effects of the handled event."""
         effects, self._effects = self._effects, []
         return effects
 
     def release(self, lock: Lock) -> None:
-        """Pass a lock on to the flow that has waited longest."""
+        """Pass a lock to the flow that has waited longest."""
         lock.held = bool(lock.waiting)
         if lock.waiting:
             self._advance(lock.waiting.popleft())
@@ -146,7 +146,7 @@ class Flows:
                 answer = []
 
     def _fork(self, parent: _Running, flows: Iterable[Flow[Any]]) -> None:
-        """Run the children of a flow; the last that ends goes on with it, with the first error if any."""
+        """Run the children of a flow; the last one to end resumes it, with the first error if any."""
         children = list(flows)
         results: list[Any] = [None] * len(children)
         errors: list[ClusterError] = []

@@ -1,7 +1,7 @@
-"""Record what a state machine handles and returns, to replay it: the same events give the same effects.
+"""Record the events and effects of a state machine, to replay them: the same events give the same effects.
 
-A recording is lines of JSON: a header, then two lines for each event: the event with its time, the effects
-that the machine returned. An event without effects is the last one: the machine ended while it handled it.
+A recording is lines of JSON: a header, then two lines for each event: the event with its time, and the
+effects that the machine returned. An event without effects is the last: the machine ended during it.
 """
 
 import json
@@ -42,7 +42,7 @@ class EventTypes:
 
 
 class Recorder:
-    """Writes a recording, each line at once: what was handled before a crash is there after it."""
+    """Writes a recording unbuffered: after a crash it has every event that was handled before."""
 
     def __init__(self, file: BinaryIO, header: Mapping[str, Any]) -> None:
         self._file = file
@@ -51,21 +51,21 @@ class Recorder:
 
     @classmethod
     def create(cls, path: Path, header: Mapping[str, Any]) -> "Recorder":
-        """Begin a recording that only its owner may read; a file of that name stays as it is."""
+        """Start a recording that only its owner may read; an existing file is not overwritten."""
         try:
-            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             raise RecordingError(f"{path}: the file exists", "name another, or delete it") from None
         except OSError as error:
             raise RecordingError(f"{path}: {error.strerror}", "name a file in a folder that exists") from None
-        return cls(os.fdopen(opened, "wb", buffering=0), header)
+        return cls(os.fdopen(descriptor, "wb", buffering=0), header)
 
     def event(self, event: Any, now: float) -> None:
         """Write an event before it is handled."""
         self._write({"now": now, "event": type(event).__name__, **self._fields(event)})
 
     def effects(self, effects: Sequence[Effect]) -> None:
-        """Write what the machine returned for it."""
+        """Write the effects that the machine returned for the event."""
         self._file.write(encode_effects(effects) + b"\n")
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class Recorder:
         return {"fields": event}
 
     def _change(self, change: ObjectChange[Any]) -> dict[str, Any]:
-        """Return a change; its old object is left out where it is the new one of the change before."""
+        """Return the fields of a change; its old object is left out where it is the last one recorded."""
         kind = type(change.object).__name__
         key = (kind, *change.key)
         last = self._last.pop(key, None)
@@ -94,7 +94,7 @@ class Recorder:
 
 
 def encode_effects(effects: Sequence[Effect]) -> bytes:
-    """Return effects as a recording has them."""
+    """Return effects as a line of a recording."""
     named = [{"effect": type(effect).__name__, "fields": effect} for effect in effects]
     return codec.encode_plain({"effects": named})
 
@@ -107,7 +107,7 @@ class RecordedEvent:
     now: float
     event: Any
     effects: bytes | None
-    """What the machine returned; None: it ended while it handled the event."""
+    """The effects as recorded; None where the machine ended during the event."""
 
 
 def read_header(lines: Iterator[bytes], where: str) -> dict[str, Any]:
@@ -120,15 +120,15 @@ def read_header(lines: Iterator[bytes], where: str) -> dict[str, Any]:
         raise RecordingError(f"{where}: not a recording", _HINT)
     if header.get("version") != VERSION:
         raise RecordingError(
-            f"{where}: version {header.get('version')!r} is not read here",
+            f"{where}: version {header.get('version')!r} is not supported",
             f"this program reads version {VERSION}",
         )
     return header
 
 
-def read_events(lines: Iterator[bytes], shapes: EventTypes, where: str) -> Iterator[RecordedEvent]:
-    """Yield the events of a recording; a last line that was cut off is left out."""
-    reader = _Reader(shapes)
+def read_events(lines: Iterator[bytes], types: EventTypes, where: str) -> Iterator[RecordedEvent]:
+    """Yield the events of a recording; a truncated last line is left out."""
+    reader = _Reader(types)
     for number, line in enumerate(lines, 1):
         try:
             now, event = reader.event(line)
@@ -143,40 +143,42 @@ def read_events(lines: Iterator[bytes], shapes: EventTypes, where: str) -> Itera
 
 
 class _Reader:
-    """Reads events; of each object it knows the last version, as the recorder did."""
+    """Reads events; it keeps the last version of each object, as the recorder does."""
 
-    def __init__(self, shapes: EventTypes) -> None:
-        self._shapes = shapes
+    def __init__(self, types: EventTypes) -> None:
+        self._types = types
         self._last: dict[tuple[str, str, str], Object] = {}
 
     def event(self, line: bytes) -> tuple[float, Any]:
         """Return the time and the event of a line."""
-        found = json.loads(line)
-        name, now = found["event"], found["now"]
+        document = json.loads(line)
+        name, now = document["event"], document["now"]
         if name == ObjectChange.__name__:
-            return now, self._change(found)
+            return now, self._change(document)
         if name == Answered.__name__:
-            return now, self._answered(found)
-        return now, codec.typed(self._shapes.events[name], found["fields"])
+            return now, self._answered(document)
+        return now, codec.typed(self._types.events[name], document["fields"])
 
-    def _change(self, found: Mapping[str, Any]) -> ObjectChange[Any]:
-        shape = self._shapes.kinds[found["kind"]]
-        key = (found["kind"], *found["key"])
+    def _change(self, document: Mapping[str, Any]) -> ObjectChange[Any]:
+        object_type = self._types.kinds[document["kind"]]
+        key = (document["kind"], *document["key"])
         last = self._last.pop(key, None)
-        old = _object(found["old"], shape) if "old" in found else last
-        new = _object(found["new"], shape)
+        old = _object(document["old"], object_type) if "old" in document else last
+        new = _object(document["new"], object_type)
         if new is not None:
             self._last[key] = new
         return ObjectChange(old, new)
 
-    def _answered(self, found: Mapping[str, Any]) -> Answered:
-        if "error" in found:
-            return Answered(found["id"], error=_error(found["error"]))
-        if "kind" in found:
-            shape = self._shapes.kinds[found["kind"]]
-            return Answered(found["id"], tuple(codec.typed(shape, each) for each in found["items"]))
-        body = found.get("body")
-        return Answered(found["id"], body.encode() if isinstance(body, str) else body)
+    def _answered(self, document: Mapping[str, Any]) -> Answered:
+        if "error" in document:
+            return Answered(document["id"], error=_error(document["error"]))
+        if "kind" in document:
+            object_type = self._types.kinds[document["kind"]]
+            return Answered(
+                document["id"], tuple(codec.typed(object_type, each) for each in document["items"])
+            )
+        body = document.get("body")
+        return Answered(document["id"], body.encode() if isinstance(body, str) else body)
 
 
 def _answer(event: Answered) -> dict[str, Any]:
@@ -199,13 +201,13 @@ def _error_fields(error: ClusterError) -> dict[str, Any]:
     }
 
 
-def _error(found: Mapping[str, Any]) -> ClusterError:
-    shape: Callable[..., ClusterError] = getattr(errors, found["type"])
-    error = shape(found["message"], found["hint"], code=found["code"], reason=found["reason"])
-    if found["maybe_done"]:
-        error.maybe_done = True  # type: ignore[attr-defined]  # of errors that have it
+def _error(fields: Mapping[str, Any]) -> ClusterError:
+    error_type: Callable[..., ClusterError] = getattr(errors, fields["type"])
+    error = error_type(fields["message"], fields["hint"], code=fields["code"], reason=fields["reason"])
+    if fields["maybe_done"]:
+        error.maybe_done = True  # type: ignore[attr-defined]  # only some error classes have it
     return error
 
 
-def _object(found: Any, shape: type[Object]) -> Any:
-    return None if found is None else codec.typed(shape, found)
+def _object(document: Any, object_type: type[Object]) -> Any:
+    return None if document is None else codec.typed(object_type, document)

@@ -1,1 +1,1 @@
-"""A web server for a few small pages: bounded in size and time, with TLS and a token where asked."""
+"""Web servers for a few small pages and calls: bounded in size and time, with optional TLS and token."""

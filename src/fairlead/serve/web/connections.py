@@ -1,8 +1,8 @@
-"""A server's connections: bounded in number, and each step that a client takes bounded in time.
+"""A server's connections: bounded in number, and each state that waits for the client bounded in time.
 
-A client takes four steps: it agrees on TLS, sends a request's head, sends the body, takes the answer. What it
-does not finish in time is cut off. Where all connections are in use, a new one takes the place of one that
-waits for its client.
+A client takes four steps: the TLS handshake, the request's head, the body, and reading the answer. A
+connection whose client exceeds a time limit is aborted. Where all connections are in use, a new one replaces
+one that waits for its client.
 """
 
 import asyncio
@@ -17,30 +17,30 @@ from typing import Any, Final
 from aiohttp import web
 
 _PARTING: Final = 1.0
-"""Seconds for the client's own goodbye under TLS."""
+"""Seconds to wait for the client's TLS close_notify."""
 _NO_ROOM: Final = 0.1
 """Seconds before the next accept where the process has no descriptor left."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What clients may use, all together and each of them."""
+    """Limits for all clients together and for each of them."""
 
     connections: int = 256
-    """Open at once: kube-scheduler keeps a handful."""
+    """Connections open at once: kube-scheduler keeps a handful."""
     handshake: float = 10.0
-    """Seconds for TLS."""
+    """Seconds for the TLS handshake."""
     head: float = 10.0
-    """Seconds for a request's head: from the opening, and later from its first byte."""
+    """Seconds for a request's head: from the handshake, and later from its first byte."""
     body: float = 10.0
     """Seconds for a request's body."""
     answer: float = 10.0
-    """Seconds in which an answer must be taken."""
+    """Seconds in which the client must read an answer."""
     idle: float = 120.0
     """Seconds between two requests: kube-scheduler closes an idle connection after 90, and a request that
     meets a closed one would fail."""
     bodies: int = 32 << 20
-    """Bytes of all bodies that are received or judged."""
+    """Bytes of all bodies that are being received or answered."""
 
 
 class ConnectionState(Enum):
@@ -50,20 +50,20 @@ class ConnectionState(Enum):
     HEAD = auto()
     BODY = auto()
     WORK = auto()
-    """The server's own answer: such a connection is never closed to make room."""
+    """The server works on the answer: such a connection is never closed to make room."""
     ANSWER = auto()
-    """The client takes the answer."""
+    """The client reads the answer."""
     IDLE = auto()
 
 
 _YIELDING: Final = frozenset(
     {ConnectionState.HANDSHAKE, ConnectionState.HEAD, ConnectionState.BODY, ConnectionState.IDLE}
 )
-"""Steps in which a connection makes room for a new one."""
+"""States in which a connection may be closed for a new one."""
 
 
 class Connection:
-    """One client's connection, the step it is in, and what cuts it off."""
+    """One client's connection, its state, and the timer that aborts it."""
 
     def __init__(
         self, sock: socket.socket, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop
@@ -73,69 +73,69 @@ class Connection:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.step = ConnectionState.HANDSHAKE
+        self.state = ConnectionState.HANDSHAKE
         self.since = loop.time()
         self.served = 0
-        """Requests that were answered on it."""
+        """The number of requests answered on it."""
 
     def on_transport(self, transport: asyncio.Transport) -> None:
-        """Begin with what carries the requests: TLS is agreed upon."""
+        """Wait for the first head: the handshake is done."""
         self._transport = transport
         self._enter(ConnectionState.HEAD, self._limits.head)
 
     def on_data(self) -> None:
-        """Note that bytes came; those after a pause begin the next head."""
-        if self.step is ConnectionState.IDLE:
+        """Handle received bytes: the first ones after idling begin the next head."""
+        if self.state is ConnectionState.IDLE:
             self._enter(ConnectionState.HEAD, self._limits.head)
 
-    def receive(self) -> None:
-        """Begin with a body; whoever reads it bounds its time."""
+    def begin_body(self) -> None:
+        """Enter the state BODY; the reader of the body bounds its time."""
         self._enter(ConnectionState.BODY)
 
-    def work(self) -> None:
-        """Begin with the answer: nothing is expected of the client."""
+    def begin_work(self) -> None:
+        """Enter the state WORK: nothing is expected of the client."""
         self._enter(ConnectionState.WORK)
 
-    def send(self) -> None:
-        """Begin to send the answer."""
+    def begin_answer(self) -> None:
+        """Enter the state ANSWER."""
         self._enter(ConnectionState.ANSWER, self._limits.answer)
 
-    def rest(self) -> None:
-        """Wait for the next request; aiohttp closes what is idle for too long."""
+    def begin_idle(self) -> None:
+        """Enter the state IDLE; aiohttp closes connections that idle for too long."""
         self.served += 1
         self._enter(ConnectionState.IDLE)
 
     def abort(self) -> None:
-        """Close it at once, whatever was not sent yet."""
-        self.end()
+        """Close the connection at once, and drop unsent bytes."""
+        self.cancel_timer()
         if self._transport is not None:
             self._transport.abort()
         else:
             with suppress(OSError):
                 self._sock.shutdown(socket.SHUT_RDWR)
 
-    def end(self) -> None:
-        """Stop the clock."""
+    def cancel_timer(self) -> None:
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _enter(self, step: ConnectionState, limit: float | None = None) -> None:
-        self.end()
-        self.step, self.since = step, self._loop.time()
+    def _enter(self, state: ConnectionState, limit: float | None = None) -> None:
+        self.cancel_timer()
+        self.state, self.since = state, self._loop.time()
         if limit is not None:
             self._timer = self._loop.call_later(limit, self.abort)
 
 
 class _Handler(web.RequestHandler):
-    """aiohttp's handler of a connection; it also reports the steps of its client."""
+    """aiohttp's handler of a connection; it also reports the connection's state."""
 
     def __init__(
-        self, connection: Connection, gone: Callable[[Connection], None], *args: Any, **kwargs: Any
+        self, connection: Connection, on_lost: Callable[[Connection], None], *args: Any, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.connection = connection
-        self._gone = gone
+        self._on_lost = on_lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "TCP has a transport that reads and writes"
@@ -147,13 +147,13 @@ class _Handler(web.RequestHandler):
         super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._gone(self.connection)
+        self._on_lost(self.connection)
         super().connection_lost(exc)
 
     async def finish_response(self, *args: Any, **kwargs: Any) -> Any:
-        self.connection.send()
+        self.connection.begin_answer()
         sent = await super().finish_response(*args, **kwargs)
-        self.connection.rest()
+        self.connection.begin_idle()
         return sent
 
 
@@ -176,7 +176,7 @@ class ConnectionPool:
     ) -> None:
         self._server = server
         self._options = options
-        """What aiohttp's handler of a connection takes."""
+        """The options of aiohttp's handler of a connection."""
         self._tls = tls
         self._limits = limits
         self._open: dict[Connection, asyncio.Task[None]] = {}
@@ -186,7 +186,7 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def accepting(self, listener: socket.socket) -> AsyncIterator[None]:
-        """Accept connections as long as the context lasts; those that are open then stay so."""
+        """Accept connections as long as the context lasts; open ones stay open after it."""
         listener.setblocking(False)
         listener.listen(self._limits.connections)
         task = asyncio.create_task(self._accept(listener))
@@ -197,7 +197,7 @@ class ConnectionPool:
             await asyncio.gather(task, return_exceptions=True)
             listener.close()
             for connection, opening in list(self._open.items()):
-                if connection.step is ConnectionState.HANDSHAKE:
+                if connection.state is ConnectionState.HANDSHAKE:
                     opening.cancel()
 
     async def _accept(self, listener: socket.socket) -> None:
@@ -205,7 +205,7 @@ class ConnectionPool:
         while True:
             try:
                 sock, _ = await loop.sock_accept(listener)
-            except OSError:  # no descriptor is left, or the client went away before it was let in
+            except OSError:  # no descriptor is left, or the client disconnected before the accept
                 await asyncio.sleep(_NO_ROOM)
                 continue
             if len(self._open) >= self._limits.connections and not self._make_room():
@@ -213,11 +213,11 @@ class ConnectionPool:
                 continue
             connection = Connection(sock, self._limits, loop)
             self._open[connection] = asyncio.create_task(self._begin(connection, sock))
-            await asyncio.sleep(0)  # a flood of connections must not keep the open ones from their turn
+            await asyncio.sleep(0)  # a flood of new connections must not starve the open ones
 
     def _make_room(self) -> bool:
-        """Cut off who has waited longest for its client; who never sent a whole request goes first."""
-        waiting = [each for each in self._open if each.step in _YIELDING]
+        """Abort the connection that has waited longest for its client; one without a full request first."""
+        waiting = [each for each in self._open if each.state in _YIELDING]
         if not waiting:
             return False
         oldest = min(waiting, key=lambda each: (bool(each.served), each.since))
@@ -236,14 +236,14 @@ class ConnectionPool:
             }
         try:
             await loop.connect_accepted_socket(lambda: self._handler(connection), sock, **more)
-        except (OSError, asyncio.CancelledError):  # it did not speak TLS, or not in time
-            self._forget(connection)
+        except (OSError, asyncio.CancelledError):  # no TLS handshake, or not in time
+            self._remove(connection)
             sock.close()
 
     def _handler(self, connection: Connection) -> _Handler:
         loop = asyncio.get_running_loop()
-        return _Handler(connection, self._forget, self._server, loop=loop, **self._options)
+        return _Handler(connection, self._remove, self._server, loop=loop, **self._options)
 
-    def _forget(self, connection: Connection) -> None:
-        connection.end()
+    def _remove(self, connection: Connection) -> None:
+        connection.cancel_timer()
         self._open.pop(connection, None)

@@ -34,7 +34,7 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -42,26 +42,26 @@ class Response:
 
 
 Pages = Callable[[str], Response]
-"""What answers a path."""
+"""Returns the response for a path."""
 Guard = Callable[[str, bytes], bool]
-"""What says, of a path and a request's head, whether the page may be seen."""
+"""Says, for a path and a request's head, whether the request is allowed."""
 
 
 def allow_all(_path: str, _head: bytes) -> bool:
-    """Let everybody see every page."""
+    """Allow every request: the default guard."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
-    """How clients come in: over which kind of line, and who may see what."""
+    """How a server treats clients: the type of their stream, and the guard of its pages."""
 
     stream: Callable[[socket.socket], ClientStream] = PlainStream
     guard: Guard = allow_all
 
 
 def answer(request: bytes, pages: Pages, guard: Guard = allow_all) -> bytes:
-    """Return the bytes that answer a request's head."""
+    """Return the encoded response to a request's head."""
     words = request.split(b"\n", 1)[0].strip().split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
         return encode(Response(400, b"this is not HTTP/1\n"))
@@ -76,7 +76,7 @@ def answer(request: bytes, pages: Pages, guard: Guard = allow_all) -> bytes:
 
 
 def encode(response: Response, more: str = "", *, bodiless: bool = False) -> bytes:
-    """Return a response as it goes over the wire."""
+    """Return the encoded response."""
     head = (
         f"HTTP/1.1 {response.status} {_REASONS[response.status]}\r\n"
         f"Content-Type: {response.content_type}\r\n"
@@ -87,14 +87,14 @@ def encode(response: Response, more: str = "", *, bodiless: bool = False) -> byt
 
 
 def listen(address: Address) -> socket.socket:
-    """Open the listening socket; what cannot be listened on is the user's to change."""
+    """Open the listening socket; UserError where the address cannot be used."""
     both = address.host in ("", "::") and socket.has_dualstack_ipv6()
     try:
         flags = socket.AI_PASSIVE
         places = socket.getaddrinfo(address.host or None, address.port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError):
         raise SettingsError(
-            f"listen: {address.host!r} is no address of this machine", "try 127.0.0.1, [::1] or 0.0.0.0"
+            f"listen: {address.host!r} is not an address of this machine", "try 127.0.0.1, [::1] or 0.0.0.0"
         ) from None
     family, host = (socket.AF_INET6, "") if both else (places[0][0], str(places[0][4][0]))
     try:
@@ -108,77 +108,77 @@ def listen(address: Address) -> socket.socket:
         ) from None
 
 
-def serve_request(line: ClientStream, respond: Callable[[bytes], bytes]) -> IoSteps[None]:
-    """Hear one request, answer it, and part."""
-    yield from line.handshake()
-    request = yield from _hear(line)
+def serve_request(stream: ClientStream, respond: Callable[[bytes], bytes]) -> IoSteps[None]:
+    """Receive one request, answer it, and close."""
+    yield from stream.handshake()
+    request = yield from _receive_head(stream)
     if request is None:
         return
-    if line.fault:
-        reply = encode(Response(400, f"{line.fault}\n".encode()))
-    elif len(request) > REQUEST_LIMIT and not _whole(request):
+    if stream.fault:
+        reply = encode(Response(400, f"{stream.fault}\n".encode()))
+    elif len(request) > REQUEST_LIMIT and not _complete(request):
         reply = encode(Response(431, b"the request is too large\n"))
     else:
         reply = respond(request)
     rest = memoryview(reply)
     while rest:
-        taken = yield from line.send(rest)
+        taken = yield from stream.send(rest)
         rest = rest[taken:]
-    yield from line.shutdown()
-    while (yield from line.receive(_PIECE)):
-        pass  # the answer is out: read on, lest closing cut it off
+    yield from stream.shutdown()
+    while (yield from stream.receive(_PIECE)):
+        pass  # the answer is sent: keep reading, or the close could discard it at the client
 
 
-def _hear(line: ClientStream) -> IoSteps[bytes | None]:
-    """Return a request's head, or as much as is too much; None when the client left in the middle of it."""
+def _receive_head(stream: ClientStream) -> IoSteps[bytes | None]:
+    """Return a request's head, or the part that exceeds the limit; None when the client disconnected."""
     request = bytearray()
-    while not _whole(request) and len(request) <= REQUEST_LIMIT:
-        piece = yield from line.receive(_PIECE)
+    while not _complete(request) and len(request) <= REQUEST_LIMIT:
+        piece = yield from stream.receive(_PIECE)
         if not piece:
             return None
         request += piece
     return bytes(request)
 
 
-def _whole(request: bytes | bytearray) -> bool:
+def _complete(request: bytes | bytearray) -> bool:
     return b"\n\r\n" in request or b"\n\n" in request
 
 
 @dataclass(slots=True)
 class _Connection:
-    """A client, how far the talk with it is, and when it has taken too long."""
+    """A client's stream, the steps of its request, and its deadline."""
 
     stream: ClientStream
-    talk: IoSteps[None]
+    steps: IoSteps[None]
     deadline: Seconds
     events: int = 0
 
 
 class PageServer:
-    """The server, driven by somebody else's selector: each key's data is called when its line is ready."""
+    """The server, driven by the caller's selector: each key's data is called when its socket is ready."""
 
     def __init__(
         self,
         listener: socket.socket,
         selector: selectors.BaseSelector,
         pages: Pages,
-        front: ServingOptions | None = None,
+        options: ServingOptions | None = None,
     ) -> None:
         self._listener = listener
         self._selector = selector
         self._pages = pages
-        self._front = front or ServingOptions()
+        self._options = options or ServingOptions()
         self._open: dict[int, _Connection] = {}
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def expire(self, now: Seconds) -> None:
-        """Close the connections that took too long."""
+        """Close the connections whose deadline has passed."""
         for number in [number for number, each in self._open.items() if each.deadline <= now]:
             self._close(number)
 
     def deadline(self) -> Seconds | None:
-        """Return when the next connection will have taken too long."""
+        """Return the next deadline of a connection; None without connections."""
         return min((connection.deadline for connection in self._open.values()), default=None)
 
     def close(self) -> None:
@@ -191,31 +191,31 @@ class PageServer:
     def _accept(self, now: Seconds) -> None:
         try:
             sock, _ = self._listener.accept()
-        except OSError:  # the client went away before it was let in
+        except OSError:  # the client disconnected before the accept
             return
         sock.setblocking(False)
         if len(self._open) >= CONNECTION_LIMIT:
-            self._close(next(iter(self._open)))  # the oldest: a real scraper is long done
-        line, number = self._front.stream(sock), sock.fileno()
-        connection = _Connection(line, serve_request(line, self._respond), Seconds(now + TIME_LIMIT))
+            self._close(next(iter(self._open)))  # the oldest: a real scraper has finished long ago
+        stream, number = self._options.stream(sock), sock.fileno()
+        connection = _Connection(stream, serve_request(stream, self._respond), Seconds(now + TIME_LIMIT))
         self._open[number] = connection
-        self._go_on(number, connection)
+        self._advance(number, connection)
 
     def _respond(self, request: bytes) -> bytes:
-        return answer(request, self._pages, self._front.guard)
+        return answer(request, self._pages, self._options.guard)
 
-    def _go_on(self, number: int, connection: _Connection) -> None:
-        """Talk as far as the client lets us, and wait for what it takes to go on."""
+    def _advance(self, number: int, connection: _Connection) -> None:
+        """Run the steps until they wait, and register the events that they wait for."""
         if self._open.get(number) is not connection:
-            return  # it had to make room a moment ago
+            return  # it was closed a moment ago to make room
         try:
-            events = next(connection.talk)
+            events = next(connection.steps)
         except (StopIteration, OSError):
             self._close(number)
             return
         if events != connection.events:
             change = self._selector.modify if connection.events else self._selector.register
-            change(number, events, lambda _: self._go_on(number, connection))
+            change(number, events, lambda _: self._advance(number, connection))
             connection.events = events
 
     def _close(self, number: int) -> None:

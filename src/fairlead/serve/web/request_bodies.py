@@ -1,8 +1,8 @@
 """Bodies of requests: each bounded in size and time, and all of them together in memory.
 
-A body that is being received may be dropped: where another needs room, the oldest unfinished one is. A sender
-that is well finishes within milliseconds, so the oldest is one that stalls. A whole body stays until it was
-answered.
+A body that is being received may be dropped: where another needs memory, the oldest unfinished one is. A
+healthy sender finishes within milliseconds, so the oldest is one that stalls. A complete body stays until it
+is answered.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ RETRY_AFTER: Final = 1
 
 
 class RequestRejectedError(Exception):
-    """A request that gets no further; carries its answer."""
+    """A rejected request; carries its response."""
 
     def __init__(self, status: int, text: bytes) -> None:
         self.response = Response(status, text)
@@ -37,7 +37,7 @@ class _Body:
         self._deadline = deadline
 
     def drop(self) -> None:
-        """Give its memory back, and have its receiver stop."""
+        """Free its memory, and stop its receiver."""
         self.data.clear()
         self.dropped = True
         if not self._deadline.expired():
@@ -45,18 +45,18 @@ class _Body:
 
 
 class RequestBodies:
-    """The memory that bodies take in all."""
+    """Receives bodies, and bounds the memory of all of them."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._unfinished: dict[_Body, None] = {}
         """Oldest first."""
         self.held = 0
-        """Bytes of all bodies, unfinished and whole."""
+        """Bytes of all bodies, unfinished and complete."""
 
     @asynccontextmanager
     async def received(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
-        """Receive a body, and hold its memory as long as the context lasts."""
+        """Receive a body, and account for its memory as long as the context lasts."""
         body = await self._receive(request)
         try:
             yield body
@@ -66,18 +66,18 @@ class RequestBodies:
     async def _receive(self, request: web.BaseRequest) -> bytes:
         if (request.content_length or 0) > BODY_LIMIT:
             raise _too_large()
-        connection_of(request).receive()
-        async with self._opened() as body:
+        connection_of(request).begin_body()
+        async with self._unfinished_body() as body:
             async for piece in request.content.iter_any():
                 self._add(body, piece)
-            whole = bytes(body.data)
-        self.held += len(whole)
-        connection_of(request).work()
-        return whole
+            complete = bytes(body.data)
+        self.held += len(complete)
+        connection_of(request).begin_work()
+        return complete
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[_Body]:
-        """Yield a body to receive in time; its memory is given back at the end."""
+    async def _unfinished_body(self) -> AsyncIterator[_Body]:
+        """Yield a body to receive within the time limit; its memory is freed at the end."""
         dropped = False
         try:
             async with asyncio.timeout(self._limits.body) as deadline:
@@ -91,7 +91,7 @@ class RequestBodies:
         except TimeoutError:
             raise _busy() if dropped else RequestRejectedError(408, b"the body came too slowly\n") from None
         except (ConnectionError, web.RequestPayloadError):
-            raise RequestRejectedError(400, b"the body is not whole\n") from None
+            raise RequestRejectedError(400, b"the body is incomplete\n") from None
 
     def _add(self, body: _Body, piece: bytes) -> None:
         if body.dropped:
@@ -108,14 +108,14 @@ class RequestBodies:
         body.data += piece
 
     def _close(self, body: _Body) -> None:
-        """Take a body out of the unfinished ones."""
+        """Remove a body from the unfinished ones."""
         if body in self._unfinished:
             del self._unfinished[body]
             self.held -= len(body.data)
 
 
 def _busy() -> RequestRejectedError:
-    return RequestRejectedError(503, b"too many requests are under way: ask again\n")
+    return RequestRejectedError(503, b"too many requests are in flight: try again\n")
 
 
 def _too_large() -> RequestRejectedError:

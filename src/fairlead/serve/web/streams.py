@@ -1,4 +1,4 @@
-"""Lines to clients that never block: whoever would have to wait says for what, and is called again then."""
+"""Non-blocking streams to clients: a step that must wait yields the events that it waits for."""
 
 import socket
 from collections.abc import Generator
@@ -7,51 +7,51 @@ from typing import Protocol, TypeVar
 
 Result = TypeVar("Result")
 IoSteps = Generator[int, None, Result]
-"""Work in pieces: it yields the selector's events that it waits for, and returns its result in the end."""
+"""A generator that yields the selector events it waits for, and returns its result at the end."""
 
 
 class ClientStream(Protocol):
     """A connection to one client; OSError ends it."""
 
     fault: str
-    """What is wrong with the way the client speaks, whatever it asks; empty when nothing is."""
+    """The client's protocol error, whatever it requests; empty without one."""
 
     def fileno(self) -> int:
-        """Return what to wait on; it stays the same."""
+        """Return the descriptor to wait on; it never changes."""
 
     def handshake(self) -> IoSteps[None]:
-        """Agree with the client on how to speak."""
+        """Do the TLS handshake, where there is one."""
 
     def receive(self, limit: int) -> IoSteps[bytes]:
-        """Return what came, at most `limit` bytes; nothing when the client is done."""
+        """Return received bytes, at most `limit`; empty at the end of the stream."""
 
     def send(self, data: memoryview) -> IoSteps[int]:
-        """Return how many bytes the client took."""
+        """Send bytes; return how many were accepted."""
 
     def shutdown(self) -> IoSteps[None]:
-        """Say that nothing more will be sent; what comes afterwards has no meaning."""
+        """Signal the end of what is sent; bytes received afterwards are ignored."""
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
 
 
 class PlainStream:
-    """A line without any secret."""
+    """A stream without TLS."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self.fault = ""
 
     def fileno(self) -> int:
-        """Return what to wait on."""
+        """Return the descriptor to wait on."""
         return self._sock.fileno()
 
     def handshake(self) -> IoSteps[None]:
-        """There is nothing to agree on."""
+        """Do nothing: there is no handshake."""
         yield from ()
 
     def receive(self, limit: int) -> IoSteps[bytes]:
-        """Return what came; waits first, so that a client that never stops talking lets others in."""
+        """Return received bytes; it yields first, so that an endless sender does not starve others."""
         yield EVENT_READ
         while True:
             try:
@@ -60,7 +60,7 @@ class PlainStream:
                 yield EVENT_READ
 
     def send(self, data: memoryview) -> IoSteps[int]:
-        """Return how many bytes the client took."""
+        """Send bytes; return how many were accepted."""
         while True:
             try:
                 return self._sock.send(data)
@@ -68,10 +68,10 @@ class PlainStream:
                 yield EVENT_WRITE
 
     def shutdown(self) -> IoSteps[None]:
-        """Say that nothing more will be sent."""
+        """Signal the end of what is sent."""
         yield from ()
         self._sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._sock.close()

@@ -1,4 +1,4 @@
-"""Pages served beside whatever else a program does, by a thread that never waits for it."""
+"""Serve pages in a thread that never waits for the rest of the program."""
 
 import selectors
 import socket
@@ -14,18 +14,18 @@ from fairlead.units import Seconds
 
 @contextmanager
 def serve_in_thread(address: Address, pages: Pages) -> Iterator[Address]:
-    """Serve pages as long as the context lasts; yield where."""
+    """Serve pages as long as the context lasts; yield the address."""
     listener = listen(address)
-    here, there = socket.socketpair()
-    thread = threading.Thread(target=_serve, args=(listener, here, pages), name="pages", daemon=True)
+    reader, writer = socket.socketpair()
+    thread = threading.Thread(target=_serve, args=(listener, reader, pages), name="pages", daemon=True)
     host, port = listener.getsockname()[:2]
     thread.start()
     try:
         yield Address(host, port)
     finally:
-        there.close()
+        writer.close()
         thread.join()
-        here.close()
+        reader.close()
 
 
 def _serve(listener: socket.socket, stop: socket.socket, pages: Pages) -> None:

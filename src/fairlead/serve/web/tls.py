@@ -1,4 +1,4 @@
-"""TLS for what programs serve; imported only where it is asked for: OpenSSL costs several megabytes."""
+"""TLS of the servers; imported only where it is configured: OpenSSL costs several megabytes."""
 
 import socket
 import ssl
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class TlsAcceptor:
-    """Makes lines that speak TLS, with the certificate of the moment."""
+    """Creates TLS streams with the current certificate."""
 
     def __init__(self, files: TlsFiles, say: Callable[[str], None]) -> None:
         try:
@@ -30,99 +30,99 @@ class TlsAcceptor:
             ) from None
 
     def __call__(self, sock: socket.socket) -> "TlsStream":
-        """Return the line over which a client that was let in is served."""
+        """Return the stream of an accepted connection."""
         return TlsStream(sock, self._context.current())
 
 
 def context(files: TlsFiles) -> ssl.SSLContext:
-    """Return how connections are made; OSError or ValueError where the files cannot be used."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    # One request for each connection: nothing to resume, nothing to negotiate twice.
-    made.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
-    made.num_tickets = 0
-    made.load_cert_chain(files.cert, files.key, password=_no_password)
-    return made
+    """Return the context of the pages' TLS; OSError or ValueError where the files cannot be used."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    # One request for each connection: no resumption, no renegotiation.
+    tls.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    tls.num_tickets = 0
+    tls.load_cert_chain(files.cert, files.key, password=_no_password)
+    return tls
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What asyncio's servers make connections with."""
+    """The TLS context of an asyncio server, and its files."""
 
     context: ssl.SSLContext
     files: ReloadedFiles[None]
-    """To be looked at now and then: new ones count for connections from then on."""
+    """To be polled now and then: changed files apply to connections from then on."""
 
 
 def server_tls(files: TlsFiles, client_authority: str, say: Callable[[str], None]) -> Tls:
-    """Return how to speak TLS; with an authority, who shows a certificate must show one of its.
+    """Return the TLS of a server; with an authority, a client certificate must be one of the authority's.
 
-    That one is shown is checked with each request: a kubelet's probes show none.
+    The router checks with each request that there is one: a kubelet's probes have none.
     """
     try:
-        made = context(files)
+        tls = context(files)
         # kube-scheduler keeps its connections, and may resume them.
-        made.options &= ~ssl.OP_NO_TICKET
+        tls.options &= ~ssl.OP_NO_TICKET
         if client_authority:
-            made.load_verify_locations(client_authority)
-            made.verify_mode = ssl.CERT_OPTIONAL
+            tls.load_verify_locations(client_authority)
+            tls.verify_mode = ssl.CERT_OPTIONAL
     except (OSError, ValueError) as error:
-        named = f"{files.cert}, {files.key}{f', {client_authority}' if client_authority else ''}"
+        names = f"{files.cert}, {files.key}{f', {client_authority}' if client_authority else ''}"
         raise SettingsError(
-            f"the TLS files {named} cannot be used: {error_text(error)}",
+            f"the TLS files {names} cannot be used: {error_text(error)}",
             "they must be PEM; the certificate and its key must belong together, and have no password",
         ) from None
-    again = ReloadedFiles((files.cert, files.key), lambda: made.load_cert_chain(files.cert, files.key), say)
-    return Tls(made, again)
+    reloaded = ReloadedFiles((files.cert, files.key), lambda: tls.load_cert_chain(files.cert, files.key), say)
+    return Tls(tls, reloaded)
 
 
 class TlsStream:
-    """A line that speaks TLS; with a client that does not, it stays plain and says so."""
+    """A TLS stream; for a client without TLS it stays plain and sets `fault`."""
 
-    def __init__(self, sock: socket.socket, how: ssl.SSLContext) -> None:
-        self._how = how
+    def __init__(self, sock: socket.socket, tls_context: ssl.SSLContext) -> None:
+        self._context = tls_context
         self._sock = sock
         self._tls: ssl.SSLSocket | None = None
         self.fault = ""
 
     def fileno(self) -> int:
-        """Return what to wait on."""
+        """Return the descriptor to wait on."""
         return self._sock.fileno()
 
     def handshake(self) -> IoSteps[None]:
-        """Shake hands."""
+        """Do the TLS handshake."""
         if (yield from self._peek()) != _HANDSHAKE:
-            self.fault = "this port speaks TLS: ask with https"
+            self.fault = "this port serves TLS: use https"
             return
-        tls = self._how.wrap_socket(self._sock, server_side=True, do_handshake_on_connect=False)
+        tls = self._context.wrap_socket(self._sock, server_side=True, do_handshake_on_connect=False)
         self._sock = self._tls = tls
-        yield from _patiently(tls.do_handshake)
+        yield from _retry(tls.do_handshake)
 
     def receive(self, limit: int) -> IoSteps[bytes]:
-        """Return what came."""
+        """Return received bytes."""
         tls = self._tls
-        return (yield from _patiently(lambda: tls.recv(limit)) if tls else self._plain.receive(limit))
+        return (yield from _retry(lambda: tls.recv(limit)) if tls else self._plain.receive(limit))
 
     def send(self, data: memoryview) -> IoSteps[int]:
-        """Return how many bytes the client took."""
+        """Send bytes; return how many were accepted."""
         tls = self._tls
-        return (yield from _patiently(lambda: tls.send(data)) if tls else self._plain.send(data))
+        return (yield from _retry(lambda: tls.send(data)) if tls else self._plain.send(data))
 
     def shutdown(self) -> IoSteps[None]:
-        """Say that nothing more will be sent, in a way that nobody on the road can: else it reads as cut."""
+        """Send the authenticated close_notify: without it the client sees a truncated answer."""
         while self._tls:
             try:
                 self._tls.unwrap()
             except ssl.SSLWantWriteError:
                 yield EVENT_WRITE
                 continue
-            except ssl.SSLError:  # it is out; the client has not answered yet, or talks on
+            except ssl.SSLError:  # it is sent; the client has not answered yet, or sends on
                 pass
             self._tls = None
         yield from self._plain.shutdown()
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._sock.close()
 
     @property
@@ -138,8 +138,8 @@ class TlsStream:
                 continue
 
 
-def _patiently(call: Callable[[], Result]) -> IoSteps[Result]:
-    """Call until OpenSSL need not wait for the client."""
+def _retry(call: Callable[[], Result]) -> IoSteps[Result]:
+    """Repeat a call until OpenSSL does not have to wait for the client."""
     while True:
         try:
             return call()
@@ -150,5 +150,5 @@ def _patiently(call: Callable[[], Result]) -> IoSteps[Result]:
 
 
 def _no_password() -> str:
-    """Answer for the terminal, where OpenSSL would otherwise ask and wait."""
+    """Return an empty password: OpenSSL would otherwise prompt on the terminal and wait."""
     return ""

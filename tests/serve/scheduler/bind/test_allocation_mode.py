@@ -15,7 +15,7 @@ from fairlead.serve.scheduler.bind.allocation_mode import reason_for_claim
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
-from tests.serve.scheduler.objects import pod
+from tests.serve.scheduler.objects import pod, read
 
 MIB = 1 << 20
 MEMORY, WHOLE = "fairlead.dev/gpu-mem", "fairlead.dev/t4"
@@ -33,7 +33,7 @@ def node(holders: str = "{}", promise: str = "1", devices: str = "", **offered: 
     note = f'{{"version":1,"accelerators":{holders}}}'
     has = {MEMORY: "8192", WHOLE: "2", **{f"fairlead.dev/{name}": value for name, value in offered.items()}}
     meta = {"name": "n", "annotations": {PLACEMENT_FORMAT: promise, ALLOCATED: note, DEVICES: devices}}
-    offering: AgentNode = parse_credential(seen.NODES, {"metadata": meta, "status": {"allocatable": has}})
+    offering: Node = read(seen.NODES, {"metadata": meta, "status": {"allocatable": has}})
     return offering
 
 

@@ -12,6 +12,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.keys import DIGEST
 from fairlead.modelprofiles.analysed import analysed_profile
+from fairlead.modelprofiles.store import store
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
