@@ -33,7 +33,7 @@ extenders:
     prioritizeVerb: prioritize
     weight: 10  # one step in the policy's order weighs as much as a whole score of kube-scheduler's own
     nodeCacheCapable: true
-    ignorable: false  # true: while the extender is away, pods are placed by the node's sum alone
+    ignorable: false  # true: while the extender is unavailable, pods are placed by the node's sum alone
     httpTimeout: 3s
     enableHTTPS: {"true" if match[1] == "https" else "false"}
     managedResources:
