@@ -29,7 +29,7 @@ def place() -> Iterator[Path]:
 def test_a_server_leaves_nothing_behind(place: Path) -> None:
     async def scenario() -> None:
         server = echo_server(place)
-        await server.close()  # never connected
+        await server.close()  # never opened
         for _ in range(2):
             async with connected(server) as connection:
                 assert await answers(connection)

@@ -97,7 +97,7 @@ def test_a_file_that_is_not_regular_is_left_alone(store: Store, cdi: Path, tmp_p
         os.mkfifo(place)
     else:
         place.mkdir()
-    says = "something else has this name; it is left alone"
+    says = "another kind of file has this name; it is left alone"
     assert store.put(ACCELERATORS, good()).error == says
     assert store.remove(ACCELERATORS).error == says
     assert store.names().fields == {"files": {}}

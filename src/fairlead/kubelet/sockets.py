@@ -36,12 +36,12 @@ GRACE: Final = 2.0
 _LONGEST_REASON: Final = 2000
 _Bytes: TypeAlias = Stream[bytes, bytes]
 
-# The library logs every disconnected peer; without a handler, Python prints these connections to stderr.
+# The library logs every disconnected peer; without a handler, Python prints these lines to stderr.
 logging.getLogger("grpclib").addHandler(logging.NullHandler())
 
 
 def quiet(_: object) -> None:
-    """Ignore a log connection or a status: the default callback."""
+    """Ignore a log line or a status: the default callback."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def label_value(text: str) -> str:
 def labels(inventory: Inventory) -> dict[str, str]:
     """Return the labels of a node; only slowly changing facts, so that they do not flap."""
     machine = inventory.machine
-    found = {
+    values = {
         "arch": machine.arch or "",
         "board": machine.board or "",
         "soc": machine.compatible[-1] if machine.compatible else "",
@@ -60,12 +60,12 @@ def labels(inventory: Inventory) -> dict[str, str]:
     real = [acc for acc in inventory.accelerators if acc.kind != "cpu"]
     for acc in inventory.accelerators:
         if acc.kind == "cpu":
-            found |= {"cpu.model": acc.model or "", "cpu.name": acc.name}
+            values |= {"cpu.model": acc.model or "", "cpu.name": acc.name}
     for kind, count in Counter(acc.kind for acc in real).items():
-        found[f"{kind}.count"] = str(count)
+        values[f"{kind}.count"] = str(count)
     for model in dict.fromkeys(model_name(acc) for acc in real):
-        found |= _model_labels(model, [acc for acc in real if model_name(acc) == model])
-    clean = {f"{PREFIX}{key}": label_value(value) for key, value in found.items()}
+        values |= _model_labels(model, [acc for acc in real if model_name(acc) == model])
+    clean = {f"{PREFIX}{key}": label_value(value) for key, value in values.items()}
     return {key: value for key, value in clean.items() if value}
 
 
@@ -140,13 +140,13 @@ def legacy_labels(inventory: Inventory) -> dict[str, str]:
     driver = (inventory.machine.release if tegra else None) or first.driver_version or first.driver or ""
     words = (first.product or first.name).split()
     name = "".join(words[:2]) if resource == "nvidia-smi" else first.name
-    found = {
+    values = {
         "gpu.model": _LEGACY_BOARDS.get(first.model or "", name),
         "gpu.driver": driver if first.bus.startswith(("platform", "pci")) else "",
         "gpu.resource": resource,
         **_usb_numbers(real),
     }
-    return {key: value for key, text in found.items() if (value := label_value(text))}
+    return {key: value for key, text in values.items() if (value := label_value(text))}
 
 
 def _usb_numbers(real: list[Accelerator]) -> dict[str, str]:

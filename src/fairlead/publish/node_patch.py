@@ -11,7 +11,7 @@ def node_patch(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
     wanted: Mapping[str, str],
-    more: Mapping[str, str | None],
+    published_facts: Mapping[str, str | None],
 ) -> dict[str, Any] | None:
     """Return the merge patch that turns a node's labels and annotations into what is wanted.
 
@@ -22,7 +22,7 @@ def node_patch(
     wanted_annotations: dict[str, str | None] = {
         PUBLISHED: ",".join(sorted(wanted)) or None,
         **dict.fromkeys((ALLOCATED, DEVICES, PLACEMENT_FORMAT)),
-        **more,
+        **published_facts,
     }
     changed = {key: value for key, value in wanted_annotations.items() if annotations.get(key) != value}
     metadata = {

@@ -37,7 +37,7 @@ class Session(Protocol):
 
 
 class RequestSession:
-    """Receives one connection, and answers with one connection."""
+    """Receives one line, and answers with one line."""
 
     def __init__(self, connection: socket.socket, answer: Callable[[bytes], bytes], now: float) -> None:
         self.deadline = now + REQUEST_SECONDS

@@ -111,7 +111,7 @@ def _foreign(place: int, file: str) -> str | None:
         status = os.stat(file, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return None if stat.S_ISREG(status.st_mode) else "something else has this name; it is left alone"
+    return None if stat.S_ISREG(status.st_mode) else "another kind of file has this name; it is left alone"
 
 
 def _digest(data: bytes) -> str:

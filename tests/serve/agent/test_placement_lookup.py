@@ -35,7 +35,7 @@ async def promises(it: Place) -> bool:
 
 
 async def bind(it: Place, name: str, size: int, *chosen: str, resource: str = MEMORY) -> None:
-    """Create a pod bind to the node, by our scheduler where accelerators were chosen."""
+    """Create a pod bound to the node, by our scheduler where accelerators were chosen."""
     shares = [DeviceShare(each, Bytes(size << 20), whole=resource != MEMORY) for each in chosen]
     annotations = {PLACEMENT: PLACEMENTS.encode(tuple(shares))} if chosen else {}
     limits = {resource: str(size)}

@@ -115,11 +115,10 @@ def candidates(
     return [each for each in new if each.key not in answered] or new or every
 
 
-def same_accelerators(candidates_found: Iterable[CandidateContainer]) -> bool:
+def same_accelerators(containers: Iterable[CandidateContainer]) -> bool:
     """Say whether all candidates have the same chosen accelerators, or none has any."""
     chosen = {
-        None if each.request.shares is None else accelerators_of(each.request.shares)
-        for each in candidates_found
+        None if each.request.shares is None else accelerators_of(each.request.shares) for each in containers
     }
     return len(chosen) <= 1
 

@@ -37,7 +37,7 @@ _PAUSE: Final = 0.1
 _AT_ONCE: Final = 8
 _PROBE: Final = 60.0
 """Seconds between checks of the right to get pods."""
-_PROBE_POD: Final = ("default", "fairlead-nobody")
+_PROBE_POD: Final = ("default", "fairlead-access-probe")
 """A pod that need not exist: with the right to get pods, the API server answers 404 and not 403."""
 
 
@@ -83,7 +83,7 @@ class PlacementLookup:
             return None
         try:
             async with timeout(_API_TIMEOUT):
-                found = await self._agreed_candidates(resource, size)
+                containers = await self._agreed_candidates(resource, size)
         except AccessError:
             self._set_enabled(enabled=False)
             return None
@@ -92,15 +92,15 @@ class PlacementLookup:
                 f"{resource}: cannot read the pod's placement from the API server: {error}",
                 "a controller replaces its pod; create any other pod again when the API server is available",
             ) from None
-        self._last = (found[0], resource) if found else None
-        self._answered |= {each.key for each in found[:1]}
-        if not found or found[0].request.shares is None:
+        self._last = (containers[0], resource) if containers else None
+        self._answered |= {each.key for each in containers[:1]}
+        if not containers or containers[0].request.shares is None:
             return None
-        if found[0].request.newer:
+        if containers[0].request.newer:
             raise AllocationRefusedError(
-                f"{resource}: pod {found[0].pod}: {found[0].request.newer}", "upgrade the agent of this node"
+                f"{resource}: pod {containers[0].pod}: {containers[0].request.newer}", "upgrade the agent of this node"
             )
-        return ChosenAccelerators(found[0].pod, accelerators_of(found[0].request.shares))
+        return ChosenAccelerators(containers[0].pod, accelerators_of(containers[0].request.shares))
 
     async def _agreed_candidates(self, resource: str, size: int) -> list[CandidateContainer]:
         """Return the candidates; where their accelerators differ, wait until one candidate is left."""
@@ -108,15 +108,15 @@ class PlacementLookup:
         while True:
             late = time.monotonic() > until
             try:
-                found = await self._candidates(resource, size)
+                containers = await self._candidates(resource, size)
             except KubeletError:  # the warden may be restarting
                 if late:
                     raise
             else:
-                if same_accelerators(found):
-                    return found
+                if same_accelerators(containers):
+                    return containers
                 if late:
-                    raise AllocationRefusedError(_ambiguous(resource, size, found))
+                    raise AllocationRefusedError(_ambiguous(resource, size, containers))
             await asyncio.sleep(_PAUSE)
 
     async def _candidates(self, resource: str, size: int) -> list[CandidateContainer]:
@@ -126,11 +126,11 @@ class PlacementLookup:
         unread = [each for each in listed if self._must_read(each, resource, size)]
         if not self._continues_last(unread):
             await self._read(unread)
-        found = candidates(listed, self._known, resource, size, self._answered)
-        if not found and len(unread) < len(listed):
+        containers = candidates(listed, self._known, resource, size, self._answered)
+        if not containers and len(unread) < len(listed):
             await self._read(listed)  # a new pod may have the name of a deleted one
-            found = candidates(listed, self._known, resource, size, self._answered)
-        return found
+            containers = candidates(listed, self._known, resource, size, self._answered)
+        return containers
 
     def _forget(self, names: Set[PodKey]) -> None:
         """Drop pods that the kubelet does not list any more."""
@@ -191,8 +191,8 @@ class PlacementLookup:
             self._due.set()
 
 
-def _ambiguous(resource: str, size: int, found: Sequence[CandidateContainer]) -> str:
-    names = " and ".join(sorted({each.pod for each in found}))
+def _ambiguous(resource: str, size: int, containers: Sequence[CandidateContainer]) -> str:
+    names = " and ".join(sorted({each.pod for each in containers}))
     return (
         f"{resource}: cannot tell which of {names} requests {size} units, "
         "and different accelerators were chosen for them"

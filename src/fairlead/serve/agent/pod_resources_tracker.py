@@ -93,11 +93,11 @@ class PodResourcesTracker:
             began = self._clock()
             self._observe(await read_pod_resources(self._socket), inventory, began)
 
-    def record_allocation(self, asked: Sequence[Holding]) -> None:
+    def record_allocation(self, requested: Sequence[Holding]) -> None:
         """Record an allocation, all of it or nothing; AllocationRefusedError with the reason."""
         if self._socket is None:
             return  # one form only: the kubelet's own count suffices, and nothing would report the end
-        self.ledger = self._admitted(asked)
+        self.ledger = self._admit(requested)
         self._allocated_at = self._clock()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SETTLE_TIME, self._read_early)
@@ -113,9 +113,9 @@ class PodResourcesTracker:
         again = asyncio.get_running_loop().call_later(_SETTLE_TIME, self._read_early) if rest > 0 else None
         self._timer = again
 
-    def record_claim(self, claim: KubeletClaim, asked: Sequence[Holding]) -> None:
+    def record_claim(self, claim: KubeletClaim, requested: Sequence[Holding]) -> None:
         """Record a claim before it is prepared, also on disk; AllocationRefusedError with the reason."""
-        self._replace_claims(self._admitted(asked), "recorded")
+        self._replace_claims(self._admit(requested), "recorded")
 
     def release_claim(self, claim: KubeletClaim) -> None:
         """Release a claim; an unknown claim counts as released."""
@@ -152,8 +152,8 @@ class PodResourcesTracker:
         if self._socket is not None:
             await self._read_once(self._socket)
 
-    def _admitted(self, asked: Sequence[Holding]) -> Ledger:
-        answer = admit_all(self.ledger, self._inventory, asked, self._clock())
+    def _admit(self, requested: Sequence[Holding]) -> Ledger:
+        answer = admit_all(self.ledger, self._inventory, requested, self._clock())
         if isinstance(answer, Refusal):
             raise AllocationRefusedError(answer.reason)
         return answer
@@ -190,7 +190,7 @@ class PodResourcesTracker:
         return time.thread_time() - cpu
 
     def _observe(self, listing: podresources.PodResourcesListing, inventory: Inventory, began: float) -> None:
-        """Replace the reported holdings and the inventory combine_forms."""
+        """Replace the reported holdings and the inventory together."""
         if self._read_at is None:
             self._restore_claims(listing.claims)
         rows = (

@@ -27,7 +27,7 @@ from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 
 _DEBOUNCE: Final = Seconds(0.2)
-"""Changes come in bursts: the delay after which they are published combine_forms."""
+"""Changes come in bursts: the delay after which they are published together."""
 _BACK_OFF: Final = (Seconds(1.0), Seconds(60.0))
 _STOP_TIMEOUT: Final = Seconds(8.0)
 """Seconds that a stop may take; the pod's grace period is ten."""
