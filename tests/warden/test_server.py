@@ -321,7 +321,7 @@ def test_a_folder_of_another_user_is_refused(config: WardenConfig) -> None:
     os.chown(config.folder, 10001, -1)
     with (
         folders.real_folder(config.folder) as place,
-        pytest.raises(UserError, match="it belongs to uid 10001"),
+        pytest.raises(UserError, match="belongs to uid 10001"),
     ):
         secure_folder(place, config.folder, GROUP)
     assert stat.S_IMODE(os.stat(config.folder).st_mode) == 0o755

@@ -132,7 +132,7 @@ def parse_units(
         where = " and ".join(f"{count(part.units) or 'all'} of {part.accelerator}" for part in grouped.parts)
         return Refusal(
             f"the {len(ids)} units are {where}: a share cannot span two accelerators, "
-            "and the kubelet found no single one with as many free"
+            "and no single one has enough units free"
         )
     for part in shared:
         acc = next(acc for acc in inventory.accelerators if acc.id == part.accelerator)

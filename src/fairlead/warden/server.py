@@ -174,7 +174,7 @@ def secure_folder(place: int, path: str, group: int) -> None:
     """
     owner = os.fstat(place).st_uid
     if owner != os.geteuid():
-        raise UserError(f"{path}: it belongs to uid {owner}", "give the warden a folder of its own")
+        raise UserError(f"{path}: belongs to uid {owner}", "give the warden a folder of its own")
     os.fchmod(place, 0o700)
     folders.set_group(place, path, group)
     os.fchmod(place, 0o750)

@@ -110,7 +110,7 @@ async def _publish(config: ClusterConfig, name: str, namespace: str) -> Verbs:
             assert [len(each.spec.devices) for each in found] == ([count] if count else [])
             labels = (await client.get(NODES, name)).metadata.labels
             assert ("fairlead.dev/test-gpu.count" in labels) == bool(count)
-        with pytest.raises(KubeletError, match="is gone"):
+        with pytest.raises(KubeletError, match="does not exist any more"):
             await ClaimReader(cluster).read(KubeletClaim(namespace, "none", "0"), name)
         return recorder.calls
 

@@ -160,7 +160,7 @@ class Agent:
             return Response(503, b"not scanned yet\n")
         age = self._now() - self._scanned
         if age > _STALE_SWEEPS * self._settings.sweep:
-            return Response(503, f"the last scan that worked is {age:.0f} s old\n".encode())
+            return Response(503, f"the last successful scan is {age:.0f} s old\n".encode())
         problem = self._publisher.problem() if self._publisher else ""
         return Response(503, f"{problem}\n".encode()) if problem else Response(200, b"ready\n")
 

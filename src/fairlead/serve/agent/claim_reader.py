@@ -52,7 +52,7 @@ def claim_devices(document: dict[str, Any], node: str) -> list[ClaimDevice]:
     results: Sequence[dict[str, Any]] = (allocation.get("devices") or {}).get("results") or ()
     own = [row for row in results if row.get("driver") == DRIVER]
     if not own:
-        raise KubeletError("the claim has no device of ours allocated: was it deallocated meanwhile?")
+        raise KubeletError("no device of ours is allocated to the claim: was it deallocated meanwhile?")
     elsewhere = [row for row in own if row.get("pool") != node]
     if elsewhere:
         raise KubeletError(

@@ -196,7 +196,7 @@ class NodeReconciler:
                             self._due.set()
             except FairleadError as error:
                 if str(error) != self._last_error:
-                    self._say(f"cannot follow {kind}: {error}{f'; {error.hint}' if error.hint else ''}")
+                    self._say(f"cannot watch {kind}: {error}{f'; {error.hint}' if error.hint else ''}")
                 self._last_error = str(error)
             await asyncio.sleep(_RETRY * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
