@@ -98,7 +98,8 @@ class PlacementLookup:
             return None
         if containers[0].request.newer:
             raise AllocationRefusedError(
-                f"{resource}: pod {containers[0].pod}: {containers[0].request.newer}", "upgrade the agent of this node"
+                f"{resource}: pod {containers[0].pod}: {containers[0].request.newer}",
+                "upgrade the agent of this node",
             )
         return ChosenAccelerators(containers[0].pod, accelerators_of(containers[0].request.shares))
 
