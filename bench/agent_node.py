@@ -93,7 +93,7 @@ class Node:
             patch = {
                 "spec": {"template": {"spec": {"containers": [{"name": part, **more} for part in PARTS]}}}
             }
-            await self._client.patch(DAEMON_SETS, "fairlead-agent", patch, NAMESPACE, how="strategic")
+            await self._client.patch(DAEMON_SETS, "fairlead-agent", patch, NAMESPACE, patch_type="strategic")
 
     async def ready(self) -> None:
         """Wait until the DaemonSet's pod is ready, and the only one."""

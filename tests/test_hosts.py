@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.catalog import Catalog
 from fairlead.detect import detect
-from fairlead.detect.capture import RecordingHost, opened, read_gpus, write
+from fairlead.detect.capture import RecordingHost, open_capture, read_gpus, write_capture
 from fairlead.host import Host
 from fairlead.inventory import Inventory, State
 from fairlead.publish.labels import labels, legacy_labels
@@ -91,8 +91,8 @@ def test_a_captured_host_replays_alike(name: str, catalog: Catalog, tmp_path: Pa
     first = RecordingHost(str(HOSTS / name / "root"))
     tarball = str(tmp_path / "host.tar.gz")
     gpus = read_gpus(first)
-    write(tarball, lambda host: detect(host, catalog, gpus), first, gpus)
-    with opened(tarball) as root:
+    write_capture(tarball, lambda host: detect(host, catalog, gpus), first, gpus)
+    with open_capture(tarball) as root:
         again = Host(root)
         replayed = detect(again, catalog, read_gpus(again))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.nvml import Gpu, GpuReading, Health, session
+from fairlead.nvml import Gpu, GpuReading, Health, open_session
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 from tests.worlds import World, pci
 
@@ -31,7 +31,7 @@ def built(folder: Path, *options: str) -> str:
 
 @needs_compiler
 def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
-    with session(built(tmp_path)) as nvml:
+    with open_session(built(tmp_path)) as nvml:
         assert nvml is not None
         assert nvml.gpus() == [
             Gpu(
@@ -51,7 +51,7 @@ def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_what_nvml_measures(tmp_path: Path) -> None:
-    with session(built(tmp_path)) as nvml:
+    with open_session(built(tmp_path)) as nvml:
         assert nvml is not None
         assert nvml.reading(0) == GpuReading(
             memory_used=Bytes(1000),
@@ -94,7 +94,7 @@ def test_what_nvml_measures(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_a_driver_without_the_second_memory_call_is_asked_the_first(tmp_path: Path) -> None:
-    with session(built(tmp_path, "-DWITHOUT_MEMORY_V2")) as nvml:
+    with open_session(built(tmp_path, "-DWITHOUT_MEMORY_V2")) as nvml:
         assert nvml is not None
         reading = nvml.reading(0)
         assert reading is not None
@@ -103,7 +103,7 @@ def test_a_driver_without_the_second_memory_call_is_asked_the_first(tmp_path: Pa
 
 @needs_compiler
 def test_a_driver_without_event_reasons_is_asked_for_throttle_reasons(tmp_path: Path) -> None:
-    with session(built(tmp_path, "-DOLDER_REASONS")) as nvml:
+    with open_session(built(tmp_path, "-DOLDER_REASONS")) as nvml:
         assert nvml is not None
         reading = nvml.reading(0)
         assert reading is not None
@@ -114,7 +114,7 @@ def test_a_driver_without_event_reasons_is_asked_for_throttle_reasons(tmp_path: 
 def test_xids_come_once_and_in_order_and_only_of_gpus_that_report_them(tmp_path: Path) -> None:
     library = built(tmp_path)
     stand_in = ctypes.CDLL(library)
-    with session(library) as nvml:
+    with open_session(library) as nvml:
         assert nvml is not None
         assert nvml.xids() == {0: []}
         stand_in.test_xid(ctypes.c_ulonglong(31))
@@ -129,7 +129,7 @@ def test_xids_come_once_and_in_order_and_only_of_gpus_that_report_them(tmp_path:
 def test_a_gpu_that_fell_off_the_bus_is_lost_and_one_that_is_not_there_is_not(tmp_path: Path) -> None:
     library = built(tmp_path)
     stand_in = ctypes.CDLL(library)
-    with session(library) as nvml:
+    with open_session(library) as nvml:
         assert nvml is not None
         stand_in.test_lost(1)
         reading = nvml.reading(0)
@@ -146,7 +146,7 @@ def test_a_gpu_that_fell_off_the_bus_is_lost_and_one_that_is_not_there_is_not(tm
 def test_uncorrected_errors_and_failed_rows_are_faults(tmp_path: Path) -> None:
     library = built(tmp_path)
     stand_in = ctypes.CDLL(library)
-    with session(library) as nvml:
+    with open_session(library) as nvml:
         assert nvml is not None
         faults = []
         for uncorrected, failed in ((0, 0), (1, 0), (0, 1)):
@@ -163,7 +163,7 @@ def test_uncorrected_errors_and_failed_rows_are_faults(tmp_path: Path) -> None:
 def test_a_session_is_closed_whatever_happens(tmp_path: Path) -> None:
     library = built(tmp_path)
     count = ctypes.CDLL(library).test_sessions
-    with suppress(RuntimeError), session(library):
+    with suppress(RuntimeError), open_session(library):
         assert count() == 1
         raise RuntimeError
     assert count() == 0
@@ -174,7 +174,7 @@ def test_a_library_without_a_driver_behind_it_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NVML_BROKEN", "1")
-    with session(built(tmp_path)) as nvml:
+    with open_session(built(tmp_path)) as nvml:
         assert nvml is None
 
 
@@ -183,7 +183,7 @@ def test_a_library_that_is_another_is_none(tmp_path: Path) -> None:
     source = tmp_path / "other.c"
     source.write_text("int something_else(void) { return 0; }\n")
     subprocess.run([str(COMPILER), "-shared", "-fPIC", "-o", tmp_path / "other.so", source], check=True)
-    with session(str(tmp_path / "other.so")) as nvml:
+    with open_session(str(tmp_path / "other.so")) as nvml:
         assert nvml is None
 
 
@@ -191,7 +191,7 @@ def test_a_library_that_is_another_is_none(tmp_path: Path) -> None:
 def test_no_library_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "junk.so").write_bytes(content)
     for library in (str(tmp_path / "junk.so"), str(tmp_path / "missing.so"), "libnot-there-at-all.so.9"):
-        with session(library) as nvml:
+        with open_session(library) as nvml:
             assert nvml is None
 
 

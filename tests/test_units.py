@@ -140,6 +140,6 @@ def test_no_number_is_printed_with_an_exponent(number: float) -> None:
 
 
 def test_a_count_goes_with_its_noun() -> None:
-    assert [units.counted(number, "pod") for number in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
-    assert units.counted(1, "entry", "entries") == "1 entry"
-    assert units.counted(3, "entry", "entries") == "3 entries"
+    assert [units.pluralize(number, "pod") for number in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
+    assert units.pluralize(1, "entry", "entries") == "1 entry"
+    assert units.pluralize(3, "entry", "entries") == "3 entries"

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.yamltext import DEEPEST, BadYamlError, documents
+from fairlead.yamltext import DEEPEST, BadYamlError, parse_documents
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{one}: &{one} [{', '.join([f'*{before}'] * 10)}]\n"
@@ -44,15 +44,15 @@ VALUES = st.recursive(
     ],
 )
 def test_what_is_read(text: str, value: Any) -> None:
-    assert list(documents(text.encode())) == [value]
+    assert list(parse_documents(text.encode())) == [value]
 
 
 def test_several_documents() -> None:
-    assert list(documents(b"---\na: 1\n---\n---\nb: 2\n...\n")) == [{"a": 1}, None, {"b": 2}]
+    assert list(parse_documents(b"---\na: 1\n---\n---\nb: 2\n...\n")) == [{"a": 1}, None, {"b": 2}]
 
 
 def test_not_a_number_is_read_and_left_to_the_field() -> None:
-    (found,) = documents(b"[.nan, .inf]")
+    (found,) = parse_documents(b"[.nan, .inf]")
     assert math.isnan(found[0])
     assert found[1] == math.inf
 
@@ -75,20 +75,20 @@ def test_not_a_number_is_read_and_left_to_the_field() -> None:
 )
 def test_what_is_refused(text: str, says: str) -> None:
     with pytest.raises(BadYamlError, match=says):
-        list(documents(text.encode()))
+        list(parse_documents(text.encode()))
 
 
 def test_merges_do_not_multiply() -> None:
-    (found,) = documents(MERGES.encode())
+    (found,) = parse_documents(MERGES.encode())
     assert len(found["b8"]) == 10
 
 
 @given(VALUES)
 def test_what_is_written_is_read(value: Any) -> None:
-    assert list(documents(yaml.safe_dump(value).encode())) == [value]
+    assert list(parse_documents(yaml.safe_dump(value).encode())) == [value]
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_read_or_refused(data: bytes) -> None:
     with suppress(BadYamlError):
-        list(documents(data))
+        list(parse_documents(data))

@@ -66,7 +66,7 @@ class Host:
             self._refused(path, error)
             return None
 
-    def dated(self, path: str) -> tuple[float, bytes] | None:
+    def read_with_mtime(self, path: str) -> tuple[float, bytes] | None:
         """Return when a regular file was written (seconds since 1970) and its start.
 
         For folders that strangers may write to: nothing but a regular file is ever opened, not even in a
@@ -117,7 +117,7 @@ class Host:
         except ValueError:
             value = -1
         if value < 0:
-            self.note(path, "not a hexadecimal number")
+            self.add_problem(path, "not a hexadecimal number")
             return None
         return value
 
@@ -172,7 +172,7 @@ class Host:
     def _hidden(self, path: str) -> bool:
         return not self._dev and (path == "/dev" or path.startswith("/dev/"))
 
-    def note(self, path: str, why: str) -> None:
+    def add_problem(self, path: str, why: str) -> None:
         """Remember why something could not be read or used."""
         if len(self._problems) < _PROBLEM_LIMIT:
             self._problems.setdefault(path, why)
@@ -189,10 +189,10 @@ class Host:
             self._refused(path, error)
             return []
         if len(found) == LIST_LIMIT:
-            self.note(path, f"more than {LIST_LIMIT} entries: the rest is not looked at")
+            self.add_problem(path, f"more than {LIST_LIMIT} entries: the rest is not looked at")
         sound = [entry for entry in found if entry.name.isprintable()]
         if len(sound) < len(found):
-            self.note(path, "holds names that no kernel gives: they are not looked at")
+            self.add_problem(path, "holds names that no kernel gives: they are not looked at")
         return sound
 
     def _regular(self, path: str) -> str | None:
@@ -209,7 +209,7 @@ class Host:
                 return None
             real, mode = target, os.lstat(target).st_mode
         if not stat.S_ISREG(mode):
-            self.note(path, "not a regular file")
+            self.add_problem(path, "not a regular file")
             return None
         return real
 
@@ -248,13 +248,13 @@ class Host:
                 continue
             links += 1
             if links > _LINK_LIMIT:
-                self.note(path, "too many levels of symbolic links")
+                self.add_problem(path, "too many levels of symbolic links")
                 return None
             if target.startswith("/"):
                 done = self._prefix
             todo.extend(p for p in reversed(target.split("/")) if p not in ("", "."))
             if len(todo) > _PART_LIMIT:
-                self.note(path, "too long a path of symbolic links")
+                self.add_problem(path, "too long a path of symbolic links")
                 return None
         return done
 
@@ -273,9 +273,9 @@ class Host:
         try:
             return int(data.strip(b"\0 \t\r\n"), 10)
         except ValueError:
-            self.note(path, "not a number")
+            self.add_problem(path, "not a number")
             return None
 
     def _refused(self, path: str, error: OSError | ValueError) -> None:
         if isinstance(error, ValueError) or error.errno not in _ABSENT:
-            self.note(path, str(getattr(error, "strerror", None) or error).lower())
+            self.add_problem(path, str(getattr(error, "strerror", None) or error).lower())

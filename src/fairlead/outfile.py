@@ -19,7 +19,7 @@ def is_disk_fault(error: OSError) -> bool:
 
 
 @contextmanager
-def replacing(path: str, *, text: bool = False, folders: bool = False) -> Iterator[IO[Any]]:
+def atomic_write(path: str, *, text: bool = False, folders: bool = False) -> Iterator[IO[Any]]:
     """Open a file to write; it takes its name only when the block ends without an error.
 
     OutputError where the disk cannot take it; other OSErrors are the caller's to word. A pipe, a terminal or
@@ -39,7 +39,7 @@ def replacing(path: str, *, text: bool = False, folders: bool = False) -> Iterat
         raise OutputError(f"{path}: cannot be written: {error.strerror}", _ROOM) from None
 
 
-def check(path: str) -> None:
+def check_writable(path: str) -> None:
     """Raise the OSError that writing would meet: before the work begins. The file stays as it is."""
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

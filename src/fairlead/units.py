@@ -77,7 +77,7 @@ def parse_bytes(text: str) -> Bytes:
     return Bytes(round(_scale(bare, scales, "", "an amount of memory", "4GiB")))
 
 
-def exact_quantity(text: str) -> "Quantity":
+def parse_exact_quantity(text: str) -> "Quantity":
     """Read an amount as Kubernetes writes it, exactly: `2Gi`, `500m`, `1e3`."""
     bare = text.strip()
     try:
@@ -90,7 +90,7 @@ def exact_quantity(text: str) -> "Quantity":
 
 def parse_quantity(text: str) -> int:
     """Read an amount as Kubernetes writes it; parts of one are rounded up."""
-    found = exact_quantity(text).rounded_up()
+    found = parse_exact_quantity(text).rounded_up()
     if abs(found) > _LARGEST:
         raise QuantityError(f"{text[:40]!r} is more than anything can have", "write it like 4Gi")
     return found
@@ -145,7 +145,7 @@ def format_number(number: float) -> str:
     return format(Decimal(f"{number:.3g}"), "f")
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def pluralize(number: int, noun: str, plural: str = "") -> str:
     """Print a number with its noun: `1 pod`, `3 pods`."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 

@@ -107,7 +107,7 @@ class _Builder:
             top.key = None
 
 
-def documents(text: bytes) -> Iterator[Any]:
+def parse_documents(text: bytes) -> Iterator[Any]:
     """Yield what each document of a text says; BadYamlError where it is not YAML."""
     yaml = _library()
     builder = _Builder()

@@ -181,16 +181,16 @@ class Follower:
     def replica(self, kind: type) -> Reflector[Any]:
         if kind not in self.replicas:
             self.replicas[kind] = Reflector(WatchTiming(), Random(0))
-            self.replicas[kind].next()
-            self.replicas[kind].listed([], "0")
+            self.replicas[kind].next_request()
+            self.replicas[kind].on_list([], "0")
         return self.replicas[kind]
 
     def observe(self, what: str, item: Any) -> None:
-        for change in self.replica(type(item)).observed(what, item):
+        for change in self.replica(type(item)).on_event(what, item):
             self.cache.on_event(change)
 
     def list(self, kind: type, items: list[Any], version: int) -> None:
-        for change in self.replica(kind).listed(items, str(version)):
+        for change in self.replica(kind).on_list(items, str(version)):
             self.cache.on_event(change)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead import __version__
 from fairlead.errors import OutputError
-from fairlead.outfile import check, replacing
+from fairlead.outfile import atomic_write, check_writable
 from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS
 from tests.cli.test_errors import shell
 
@@ -110,13 +110,13 @@ def test_a_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o600)
     os.symlink("x", tmp_path / "link")
-    with replacing(str(tmp_path / "link"), text=True) as out:
+    with atomic_write(str(tmp_path / "link"), text=True) as out:
         out.write("new")
         out.flush()
         assert path.read_text() == "old"
     assert path.read_text() == (tmp_path / "link").read_text() == "new"
     assert (path.stat().st_mode & 0o777, os.path.islink(tmp_path / "link")) == (0o600, True)
-    with pytest.raises(TypeError), replacing(str(path)) as out:
+    with pytest.raises(TypeError), atomic_write(str(path)) as out:
         out.writelines([b"half", None])
     assert path.read_text() == "new"
     assert sorted(os.listdir(tmp_path)) == ["link", "x"]
@@ -133,14 +133,14 @@ def test_the_standard_output_may_be_named(tmp_path: Path, redirected: str) -> No
 
 
 def test_a_disk_that_cannot_take_more_is_told_from_a_wrong_name(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="No space left on device"), replacing("/dev/full") as out:
+    with pytest.raises(OutputError, match="No space left on device"), atomic_write("/dev/full") as out:
         out.write(b"x")
-    with pytest.raises(FileNotFoundError), replacing(str(tmp_path / "no/x")):
+    with pytest.raises(FileNotFoundError), atomic_write(str(tmp_path / "no/x")):
         pass
     with pytest.raises(IsADirectoryError):
-        check(str(tmp_path))
+        check_writable(str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        check(str(tmp_path / "no/x"))
-    check(str(tmp_path / "x"))
-    check("/dev/full")
+        check_writable(str(tmp_path / "no/x"))
+    check_writable(str(tmp_path / "x"))
+    check_writable("/dev/full")
     assert os.listdir(tmp_path) == []

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fairlead.catalog import Catalog
-from fairlead.catalog.lookup import unknown
+from fairlead.catalog.lookup import unknown_name_error
 from fairlead.cli.placement import snapshot
 from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState
@@ -67,7 +67,10 @@ def test_one_member_of_a_gang_that_fits() -> None:
 
 def test_one_device_of_a_group(catalog: Catalog) -> None:
     alone = [catalog.devices["coral-usb"]]
-    assert str(unknown(alone, "google", groups=True)) == "'google' is a group of 1 device of the catalog"
+    assert (
+        str(unknown_name_error(alone, "google", groups=True))
+        == "'google' is a group of 1 device of the catalog"
+    )
 
 
 def test_one_conflict() -> None:

@@ -23,11 +23,11 @@ from fairlead.cluster.http.transport import Transport
 from fairlead.compat.times import UTC
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-Talk = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
+ByteHandler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass
-class Seen:
+class RecordedRequests:
     """What a server was asked."""
 
     server: str = ""
@@ -41,9 +41,11 @@ class Seen:
 
 
 @asynccontextmanager
-async def answering(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Seen]:
+async def serve_responses(
+    handler: Handler, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[RecordedRequests]:
     """Serve every request with one function."""
-    seen = Seen()
+    seen = RecordedRequests()
 
     async def note(request: web.BaseRequest) -> web.StreamResponse:
         seen.requests.append(f"{request.method} {request.path_qs}")
@@ -65,9 +67,9 @@ async def answering(handler: Handler, tls: ssl.SSLContext | None = None) -> Asyn
 
 
 @asynccontextmanager
-async def talking(talk: Talk) -> AsyncIterator[Seen]:
+async def serve_bytes(talk: ByteHandler) -> AsyncIterator[RecordedRequests]:
     """Serve bytes: `talk` gets the head of each request and the line to write to; then the line is cut."""
-    seen = Seen()
+    seen = RecordedRequests()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -93,8 +95,8 @@ def chunk(data: bytes) -> bytes:
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-BRIEF = RetryPolicy(tries=4, total=1.0)
-Scenario = Callable[[Client, Seen], Coroutine[Any, Any, None]]
+SHORT_RETRY = RetryPolicy(tries=4, total=1.0)
+Scenario = Callable[[Client, RecordedRequests], Coroutine[Any, Any, None]]
 
 
 def pod(name: str, **spec: object) -> dict[str, object]:
@@ -106,17 +108,20 @@ def status(code: int, reason: str, message: str = "", **details: object) -> web.
     return web.json_response({**body, "details": details}, status=code)
 
 
-def with_answers(handler: Handler, scenario: Scenario) -> None:
+def run_with_responses(handler: Handler, scenario: Scenario) -> None:
     async def run() -> None:
-        async with answering(handler) as seen, Transport.open(seen.config, patience=BRIEF) as transport:
+        async with (
+            serve_responses(handler) as seen,
+            Transport.open(seen.config, patience=SHORT_RETRY) as transport,
+        ):
             await scenario(Client(transport), seen)
 
     asyncio.run(run())
 
 
-def with_talk(talk: Talk, scenario: Scenario) -> None:
+def run_with_bytes(talk: ByteHandler, scenario: Scenario) -> None:
     async def run() -> None:
-        async with talking(talk) as seen, Transport.open(seen.config, patience=BRIEF) as transport:
+        async with serve_bytes(talk) as seen, Transport.open(seen.config, patience=SHORT_RETRY) as transport:
             await scenario(Client(transport), seen)
 
     asyncio.run(run())
@@ -129,7 +134,7 @@ def always(response: Callable[[], web.Response]) -> Handler:
     return serve
 
 
-def in_turn(*responses: Callable[[], web.Response]) -> Handler:
+def in_order(*responses: Callable[[], web.Response]) -> Handler:
     left = list(responses)
 
     async def serve(_: web.BaseRequest) -> web.Response:

@@ -136,14 +136,14 @@ class Wire:
 
     def request(self) -> None:
         """Ask what the machine wants asked, until something streams."""
-        step = self.replica.next()
-        assert 0 <= step.wait <= WatchTiming().longest_pause
+        step = self.replica.next_request()
+        assert 0 <= step.wait <= WatchTiming().max_backoff
         self.line: list[Told] = []
         self.spoken: list[Told] = []
         self.misled = self.misled and step.ask == "watch"
         self.cursor = self.server.version
         if step.ask == "list":
-            self.reader.take(self.replica.listed(self.server.objects.values(), str(self.server.version)))
+            self.reader.take(self.replica.on_list(self.server.objects.values(), str(self.server.version)))
             self.request()
         elif step.ask == "watch":
             self.cursor = int(step.version)
@@ -194,7 +194,7 @@ class Wire:
 
     def end(self, end: RequestEnd, lasted: float = 0.0) -> None:
         """End the request that is under way, and ask the next."""
-        self.replica.ended(end, lasted)
+        self.replica.on_request_end(end, lasted)
         self.request()
 
     def say(self, told: Told) -> None:
@@ -202,9 +202,9 @@ class Wire:
         was_following = self.replica.following
         if what in ("BOOKMARK", "COMPLETE"):
             version = item.metadata.resource_version
-            self.reader.take(self.replica.marked(version, complete=what == "COMPLETE"))
+            self.reader.take(self.replica.on_bookmark(version, complete=what == "COMPLETE"))
         else:
-            self.reader.take(self.replica.observed(what, item))
+            self.reader.take(self.replica.on_event(what, item))
         self.spoken.append(told)
         if was_following and not self.replica.following:
             self.end(RequestEnd.CLOSED)

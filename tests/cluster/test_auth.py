@@ -14,14 +14,14 @@ import pytest
 from aiohttp import web
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config.auth import EARLY, TOKEN_AGE, Credential, identity
+from fairlead.cluster.config.auth import EXPIRY_MARGIN, TOKEN_AGE, Credential, make_identity
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig, ExecPlugin, Impersonation
 from fairlead.cluster.http.transport import ClientEnvironment, Transport
 from fairlead.cluster.kinds import NODES
 from fairlead.cluster.times import format_time
 from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, KubeconfigError
-from tests.cluster.loopback import answering
+from tests.cluster.loopback import serve_responses
 
 V1 = "client.authentication.k8s.io/v1"
 PATH = {"PATH": os.environ["PATH"]}
@@ -44,10 +44,10 @@ def config(login: AuthInfo) -> ClusterConfig:
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one\n")
-    who = identity(config(AuthInfo(token_file=str(path))), {}, clock, clock)
+    who = make_identity(config(AuthInfo(token_file=str(path))), {}, clock, clock)
 
     async def token() -> str:
-        return (await who.fresh()).token
+        return (await who.current()).token
 
     async def scenario() -> None:
         assert await token() == "one"
@@ -56,10 +56,10 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
         clock.now += TOKEN_AGE
         assert await token() == "two"
         path.write_text("three")
-        assert who.refused(Credential("two")), "a 401 is a reason to look again"
+        assert who.invalidate(Credential("two")), "a 401 is a reason to look again"
         assert await token() == "three"
-        assert not who.refused(Credential("three")), "there is no other token to try"
-        assert who.refused(Credential("two")), "that was an old one"
+        assert not who.invalidate(Credential("three")), "there is no other token to try"
+        assert who.invalidate(Credential("two")), "that was an old one"
         path.unlink()
         clock.now += TOKEN_AGE
         with pytest.raises(KubeconfigError, match=r"token: the token cannot be read: .*No such file"):
@@ -120,21 +120,21 @@ PLUGIN = ExecPlugin("login", V1)
 
 def test_a_plugin_runs_once_until_its_answer_ends(program: Program) -> None:
     clock = Clock()
-    who = identity(config(AuthInfo(plugin=PLUGIN)), program.env, clock, clock)
+    who = make_identity(config(AuthInfo(plugin=PLUGIN)), program.env, clock, clock)
     program.says({"token": "t-RUNS", "expirationTimestamp": format_time(_at(clock.now + 300))})
 
     async def scenario() -> None:
-        tokens = await asyncio.gather(*(who.fresh() for _ in range(10)))
+        tokens = await asyncio.gather(*(who.current() for _ in range(10)))
         assert {found.token for found in tokens} == {"t-1"}, "ten who ask at once wait for one run"
-        clock.now += 300 - EARLY
-        assert (await who.fresh()).token == "t-2"
-        assert who.refused(Credential("t-1")), "an old one was refused: the new one stands"
-        assert (await who.fresh()).token == "t-2"
-        assert who.refused(Credential("t-2"))
-        assert (await who.fresh()).token == "t-3"
+        clock.now += 300 - EXPIRY_MARGIN
+        assert (await who.current()).token == "t-2"
+        assert who.invalidate(Credential("t-1")), "an old one was refused: the new one stands"
+        assert (await who.current()).token == "t-2"
+        assert who.invalidate(Credential("t-2"))
+        assert (await who.current()).token == "t-3"
         clock.now += 3600
-        await who.fresh()
-        await who.fresh()
+        await who.current()
+        await who.current()
         assert program.runs == 4, "what is over before it begins does not run the program at every request"
 
     asyncio.run(scenario())
@@ -149,8 +149,8 @@ def test_a_plugin_sees_its_environment(program: Program) -> None:
     plugin = replace(
         PLUGIN, env=(("SEEN", "eyes"),), provide_cluster_info=True, cluster_config={"audience": "a"}
     )
-    who = identity(config(AuthInfo(plugin=plugin)), program.env, Clock(), Clock())
-    assert asyncio.run(who.fresh()) == Credential("", b"CERT eyes", b"KEY")
+    who = make_identity(config(AuthInfo(plugin=plugin)), program.env, Clock(), Clock())
+    assert asyncio.run(who.current()) == Credential("", b"CERT eyes", b"KEY")
     info = json.loads(program.info.read_text())
     assert (info["apiVersion"], info["kind"]) == (V1, "ExecCredential")
     assert info["spec"] == {
@@ -185,9 +185,9 @@ FAULTS = [
 @pytest.mark.parametrize(("answer", "says"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
 def test_faults_of_plugins(program: Program, answer: str, says: str) -> None:
     program.answer.write_text(answer)
-    who = identity(config(AuthInfo(plugin=PLUGIN)), program.env, Clock(), Clock())
+    who = make_identity(config(AuthInfo(plugin=PLUGIN)), program.env, Clock(), Clock())
     with pytest.raises(KubeconfigError, match=says) as caught:
-        asyncio.run(who.fresh())
+        asyncio.run(who.current())
     assert str(caught.value).startswith("/home/jane/.kube/config: user 'jane': exec plugin 'login'")
     assert caught.value.hint
     assert "\n" not in str(caught.value)
@@ -195,15 +195,15 @@ def test_faults_of_plugins(program: Program, answer: str, says: str) -> None:
 
 def test_a_plugin_that_is_not_there(tmp_path: Path) -> None:
     plugin = replace(PLUGIN, command="kubelogin", install_hint="To install it:\n  brew install kubelogin\n")
-    who = identity(config(AuthInfo(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
+    who = make_identity(config(AuthInfo(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
     with pytest.raises(KubeconfigError, match="'kubelogin' is not installed") as caught:
-        asyncio.run(who.fresh())
+        asyncio.run(who.current())
     assert caught.value.hint == "brew install kubelogin"
     broken = tmp_path / "kubelogin"
     broken.write_bytes(b"\x7fELF not really")
     broken.chmod(0o755)
     with pytest.raises(KubeconfigError, match="'kubelogin' cannot be run: Exec format error"):
-        asyncio.run(who.fresh())
+        asyncio.run(who.current())
 
 
 def test_a_refused_token_is_replaced_under_way(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_refused_token_is_replaced_under_way(tmp_path: Path) -> None:
         return web.json_response({"metadata": {"name": "n1"}})
 
     async def scenario() -> None:
-        async with answering(serve) as seen:
+        async with serve_responses(serve) as seen:
             mine = replace(seen.config, login=AuthInfo(token_file=str(path)))
             async with Client.connect(mine) as client:
                 assert (await client.get(NODES, "n1")).metadata.name == "n1"
@@ -235,7 +235,7 @@ def test_a_refused_login_is_not_asked_forever(program: Program) -> None:
         return web.json_response({"reason": "Unauthorized", "code": 401}, status=401)
 
     async def scenario() -> None:
-        async with answering(serve) as seen:
+        async with serve_responses(serve) as seen:
             mine = replace(seen.config, login=AuthInfo(plugin=PLUGIN))
             async with Transport.open(mine, world=ClientEnvironment(env=program.env)) as transport:
                 client = Client(transport)
@@ -252,7 +252,7 @@ def test_acts_as_whom_it_is_told() -> None:
         return web.json_response({})
 
     async def scenario() -> None:
-        async with answering(serve) as seen:
+        async with serve_responses(serve) as seen:
             who = Impersonation("bob", "7", ("dev",), {"example.org/why": ("test",)})
             mine = replace(seen.config, impersonate=who, login=AuthInfo(token="t"))
             async with Client.connect(mine) as client:

@@ -11,20 +11,20 @@ from aiohttp import web
 
 from fairlead import errors
 from fairlead.cluster.client import Client
-from fairlead.cluster.http.retry import RetryPolicy, RetryState, after_answer, after_break
+from fairlead.cluster.http.retry import RetryPolicy, RetryState, delay_after_disconnect, delay_after_response
 from fairlead.cluster.kinds import LEASES, NODES, PODS
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Pod
 from tests.cluster.loopback import (
-    BRIEF,
+    SHORT_RETRY,
     Handler,
-    Seen,
+    RecordedRequests,
     always,
-    answering,
-    in_turn,
+    in_order,
     pod,
+    run_with_responses,
+    serve_responses,
     status,
-    with_answers,
 )
 
 # Lists
@@ -48,7 +48,7 @@ def paged(names: list[str], expire_at: int | None = None) -> Handler:
 def test_a_list_comes_in_pages() -> None:
     names = [f"p{number}" for number in range(25)]
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         found = await client.list(PODS, "x", limit=10, labels="a=b,c in (d, e)", resource_version="7")
         assert [item.metadata.name for item in found.items] == names
         assert found.resource_version == "42"
@@ -61,18 +61,18 @@ def test_a_list_comes_in_pages() -> None:
             (False, True),
         ]
 
-    with_answers(paged(names), scenario)
+    run_with_responses(paged(names), scenario)
 
 
 def test_a_list_whose_moment_is_lost_begins_anew() -> None:
     names = [f"p{number}" for number in range(25)]
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         found = await client.list(PODS, limit=10)
         assert [item.metadata.name for item in found.items] == names, "nothing twice, nothing lost"
         assert "limit" not in seen.requests[-1]
 
-    with_answers(paged(names, expire_at=20), scenario)
+    run_with_responses(paged(names, expire_at=20), scenario)
 
 
 def test_answers_may_be_compressed() -> None:
@@ -83,7 +83,7 @@ def test_answers_may_be_compressed() -> None:
         return web.Response(body=gzip.compress(body), headers={"Content-Encoding": "gzip"})
 
     async def run() -> None:
-        async with answering(serve) as seen:
+        async with serve_responses(serve) as seen:
             for compress in (None, True, False):
                 async with Client.connect(seen.config, compress=compress) as client:
                     assert len((await client.list(PODS)).items) == 1
@@ -161,7 +161,7 @@ def test_refusals_are_sorted_by_who_must_act(
     kind: type[errors.ClusterError],
     says: str,
 ) -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.ClusterError) as caught:
             await client.get(PODS, "a", "x")
         error = caught.value
@@ -171,18 +171,18 @@ def test_refusals_are_sorted_by_who_must_act(
         assert (error.code, error.reason) == (code, reason)
         assert len(seen.requests) == 1
 
-    with_answers(always(lambda: status(code, reason, message, **details)), scenario)
+    run_with_responses(always(lambda: status(code, reason, message, **details)), scenario)
 
 
 def test_what_is_no_answer_of_kubernetes() -> None:
-    pages = in_turn(
+    pages = in_order(
         lambda: web.Response(text="404 page not found", status=404),
         lambda: web.Response(text="<html>Log in</html>", content_type="text/html"),
         lambda: web.Response(status=302, headers={"Location": "https://login"}),
         lambda: web.Response(text="<h1>502</h1>", status=502),
     )
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert not await client.serves("example.org", "v1")
         with pytest.raises(errors.ClusterError, match="cannot be read") as caught:
             await client.get(NODES, "n")
@@ -192,7 +192,7 @@ def test_what_is_no_answer_of_kubernetes() -> None:
         with pytest.raises(errors.ClusterUnavailableError, match="502"):
             await client.get(NODES, "n")
 
-    with_answers(pages, scenario)
+    run_with_responses(pages, scenario)
 
 
 # Asking again
@@ -208,51 +208,51 @@ def fine() -> web.Response:
 
 
 def test_waits_when_it_is_told_to() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "a", "x")).metadata.name == "a"
         await client.patch(PODS, "a", {}, "x")
         assert [asked.split()[0] for asked in seen.requests] == ["GET", "GET", "GET", "PATCH", "PATCH"]
 
-    with_answers(in_turn(busy(), busy(503), fine, busy(), fine), scenario)
+    run_with_responses(in_order(busy(), busy(503), fine, busy(), fine), scenario)
 
 
 def test_does_not_wait_for_ever() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.TooManyRequestsError):
             await client.get(PODS, "a", "x")
-        assert len(seen.requests) == BRIEF.tries
+        assert len(seen.requests) == SHORT_RETRY.tries
 
-    with_answers(always(busy()), scenario)
+    run_with_responses(always(busy()), scenario)
     for reply in (busy(429, "3600"), busy(503, None)):
 
-        async def once(client: Client, seen: Seen) -> None:
+        async def once(client: Client, seen: RecordedRequests) -> None:
             with pytest.raises((errors.TooManyRequestsError, errors.ClusterUnavailableError)):
                 await client.get(PODS, "a", "x")
             assert len(seen.requests) == 1
 
-        with_answers(always(reply), once)
+        run_with_responses(always(reply), once)
 
 
 def test_patience_is_bounded_and_spread() -> None:
     patience = RetryPolicy(tries=5, total=20.0)
-    pauses = {after_answer(429, 3.0, RetryState(1), patience, Random(seed)) for seed in range(50)}
+    pauses = {delay_after_response(429, 3.0, RetryState(1), patience, Random(seed)) for seed in range(50)}
     assert all(pause is not None and 3.0 <= pause <= 4.5 for pause in pauses)
     assert len(pauses) > 40
-    assert after_answer(429, None, RetryState(1), patience, Random(1)) is not None
-    assert after_answer(429, 3.0, RetryState(5), patience, Random(1)) is None
-    assert after_answer(429, 3.0, RetryState(2, waited=18.0), patience, Random(1)) is None
-    assert after_answer(500, 3.0, RetryState(1), patience, Random(1)) is None
-    assert after_break("POST", RetryState(1), Random(1)) is None
+    assert delay_after_response(429, None, RetryState(1), patience, Random(1)) is not None
+    assert delay_after_response(429, 3.0, RetryState(5), patience, Random(1)) is None
+    assert delay_after_response(429, 3.0, RetryState(2, waited=18.0), patience, Random(1)) is None
+    assert delay_after_response(500, 3.0, RetryState(1), patience, Random(1)) is None
+    assert delay_after_disconnect("POST", RetryState(1), Random(1)) is None
 
 
 # What is asked
 
 
 def test_each_verb_asks_as_the_api_wants_it() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
-        await client.patch(PODS, "a", [], "x", how="json")
-        await client.patch(PODS, "a", {}, "x", how="strategic", field_manager="me", force=True)
-        await client.patch(LEASES, "a", {"metadata": {"name": "a"}}, "x", how="apply", force=True)
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
+        await client.patch(PODS, "a", [], "x", patch_type="json")
+        await client.patch(PODS, "a", {}, "x", patch_type="strategic", field_manager="me", force=True)
+        await client.patch(LEASES, "a", {"metadata": {"name": "a"}}, "x", patch_type="apply", force=True)
         await client.patch_status(NODES, "n", {"status": {}})
         await client.delete(PODS, "a", "x", uid="u", resource_version="7", grace=0)
         await client.delete_collection(PODS, "x", labels="a=b", grace=0)
@@ -279,18 +279,18 @@ def test_each_verb_asks_as_the_api_wants_it() -> None:
             "preconditions": {"uid": "u", "resourceVersion": "7"},
         }
 
-    with_answers(always(fine), scenario)
+    run_with_responses(always(fine), scenario)
 
 
 def test_a_part_of_an_object_cannot_replace_it() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(TypeError, match="pods are read in part only"):
             await client.update(PODS, Pod(metadata=Metadata(name="a")), "x")
         with pytest.raises(ValueError, match="pods live in namespaces"):
             await client.get(PODS, "a")
         assert not seen.requests
 
-    with_answers(always(fine), scenario)
+    run_with_responses(always(fine), scenario)
 
 
 def test_no_more_at_once_than_allowed() -> None:
@@ -304,7 +304,7 @@ def test_no_more_at_once_than_allowed() -> None:
         return fine()
 
     async def run() -> None:
-        async with answering(serve) as seen, Client.connect(seen.config, connections=3) as client:
+        async with serve_responses(serve) as seen, Client.connect(seen.config, connections=3) as client:
             await asyncio.gather(*(client.get(PODS, "a", "x") for _ in range(20)))
 
     asyncio.run(run())

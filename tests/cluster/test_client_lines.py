@@ -18,20 +18,20 @@ from fairlead.cluster.objects import ConfigMap
 from fairlead.compat.aio import timeout
 from tests.cluster.loopback import (
     STREAM,
-    Seen,
-    Talk,
+    ByteHandler,
+    RecordedRequests,
     chunk,
-    in_turn,
+    in_order,
     pod,
-    talking,
-    with_answers,
-    with_talk,
+    run_with_bytes,
+    run_with_responses,
+    serve_bytes,
 )
 
 # Connections that break
 
 
-def cut_first(times: int, answer: bytes) -> Talk:
+def cut_first(times: int, answer: bytes) -> ByteHandler:
     """Drop the first connections without a word, then answer."""
     left = [times]
 
@@ -47,11 +47,11 @@ def cut_first(times: int, answer: bytes) -> Talk:
 
 
 def test_a_read_is_tried_again_when_the_line_breaks() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "a", "x")).metadata.name == "a"
         assert len(seen.requests) == 3
 
-    with_talk(cut_first(2, json.dumps(pod("a")).encode()), scenario)
+    run_with_bytes(cut_first(2, json.dumps(pod("a")).encode()), scenario)
 
 
 Write = Callable[[Client], Awaitable[object]]
@@ -66,18 +66,18 @@ WRITES: dict[str, Write] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_write_is_never_sent_twice(write: Write) -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.ClusterUnavailableError) as caught:
             await write(client)
         assert caught.value.maybe_done, "nobody knows whether it was carried out"
         assert len(seen.requests) == 1
 
-    with_talk(cut_first(9, b""), scenario)
+    run_with_bytes(cut_first(9, b""), scenario)
 
 
 def test_nobody_there() -> None:
     async def run() -> None:
-        async with talking(cut_first(0, b"")) as seen:
+        async with serve_bytes(cut_first(0, b"")) as seen:
             pass  # its port is now nobody's
         async with Client.connect(replace(seen.config, context="lab")) as client:
             with pytest.raises(errors.ClusterUnavailableError, match="nothing answers at http") as caught:
@@ -96,18 +96,18 @@ def test_nobody_there() -> None:
 
 
 def test_nothing_after_a_success_unmakes_a_binding() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         await client.bind("x", "a", "uid-a", "n1")
         await client.bind("x", "a", "uid-a", "n1")
         assert seen.requests[0] == "POST /api/v1/namespaces/x/pods/a/binding"
         assert json.loads(seen.bodies[0])["metadata"]["uid"] == "uid-a"
         assert json.loads(seen.bodies[0])["target"]["name"] == "n1"
 
-    junk = in_turn(
+    junk = in_order(
         lambda: web.Response(status=201, text="<junk"),
         lambda: web.json_response({"kind": "Status", "code": 500, "status": "Failure"}, status=201),
     )
-    with_answers(junk, scenario)
+    run_with_responses(junk, scenario)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_nothing_after_a_success_unmakes_a_binding() -> None:
 def test_a_lost_answer_is_looked_up(node: str, uid: str, bound: bool) -> None:
     body = json.dumps(pod("a", nodeName=node)).encode()
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         if bound:
             await client.bind("x", "a", uid, "n1")
         else:
@@ -126,7 +126,7 @@ def test_a_lost_answer_is_looked_up(node: str, uid: str, bound: bool) -> None:
             assert caught.value.maybe_done
         assert [asked.split()[0] for asked in seen.requests] == ["POST", "GET"]
 
-    with_talk(cut_first(1, body), scenario)
+    run_with_bytes(cut_first(1, body), scenario)
 
 
 # Watches
@@ -137,7 +137,7 @@ def event(kind: str, name: str, size: int = 0) -> bytes:
     return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
 
 
-def in_chunks(*chunks: bytes, end: bool = True) -> Talk:
+def in_chunks(*chunks: bytes, end: bool = True) -> ByteHandler:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM)
         for part in chunks:
@@ -161,7 +161,7 @@ def test_a_watch_reads_on_across_chunks() -> None:
     stream = event("ADDED", "a") + big + event("MODIFIED", "b") + b"\n" + event("DELETED", "c")
     cuts = [0, 1, 20, 70, 100, 65_636, 900_000, len(stream) - 10, len(stream)]
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         found: list[str] = []
         await names(client, found)
         assert found == ["a", "big", "b", "c"]
@@ -170,18 +170,18 @@ def test_a_watch_reads_on_across_chunks() -> None:
             "&timeoutSeconds=300"
         ]
 
-    with_talk(in_chunks(*(stream[a:b] for a, b in pairwise(cuts))), scenario)
+    run_with_bytes(in_chunks(*(stream[a:b] for a, b in pairwise(cuts))), scenario)
 
 
 @pytest.mark.parametrize("end", [True, False])
 def test_a_watch_that_is_cut_says_so(end: bool) -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         found: list[str] = []
         with pytest.raises(errors.ClusterUnavailableError, match="watch pods"):
             await names(client, found)
         assert found == ["a"], "what came whole is not lost"
 
-    with_talk(in_chunks(event("ADDED", "a"), event("ADDED", "b")[:30], end=end), scenario)
+    run_with_bytes(in_chunks(event("ADDED", "a"), event("ADDED", "b")[:30], end=end), scenario)
 
 
 ENDS: list[tuple[dict[str, object], type[errors.ClusterError]]] = [
@@ -195,12 +195,12 @@ ENDS: list[tuple[dict[str, object], type[errors.ClusterError]]] = [
 def test_a_watch_that_the_server_ends(end: dict[str, object], kind: type[errors.ClusterError]) -> None:
     last = json.dumps({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", **end}}).encode()
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.ClusterError) as caught:
             await names(client, [])
         assert type(caught.value) is kind
 
-    with_talk(in_chunks(last + b"\n"), scenario)
+    run_with_bytes(in_chunks(last + b"\n"), scenario)
 
 
 def test_a_silent_watch_is_a_dead_one() -> None:
@@ -208,27 +208,27 @@ def test_a_silent_watch_is_a_dead_one() -> None:
         writer.write(STREAM + chunk(event("ADDED", "a")))
         await asyncio.sleep(30)
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         watch = client.watch(PODS, idle=0.2)
         assert (await anext(watch)).object.metadata.name == "a"
         async with timeout(5):
             with pytest.raises(errors.ClusterUnavailableError, match="did not answer in time"):
                 await anext(watch)
 
-    with_talk(talk, scenario)
+    run_with_bytes(talk, scenario)
 
 
 def test_a_server_that_takes_the_question_and_falls_silent() -> None:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         async with timeout(5):
             with pytest.raises(errors.ClusterUnavailableError, match="did not answer in time"):
                 await anext(client.watch(PODS, idle=0.2))
         assert len(seen.requests) == 1, "who was silent once would be so again"
 
-    with_talk(talk, scenario)
+    run_with_bytes(talk, scenario)
 
 
 def test_a_watch_can_be_left() -> None:
@@ -244,11 +244,11 @@ def test_a_watch_can_be_left() -> None:
         finally:
             left.set()
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         async with aclosing(client.watch(PODS)) as events:
             async for _ in events:
                 break
         async with timeout(5):
             await left.wait()
 
-    with_talk(talk, scenario)
+    run_with_bytes(talk, scenario)

@@ -111,7 +111,7 @@ def test_refusals(real_cluster: RealCluster) -> None:
             await client.create(CONFIG_MAPS, config_map("Not A Name"), name)
         with pytest.raises(errors.InvalidError):
             await client.patch(
-                CONFIG_MAPS, "c", [{"op": "test", "path": "/data/a", "value": "9"}], name, how="json"
+                CONFIG_MAPS, "c", [{"op": "test", "path": "/data/a", "value": "9"}], name, patch_type="json"
             )
         with pytest.raises(errors.TooNewError):
             await client.list(CONFIG_MAPS, name, resource_version="999999999999")
@@ -246,11 +246,11 @@ def test_applies_fields_under_a_name(real_cluster: RealCluster) -> None:
         def of(**data: str) -> dict[str, Any]:
             return {"metadata": {"name": "c"}, "data": data}
 
-        await client.patch(CONFIG_MAPS, "c", of(a="1", b="1"), name, how="apply", field_manager="one")
+        await client.patch(CONFIG_MAPS, "c", of(a="1", b="1"), name, patch_type="apply", field_manager="one")
         with pytest.raises(errors.ConflictError, match="one"):
-            await client.patch(CONFIG_MAPS, "c", of(a="2"), name, how="apply", field_manager="two")
+            await client.patch(CONFIG_MAPS, "c", of(a="2"), name, patch_type="apply", field_manager="two")
         taken = await client.patch(
-            CONFIG_MAPS, "c", of(a="2"), name, how="apply", field_manager="two", force=True
+            CONFIG_MAPS, "c", of(a="2"), name, patch_type="apply", field_manager="two", force=True
         )
         assert taken.data == {"a": "2", "b": "1"}
         whole = (await client.get(CONFIG_MAPS.raw(), "c", name)).document()

@@ -76,12 +76,12 @@ def test_keeps_all_of_a_raw_object() -> None:
     bare = {key: value for key, value in POD.items() if key not in ("apiVersion", "kind")}
     page = codec.decode_page(PODS.raw(), data({"kind": "PodList", "items": [bare], "metadata": {}}))
     assert page.items[0].document() == POD, "a list leaves out what each object is"
-    assert codec.document(PODS.raw(), page.items[0]) == POD
+    assert codec.to_document(PODS.raw(), page.items[0]) == POD
 
 
 def test_says_what_it_is_when_sent() -> None:
     lease = Lease(metadata=Metadata(name="l"), spec=LeaseSpec(holder_identity="me"))
-    assert codec.document(LEASES, lease) == {
+    assert codec.to_document(LEASES, lease) == {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": "l"},
@@ -89,7 +89,7 @@ def test_says_what_it_is_when_sent() -> None:
     }
     unnamed = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True)
     with pytest.raises(TypeError, match="must say its kind"):
-        codec.document(unnamed, {"metadata": {"name": "p"}})
+        codec.to_document(unnamed, {"metadata": {"name": "p"}})
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.type is not Raw], ids=str)

@@ -14,7 +14,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, NAMESPACES, NODES, PODS, Kind
 from fairlead.compat.times import UTC
 from fairlead.errors import ClusterUnavailableError, GoneError, InvalidError, MissingApiError, NotFoundError
-from tests.cluster.contract.arena import pod, settings
+from tests.cluster.contract.arena import config_map, pod
 from tests.fakecluster.cluster import FakeCluster
 
 ROCKETS = Kind.of("space.example", "v1", "rockets", namespaced=True, name="Rocket")
@@ -66,7 +66,7 @@ async def test_a_cut_breaks_every_watch(cluster: FakeCluster) -> None:
     async with aclosing(cluster.watch(NODES, resource_version="1")) as events:
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
-        cluster.cut()
+        cluster.disconnect()
         with pytest.raises(ClusterUnavailableError):
             await waiting
 
@@ -76,7 +76,7 @@ async def test_history_is_bounded(usual: FakeCluster) -> None:
     cluster = FakeCluster(history=10)
     start = (await cluster.list(CONFIG_MAPS)).resource_version
     for n in range(50):
-        await cluster.create(CONFIG_MAPS, settings(f"a{n}"), "default")
+        await cluster.create(CONFIG_MAPS, config_map(f"a{n}"), "default")
     recent = str(int((await cluster.list(CONFIG_MAPS)).resource_version) - 5)
     events = [
         e async for e in cluster.watch(CONFIG_MAPS, resource_version=recent, timeout=0, bookmarks=False)
@@ -95,7 +95,7 @@ async def test_a_watch_that_stands_still_while_history_is_compacted_is_up_to_dat
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         cluster.compact()
-        await cluster.create(CONFIG_MAPS, settings("a"), "default")
+        await cluster.create(CONFIG_MAPS, config_map("a"), "default")
         assert (await waiting).object.metadata.name == "a"
 
 
@@ -123,7 +123,7 @@ async def test_a_kind_is_served_once_it_is_defined(cluster: FakeCluster) -> None
     new = await cluster.patch(ROCKETS, "a", {"spec": {"stages": 2}}, "default")
     assert new.metadata.generation == 2
     with pytest.raises(InvalidError):
-        await cluster.patch(ROCKETS, "a", {"spec": {}}, "default", how="strategic")
+        await cluster.patch(ROCKETS, "a", {"spec": {}}, "default", patch_type="strategic")
     await cluster.delete(CRDS, "rockets.space.example")
     with pytest.raises(MissingApiError):
         await cluster.get(ROCKETS, "a", "default")

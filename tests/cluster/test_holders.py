@@ -10,12 +10,12 @@ from fairlead.cluster.holders import (
     CLAIMS,
     DeviceHolder,
     HeldClaim,
-    awaited,
-    closed,
-    holders,
-    listed,
-    released,
-    reopened,
+    find_holders,
+    list_holders,
+    release_holders,
+    taint_nodes,
+    untaint_node,
+    wait_for_holders,
 )
 from fairlead.cluster.kinds import NAMESPACES, NODES, PODS, RESOURCE_SLICES
 from fairlead.cluster.objects import Pod
@@ -74,7 +74,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
 @pytest.mark.parametrize("what", CASES)
 def test_holders_are_named(what: str) -> None:
     pods, claims, names = CASES[what]
-    found = holders(
+    found = find_holders(
         [msgspec.convert(each, Pod) for each in pods], [msgspec.convert(each, HeldClaim) for each in claims]
     )
     assert [str(each) for each in found] == names
@@ -98,7 +98,7 @@ def test_the_last_holder_is_waited_for_and_no_longer() -> None:
             if len(slept) == 3:
                 await cluster.delete(PODS, "web", "shop", grace=0)
 
-        assert await awaited(cluster, 120, said.append, pause=pause) == []
+        assert await wait_for_holders(cluster, 120, said.append, pause=pause) == []
         assert slept == [1.0] * 3
         assert len(said) == 1, "who is known already is not told again"
 
@@ -112,7 +112,7 @@ def test_after_its_time_it_is_told_which_are_left() -> None:
         async def pause(seconds: float) -> None:
             slept.append(seconds)
 
-        left = await awaited(cluster, 2.5, pause=pause)
+        left = await wait_for_holders(cluster, 2.5, pause=pause)
         assert [each.pod for each in left] == ["web"]
         assert slept == [1.0, 1.0, 0.5]
 
@@ -126,12 +126,12 @@ def test_what_is_released_is_gone_and_nothing_else() -> None:
         await cluster.patch_status(CLAIMS, "loose", {"status": claim("loose")["status"]}, "shop")
         await cluster.create(CLAIMS, claim("kept", "gone"), "shop")
         await cluster.patch_status(CLAIMS, "kept", {"status": claim("kept", "gone")["status"]}, "shop")
-        await released(cluster, await listed(cluster))
+        await release_holders(cluster, await list_holders(cluster))
         asked = {item.metadata.name for item in (await cluster.list(PODS)).items if _is_ending(item)}
         assert asked == {"web"}
         await cluster.delete(PODS, "web", "shop", grace=0)  # as its kubelet does
         # Of a claim that is reserved for a pod its controller knows more.
-        assert [str(each) for each in await listed(cluster)] == ["claim shop/kept (no pod)"]
+        assert [str(each) for each in await list_holders(cluster)] == ["claim shop/kept (no pod)"]
 
     asyncio.run(scenario())
 
@@ -149,12 +149,12 @@ def test_nodes_with_devices_are_closed_and_opened_again() -> None:
         await cluster.patch_status(NODES, "offers", {"status": {"allocatable": GPU}})
         body = {"metadata": {"name": "s"}, "spec": {"driver": "fairlead.dev", "nodeName": "slices"}}
         await cluster.create(RESOURCE_SLICES, body)
-        assert await closed(cluster) == await closed(cluster) == ["offers", "slices"]
+        assert await taint_nodes(cluster) == await taint_nodes(cluster) == ["offers", "slices"]
         nodes = {item.metadata.name: item for item in (await cluster.list(NODES)).items}
         taints = {name: [taint.key for taint in node.spec.taints] for name, node in nodes.items()}
         assert taints == {"offers": ["mine", RETRACTING], "slices": ["mine", RETRACTING], "plain": ["mine"]}
         for node in nodes.values():
-            await reopened(cluster, node)
+            await untaint_node(cluster, node)
         left = {taint.key for node in (await cluster.list(NODES)).items for taint in node.spec.taints}
         assert left == {"mine"}
 

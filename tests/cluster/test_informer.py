@@ -24,10 +24,12 @@ from fairlead.errors import (
     InvalidError,
     MissingApiError,
 )
-from tests.cluster.contract.arena import pod, settings
+from tests.cluster.contract.arena import config_map, pod
 from tests.fakecluster.cluster import FakeCluster
 
-QUICK = WatchTiming(silence=0.3, watch=(2.0, 4.0), steady=0.2, pause=0.005, longest_pause=0.05)
+QUICK = WatchTiming(
+    idle_timeout=0.3, watch=(2.0, 4.0), healthy_after=0.2, initial_backoff=0.005, max_backoff=0.05
+)
 
 
 class Moody(FakeCluster):
@@ -78,7 +80,7 @@ def informer(cluster: FakeCluster, **more: Any) -> Informer[ConfigMap]:
 
 
 async def write(cluster: FakeCluster, name: str, value: str = "") -> None:
-    await cluster.patch(CONFIG_MAPS, name, settings(name, {"k": value}), "default", how="apply")
+    await cluster.patch(CONFIG_MAPS, name, config_map(name, {"k": value}), "default", patch_type="apply")
 
 
 async def settled(cluster: FakeCluster, copy: Informer[ConfigMap]) -> None:
@@ -91,7 +93,7 @@ async def settled(cluster: FakeCluster, copy: Informer[ConfigMap]) -> None:
 
 async def troubled(copy: Informer[ConfigMap]) -> None:
     """Wait until the informer has noticed that something is wrong."""
-    while copy.trouble is None:
+    while copy.last_error is None:
         await asyncio.sleep(0.005)
 
 
@@ -120,7 +122,7 @@ async def test_what_is_there_and_what_happens_is_told_once(cluster: Moody) -> No
     assert not copy.synced
     assert copy.age == float("inf")
     async with copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         await write(cluster, "b")
         await write(cluster, "a", "new")
         await cluster.delete(CONFIG_MAPS, "b", "default")
@@ -133,7 +135,7 @@ async def test_what_is_there_and_what_happens_is_told_once(cluster: Moody) -> No
 async def test_who_comes_late_is_told_what_is_there(cluster: Moody) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         told = Told()
         copy.subscribe(told)
         assert told.changes == [("added", "a")]
@@ -153,11 +155,11 @@ async def test_a_cut_is_healed_without_a_list(cluster: Moody) -> None:
     told = Told()
     async with informer(cluster) as copy:
         copy.subscribe(told)
-        await copy.ready()
+        await copy.wait_for_sync()
         for n in range(5):
             await write(cluster, f"a{n}")
             await settled(cluster, copy)
-            cluster.cut()
+            cluster.disconnect()
             await write(cluster, f"b{n}")
             await settled(cluster, copy)
     assert cluster.asked.count("stream") == 1
@@ -172,9 +174,9 @@ async def test_what_was_deleted_unseen_is_deleted_all_the_same(cluster: Moody) -
         await write(cluster, name)
     async with informer(cluster) as copy:
         copy.subscribe(told)
-        await copy.ready()
+        await copy.wait_for_sync()
         cluster.refusals = {"watch": GoneError("gone"), "stream": ClusterUnavailableError("away")}
-        cluster.cut()
+        cluster.disconnect()
         await troubled(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
         await cluster.delete(CONFIG_MAPS, "b", "default")
@@ -192,9 +194,9 @@ async def test_what_was_deleted_unseen_is_deleted_all_the_same(cluster: Moody) -
 async def test_compaction_is_a_list_and_a_difference(cluster: Moody) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         cluster.refusals["watch"] = ClusterUnavailableError("away")
-        cluster.cut()
+        cluster.disconnect()
         await troubled(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
         cluster.compact()
@@ -206,16 +208,16 @@ async def test_compaction_is_a_list_and_a_difference(cluster: Moody) -> None:
 @play
 async def test_silence_is_broken_by_a_list(cluster: Moody) -> None:
     async with informer(cluster) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         cluster.silent = True
         await write(cluster, "a")
         await troubled(copy)
-        assert copy.age >= 0.9 * QUICK.silence
+        assert copy.age >= 0.9 * QUICK.idle_timeout
         assert copy.synced
         cluster.silent = False
         await settled(cluster, copy)
-        assert copy.trouble is None
-        assert copy.age < QUICK.silence
+        assert copy.last_error is None
+        assert copy.age < QUICK.idle_timeout
 
 
 @play
@@ -223,7 +225,7 @@ async def test_a_server_that_does_not_stream_is_listed(cluster: Moody) -> None:
     cluster.refusals["stream"] = InvalidError("sendInitialEvents is forbidden")
     await write(cluster, "a")
     async with informer(cluster) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         await write(cluster, "b")
         await settled(cluster, copy)
     assert cluster.asked[:3] == ["stream", "list", "watch"]
@@ -237,7 +239,7 @@ def test_what_a_person_must_mend_is_raised_at_the_start(error: FairleadError) ->
         copy = informer(cluster)
         with pytest.raises(type(error)):
             async with copy:
-                await copy.ready()
+                await copy.wait_for_sync()
         with pytest.raises(type(error)):
             async with informer(cluster) as other:
                 assert [change async for change in other.changes()] == []
@@ -249,10 +251,10 @@ def test_what_a_person_must_mend_is_raised_at_the_start(error: FairleadError) ->
 async def test_what_a_person_must_mend_later_is_said_and_waited_for(cluster: Moody) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         cluster.refusals = dict.fromkeys(("stream", "list", "watch"), AccessError("no longer"))
-        cluster.cut()
-        while copy.trouble is None or "no longer" not in str(copy.trouble):
+        cluster.disconnect()
+        while copy.last_error is None or "no longer" not in str(copy.last_error):
             await asyncio.sleep(0.01)
         assert list(copy.objects) == [("default", "a")]
         await write(cluster, "b")
@@ -280,7 +282,7 @@ async def test_an_informer_that_was_stopped_can_go_on(cluster: Moody) -> None:
     for name in "ab":
         running = asyncio.create_task(copy.run())
         await write(cluster, name)
-        await copy.ready()
+        await copy.wait_for_sync()
         await settled(cluster, copy)
         running.cancel()
         await asyncio.wait([running])
@@ -292,7 +294,7 @@ async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Mo
     cluster.refusals = dict.fromkeys(("stream", "list"), ClusterUnavailableError("away"))
     copy = informer(cluster)
     running = asyncio.create_task(copy.run())
-    waiting = asyncio.create_task(copy.ready())
+    waiting = asyncio.create_task(copy.wait_for_sync())
     await troubled(copy)
     running.cancel()
     with pytest.raises(ClusterError, match="before it knew anything"):
@@ -301,9 +303,11 @@ async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Mo
 
 @play
 async def test_a_watch_that_lives_its_time_goes_on_without_a_list(cluster: Moody) -> None:
-    brief = WatchTiming(silence=5, watch=(0.05, 0.1), steady=0.01, pause=0.001, longest_pause=0.01)
+    brief = WatchTiming(
+        idle_timeout=5, watch=(0.05, 0.1), healthy_after=0.01, initial_backoff=0.001, max_backoff=0.01
+    )
     async with Informer(cluster, CONFIG_MAPS, "default", timing=brief) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         while cluster.asked.count("watch") < 4:
             await asyncio.sleep(0.01)
         await write(cluster, "a")
@@ -316,7 +320,7 @@ async def test_selectors_choose_what_is_copied(cluster: Moody) -> None:
     for name in "ab":
         await cluster.create(PODS, pod(name), "default")
     async with Informer(cluster, PODS, fields="spec.nodeName=n1", timing=QUICK) as copy:
-        await copy.ready()
+        await copy.wait_for_sync()
         assert not copy.objects
         async with aclosing(copy.changes()) as changes:
             await cluster.bind("default", "b", "", "n1")
@@ -346,7 +350,7 @@ async def mishap(cluster: Moody, random: Random) -> None:
     name = random.choice("abcdef")
     match random.randrange(12):
         case 0:
-            cluster.cut()
+            cluster.disconnect()
         case 1:
             cluster.compact()
         case 2:

@@ -63,7 +63,7 @@ def test_reads_a_context(tmp_path: Path) -> None:
     assert (config.server, config.namespace, config.user) == ("https://10.0.0.1:6443", "lab", "jane")
     assert (config.ca, config.server_name, config.proxy) == (AUTHORITY.pem, "api", "http://proxy:3128")
     assert config.login.token == "secret"
-    assert config.place == f"context 'here' of {tmp_path}/config"
+    assert config.display_name == f"context 'here' of {tmp_path}/config"
     assert "secret" not in repr(config), "what is printed must not give us away"
 
 

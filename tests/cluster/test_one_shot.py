@@ -15,9 +15,18 @@ from fairlead.cluster.config.types import AuthInfo, ClusterConfig, Impersonation
 from fairlead.cluster.http.one_shot import OneShotTransport
 from fairlead.cluster.kinds import PODS
 from fairlead.errors import ClusterUnavailableError, NotFoundError
-from tests.cluster.loopback import Authority, Seen, always, answering, in_turn, pod, status, talking
+from tests.cluster.loopback import (
+    Authority,
+    RecordedRequests,
+    always,
+    in_order,
+    pod,
+    serve_bytes,
+    serve_responses,
+    status,
+)
 
-Scenario = Callable[[Client, Seen], Awaitable[None]]
+Scenario = Callable[[Client, RecordedRequests], Awaitable[None]]
 
 
 def played(
@@ -26,7 +35,7 @@ def played(
     settle: Callable[[ClusterConfig], ClusterConfig] = lambda config: config,
 ) -> None:
     async def run() -> None:
-        async with answering(answers) as seen, Client.briefly(settle(seen.config)) as client:
+        async with serve_responses(answers) as seen, Client.connect_once(settle(seen.config)) as client:
             await scenario(client, seen)
 
     asyncio.run(run())
@@ -40,7 +49,7 @@ def test_questions_carry_who_asks_and_share_a_connection() -> None:
         groups.append(request.headers.getall("Impersonate-Group"))
         return web.json_response(pod("web"))
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         for _ in range(3):
             assert (await client.get(PODS, "web", "x")).metadata.uid == "uid-web"
         assert seen.requests == ["GET /api/v1/namespaces/x/pods/web"] * 3
@@ -56,7 +65,7 @@ def test_questions_carry_who_asks_and_share_a_connection() -> None:
 
 
 def test_a_no_is_told_as_ever() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(NotFoundError, match="web"):
             await client.get(PODS, "web", "x")
         assert len(seen.requests) == 2  # the second is the one that understands a no
@@ -68,11 +77,11 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
     def busy() -> web.Response:
         return web.Response(status=429, headers={"Retry-After": "0"})
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "web", "x")).metadata.name == "web"
         assert len(seen.requests) >= 3
 
-    played(in_turn(busy, busy, lambda: web.json_response(pod("web"))), scenario)
+    played(in_order(busy, busy, lambda: web.json_response(pod("web"))), scenario)
 
 
 def test_a_line_that_breaks_is_mended() -> None:
@@ -84,7 +93,7 @@ def test_a_line_that_breaks_is_mended() -> None:
         await writer.drain()
 
     async def run() -> None:
-        async with talking(talk) as seen, Client.briefly(seen.config) as client:
+        async with serve_bytes(talk) as seen, Client.connect_once(seen.config) as client:
             assert (await client.get(PODS, "web", "x")).metadata.name == "web"
 
     times: list[int] = []
@@ -100,7 +109,10 @@ def test_a_server_that_says_nothing_is_given_up_soon() -> None:
         return web.json_response(pod("web"))
 
     async def run() -> None:
-        async with answering(answer) as seen, OneShotTransport.open(seen.config, silence=0.2) as line:
+        async with (
+            serve_responses(answer) as seen,
+            OneShotTransport.open(seen.config, read_timeout=0.2) as line,
+        ):
             assert (await Client(line).get(PODS, "web", "x")).metadata.name == "web"
 
     times: list[int] = []
@@ -112,7 +124,7 @@ def test_several_questions_at_once_and_writes_are_the_transport_s() -> None:
     async def answer(request: web.BaseRequest) -> web.Response:
         return web.json_response(pod(request.path.rpartition("/")[2]))
 
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         found = await asyncio.gather(*(client.get(PODS, f"web-{number}", "x") for number in range(9)))
         assert [each.metadata.name for each in found] == [f"web-{number}" for number in range(9)]
         await client.delete(PODS, "web-1", "x")
@@ -123,7 +135,9 @@ def test_several_questions_at_once_and_writes_are_the_transport_s() -> None:
 
 def test_nobody_there_is_told_as_ever() -> None:
     async def run() -> None:
-        async with Client.briefly(ClusterConfig(server="http://127.0.0.1:1", source="the test")) as client:
+        async with Client.connect_once(
+            ClusterConfig(server="http://127.0.0.1:1", source="the test")
+        ) as client:
             await client.get(PODS, "web", "x")
 
     with pytest.raises(ClusterUnavailableError, match="nothing answers at http://127"):
@@ -134,8 +148,8 @@ def test_who_cannot_be_trusted_is_told_nothing(tmp_path: Path) -> None:
     async def run() -> None:
         stranger = Authority("stranger").server(tmp_path)
         async with (
-            answering(always(lambda: web.json_response(pod("web"))), stranger) as seen,
-            Client.briefly(replace(seen.config, ca=Authority("ours").pem)) as client,
+            serve_responses(always(lambda: web.json_response(pod("web"))), stranger) as seen,
+            Client.connect_once(replace(seen.config, ca=Authority("ours").pem)) as client,
         ):
             with pytest.raises(ClusterUnavailableError, match="cannot be trusted"):
                 await client.get(PODS, "web", "x")
@@ -145,7 +159,7 @@ def test_who_cannot_be_trusted_is_told_nothing(tmp_path: Path) -> None:
 
 
 def test_a_proxy_on_the_way_is_the_transport_s() -> None:
-    async def scenario(client: Client, seen: Seen) -> None:
+    async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "web", "x")).metadata.name == "web"
         assert len(seen.requests) == 1
 

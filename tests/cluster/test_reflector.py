@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap
-from fairlead.cluster.watch.changes import ChangeQueue, between
+from fairlead.cluster.watch.changes import ChangeQueue, changes_between
 from fairlead.cluster.watch.reflector import Reflector, RequestEnd, WatchTiming
 from tests.cluster.models import NAMES, Reader, Server, Wire, item_of, sight, sights
 
@@ -47,16 +47,16 @@ def test_a_watch_that_is_cut_and_resumed_tells_every_write_once_and_in_order(
 ) -> None:
     server, reader, random = Server(), Reader(), Random(seed)
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), random)
-    replica.next()
-    reader.take(replica.listed([], str(server.version)))
+    replica.next_request()
+    reader.take(replica.on_list([], str(server.version)))
     for name, remove in script:
         server.write(name, remove=remove)
-    while int((step := replica.next()).version) < server.version:
+    while int((step := replica.next_request()).version) < server.version:
         assert step.ask == "watch", "no list is needed where nothing was missed"
         for what, item in server.since(int(step.version))[: random.randint(1, 5)]:
             for _ in range(random.choice((1, 1, 2))):
-                reader.take(replica.observed(what, item))
-        replica.ended(random.choice((RequestEnd.CLOSED, RequestEnd.AWAY)), 0.1)
+                reader.take(replica.on_event(what, item))
+        replica.on_request_end(random.choice((RequestEnd.CLOSED, RequestEnd.AWAY)), 0.1)
     assert [sight(change.object) for change in reader.heard if change.new] == [
         sight(item) for what, item in server.log if what != "DELETED"
     ]
@@ -72,7 +72,7 @@ def test_a_slow_reader_keeps_one_step_per_object_and_ends_where_the_world_does(
     for name, remove in script:
         old = server.objects.get(name)
         server.write(name, remove=remove)
-        for change in between(old, server.objects.get(name)):
+        for change in changes_between(old, server.objects.get(name)):
             backlog.put(change)
         assert len(backlog) <= len(NAMES)
         while len(backlog) and random.random() < 0.3:
@@ -84,9 +84,9 @@ def test_a_slow_reader_keeps_one_step_per_object_and_ends_where_the_world_does(
 
 def following(version: int = 10) -> Reflector[ConfigMap]:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
-    replica.next()
-    replica.listed([], str(version))
-    replica.next()
+    replica.next_request()
+    replica.on_list([], str(version))
+    replica.next_request()
     return replica
 
 
@@ -107,36 +107,36 @@ def following(version: int = 10) -> Reflector[ConfigMap]:
 def test_what_is_asked_after_a_watch(end: RequestEnd, heard: bool, ask: str) -> None:
     replica = following()
     if heard:
-        replica.observed("ADDED", item_of("a", "u1", 11))
-    replica.ended(end, 0.1)
-    step = replica.next()
+        replica.on_event("ADDED", item_of("a", "u1", 11))
+    replica.on_request_end(end, 0.1)
+    step = replica.next_request()
     assert step.ask == ask
     assert step.version == (("11" if heard else "10") if ask == "watch" else "")
 
 
 def test_a_bookmark_from_the_past_is_a_reason_to_list() -> None:
     replica = following(20)
-    replica.marked("15", complete=False)
+    replica.on_bookmark("15", complete=False)
     assert not replica.following
-    replica.ended(RequestEnd.CLOSED, 0.1)
-    assert replica.next().ask != "watch"
+    replica.on_request_end(RequestEnd.CLOSED, 0.1)
+    assert replica.next_request().ask != "watch"
 
 
 def test_what_is_said_again_while_a_list_arrives_changes_nothing() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
-    replica.next()
+    replica.next_request()
     old, new, gone = item_of("a", "u1", 11), item_of("a", "u1", 12), item_of("b", "u2", 13)
     for what, item in (("ADDED", old), ("MODIFIED", new), ("ADDED", old)):
-        replica.observed(what, item)
+        replica.on_event(what, item)
     for what, item in (
         ("ADDED", item_of("b", "u2", 10)),
         ("DELETED", gone),
         ("ADDED", item_of("b", "u2", 10)),
     ):
-        replica.observed(what, item)
+        replica.on_event(what, item)
     assert not replica.objects, "nothing is known before all is"
-    assert not replica.marked("13", complete=False)
-    changes = replica.marked("13", complete=True)
+    assert not replica.on_bookmark("13", complete=False)
+    changes = replica.on_bookmark("13", complete=True)
     assert [(change.type, change.new) for change in changes] == [("added", new)]
 
 
@@ -144,18 +144,18 @@ def test_something_that_lets_no_watch_through_is_worked_around() -> None:
     replica = following()
     asked = []
     for _ in range(12):
-        replica.ended(RequestEnd.AWAY, 0.0)
-        asked.append(replica.next().ask)
+        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        asked.append(replica.next_request().ask)
     assert asked == ["watch"] * 11 + ["stream"]
 
 
 def test_pauses_grow_and_stay_below_their_bound() -> None:
-    replica: Reflector[ConfigMap] = Reflector(WatchTiming(pause=1, longest_pause=8), Random(1))
+    replica: Reflector[ConfigMap] = Reflector(WatchTiming(initial_backoff=1, max_backoff=8), Random(1))
     waits = []
     for _ in range(40):
-        replica.next()
-        replica.ended(RequestEnd.AWAY, 0.0)
-        waits.append(replica.next().wait)
+        replica.next_request()
+        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        waits.append(replica.next_request().wait)
     assert max(waits[:2]) <= 4
     assert 4 < max(waits) <= 8
 
@@ -163,83 +163,83 @@ def test_pauses_grow_and_stay_below_their_bound() -> None:
 def test_a_server_that_is_away_costs_no_list() -> None:
     replica = following()
     for _ in range(5):
-        replica.ended(RequestEnd.AWAY, 0.0)
-        assert replica.next().ask == "watch"
+        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        assert replica.next_request().ask == "watch"
 
 
 def test_a_watch_that_ends_at_once_with_nothing_said_is_a_list() -> None:
     replica = following()
-    replica.ended(RequestEnd.CLOSED, 0.1)
-    assert replica.next().ask == "stream"
+    replica.on_request_end(RequestEnd.CLOSED, 0.1)
+    assert replica.next_request().ask == "stream"
 
 
 def test_a_quiet_watch_that_lived_some_time_goes_on() -> None:
     replica = following()
-    replica.ended(RequestEnd.CLOSED, 60.0)
-    assert replica.next().ask == "watch"
+    replica.on_request_end(RequestEnd.CLOSED, 60.0)
+    assert replica.next_request().ask == "watch"
 
 
 def test_a_quiet_kind_behind_something_that_cuts_is_not_asked_ever_slower() -> None:
     replica = following()
     for version in range(11, 40):  # a bookmark now and then, and a cut between two of them
-        replica.ended(RequestEnd.AWAY, 50.0)
-        assert replica.next().wait <= 2 * WatchTiming().pause
-        replica.marked(str(version), complete=False)
-        replica.ended(RequestEnd.AWAY, 60.0)
-        assert replica.next().ask == "watch"
+        replica.on_request_end(RequestEnd.AWAY, 50.0)
+        assert replica.next_request().wait <= 2 * WatchTiming().initial_backoff
+        replica.on_bookmark(str(version), complete=False)
+        replica.on_request_end(RequestEnd.AWAY, 60.0)
+        assert replica.next_request().ask == "watch"
 
 
 def test_quiet_watches_one_after_the_other_are_a_silence() -> None:
     replica = following()
     for _ in range(2):
-        replica.ended(RequestEnd.CLOSED, 40.0)
-        assert replica.next().ask == "watch"
-    replica.ended(RequestEnd.CLOSED, 40.0)
-    assert replica.next().ask == "stream"
+        replica.on_request_end(RequestEnd.CLOSED, 40.0)
+        assert replica.next_request().ask == "watch"
+    replica.on_request_end(RequestEnd.CLOSED, 40.0)
+    assert replica.next_request().ask == "stream"
 
 
 def test_a_server_that_always_forgets_is_not_asked_ever_faster() -> None:
     replica = following()
     waits = []
     for _ in range(12):
-        replica.ended(RequestEnd.GONE, 0.0)
-        waits.append(replica.next().wait)
-        replica.listed([], "10")
-        assert replica.next().wait == 0, "a watch follows its list at once"
+        replica.on_request_end(RequestEnd.GONE, 0.0)
+        waits.append(replica.next_request().wait)
+        replica.on_list([], "10")
+        assert replica.next_request().wait == 0, "a watch follows its list at once"
     assert max(waits[6:]) > 5
 
 
 def test_a_server_that_does_not_stream_is_never_asked_to_again() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
-    assert replica.next().ask == "stream"
-    replica.ended(RequestEnd.REFUSED, 0.0)
+    assert replica.next_request().ask == "stream"
+    replica.on_request_end(RequestEnd.REFUSED, 0.0)
     for _ in range(3):
-        assert replica.next().ask == "list"
-        replica.ended(RequestEnd.AWAY, 0.0)
+        assert replica.next_request().ask == "list"
+        replica.on_request_end(RequestEnd.AWAY, 0.0)
 
 
 def test_a_streamed_list_that_never_ends_is_asked_for_in_pages() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
-    replica.next()
-    replica.ended(RequestEnd.SILENT, 90.0)
-    assert replica.next().ask == "list"
+    replica.next_request()
+    replica.on_request_end(RequestEnd.SILENT, 90.0)
+    assert replica.next_request().ask == "list"
 
 
 def test_versions_that_are_no_numbers_lose_nothing() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
-    replica.next()
+    replica.next_request()
     one = ConfigMap(metadata=Metadata(name="a", uid="u", resource_version="x"))
     two = ConfigMap(metadata=Metadata(name="a", uid="u", resource_version="y"))
-    replica.listed([one], "x")
-    replica.next()
-    assert [change.type for change in replica.observed("MODIFIED", two)] == ["modified"]
-    assert [change.type for change in replica.observed("DELETED", two)] == ["deleted"]
+    replica.on_list([one], "x")
+    replica.next_request()
+    assert [change.type for change in replica.on_event("MODIFIED", two)] == ["modified"]
+    assert [change.type for change in replica.on_event("DELETED", two)] == ["deleted"]
 
 
 def test_the_view_stays_true_across_lists() -> None:
     replica = following()
     view = replica.objects
-    replica.ended(RequestEnd.GONE, 0.0)
-    replica.next()
-    replica.listed([item_of("a", "u1", 12)], "12")
+    replica.on_request_end(RequestEnd.GONE, 0.0)
+    replica.next_request()
+    replica.on_list([item_of("a", "u1", 12)], "12")
     assert list(view) == [("n", "a")]

@@ -17,10 +17,10 @@ from aiohttp import web
 
 from fairlead import errors
 from fairlead.cluster.client import Client
-from fairlead.cluster.config.proxy import proxy_of
+from fairlead.cluster.config.proxy import find_proxy
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.compat.times import UTC
-from tests.cluster.loopback import Authority, answering, talking
+from tests.cluster.loopback import Authority, serve_bytes, serve_responses
 
 HOME, STRANGER = Authority("home"), Authority("stranger")
 JANE = HOME.leaf("jane")
@@ -38,9 +38,9 @@ def ask(server: ssl.SSLContext, **changes: object) -> str:
     """Ask a TLS server who it thinks we are."""
 
     async def run() -> str:
-        async with answering(shown, server) as seen:
+        async with serve_responses(shown, server) as seen:
             config = replace(seen.config, **changes)  # type: ignore[arg-type]  # the tests know the fields
-            async with Client.briefly(config) as client:
+            async with Client.connect_once(config) as client:
                 brief = (await client.version()).git_version
             async with Client.connect(config) as client:
                 assert (await client.version()).git_version == brief
@@ -97,7 +97,7 @@ def test_a_server_that_speaks_no_tls() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async def run() -> None:
-        async with answering(shown) as seen:
+        async with serve_responses(shown) as seen:
             config = replace(seen.config, server=seen.server.replace("http:", "https:"))
             async with Client.connect(config) as client:
                 with pytest.raises(errors.ClusterUnavailableError, match="no TLS with https"):
@@ -108,7 +108,7 @@ def test_a_server_that_speaks_no_tls() -> None:
 
 def test_goes_through_a_proxy() -> None:
     async def run() -> None:
-        async with answering(shown) as proxy:
+        async with serve_responses(shown) as proxy:
             config = ClusterConfig(server="http://10.255.255.1:8001", proxy=proxy.server)
             async with Client.connect(config) as client:
                 await client.version()
@@ -119,7 +119,7 @@ def test_goes_through_a_proxy() -> None:
 
 def test_tls_goes_through_a_proxy_untouched(tmp_path: Path) -> None:
     async def run() -> None:
-        async with answering(shown, HOME.server(tmp_path, host="api.example.org")) as seen:
+        async with serve_responses(shown, HOME.server(tmp_path, host="api.example.org")) as seen:
             port = int(seen.server.rpartition(":")[2])
 
             async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -196,7 +196,7 @@ def test_a_proxy_that_refuses() -> None:
         await writer.drain()
 
     async def run() -> None:
-        async with talking(talk) as proxy:
+        async with serve_bytes(talk) as proxy:
             config = ClusterConfig(server="https://10.255.255.1:6443", proxy=proxy.server)
             async with Client.connect(config) as client:
                 with pytest.raises(errors.ClusterUnavailableError, match="the proxy before https:"):
@@ -226,11 +226,11 @@ PROXIES: list[tuple[str, str, dict[str, str], str | None]] = [
 
 @pytest.mark.parametrize(("server", "own", "env", "proxy"), PROXIES)
 def test_which_proxy(server: str, own: str, env: dict[str, str], proxy: str | None) -> None:
-    assert proxy_of(ClusterConfig(server=server, proxy=own), env) == proxy
+    assert find_proxy(ClusterConfig(server=server, proxy=own), env) == proxy
 
 
 def test_socks_is_refused_without_its_password() -> None:
     config = ClusterConfig(server=FAR, source="config", proxy="socks5://me:secret@proxy:1080")
     with pytest.raises(errors.KubeconfigError, match="is not an HTTP proxy") as caught:
-        proxy_of(config, {})
+        find_proxy(config, {})
     assert "secret" not in str(caught.value)

@@ -22,7 +22,7 @@ from aiohttp import web
 from deploy.image import archive, contents, elf, pythons
 from deploy.image.recipes import RECIPES
 from fairlead import __version__
-from tests.cluster.loopback import Authority, answering
+from tests.cluster.loopback import Authority, serve_responses
 from tests.images import HOUSE, SCRIPT, agent_archive, scheduler_archive, take_apart
 
 FORBIDDEN = {
@@ -228,7 +228,7 @@ def test_speaks_tls_with_its_libraries(inside: Made, tmp_path: Path) -> None:
         return web.Response(text='{"hello": "image"}')
 
     async def run() -> str:
-        async with answering(hello, authority.server(tmp_path)) as seen:
+        async with serve_responses(hello, authority.server(tmp_path)) as seen:
             call = f"{code}asyncio.run(main({seen.config.server!r}))"
             return await asyncio.to_thread(inside.ask, call)
 

@@ -40,13 +40,13 @@ def take(root: str, catalog: Catalog, file: str) -> Inventory:
     seen: list[Inventory] = []
     host = capture.RecordingHost(root)
     gpus = capture.read_gpus(host)
-    capture.write(file, lambda looked_at: seen.append(detect(looked_at, catalog, gpus)), host, gpus)
+    capture.write_capture(file, lambda looked_at: seen.append(detect(looked_at, catalog, gpus)), host, gpus)
     return seen[0]
 
 
 def replay(file: str, catalog: Catalog) -> Inventory:
     """Return what discovery sees in a captured machine."""
-    with capture.opened(file) as root:
+    with capture.open_capture(file) as root:
         host = Host(root)
         return detect(host, catalog, capture.read_gpus(host))
 
@@ -113,7 +113,7 @@ def test_a_replayed_machine_can_be_captured_again(
 ) -> None:
     first, second = str(tmp_path / "first.tar.gz"), str(tmp_path / "second.tar.gz")
     take(world(BOARDS[board]).root, catalog, first)
-    with capture.opened(first) as root:
+    with capture.open_capture(first) as root:
         seen = take(root, catalog, second)
     assert replay(second, catalog) == seen
 

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.catalog import Catalog
 from fairlead.detect import detect
-from fairlead.detect.merge import join_faces, weigh_memory
+from fairlead.detect.merge import join_bus_sightings, weigh_memory
 from fairlead.detect.sighting import Sighting
 from fairlead.inventory import Accelerator, Evidence
 from fairlead.units import Bytes
@@ -37,7 +37,7 @@ def test_a_soc_device_and_its_face_on_a_bus_are_one(
     small: Catalog, seen: list[tuple[str, str]], joined: list[tuple[str, str]]
 ) -> None:
     sightings = [sighting(small, bus, device, address=f"{n}") for n, (bus, device) in enumerate(seen)]
-    result = join_faces(sightings)
+    result = join_bus_sightings(sightings)
     assert [(item.bus, item.devices[0].id) for item in result] == joined
     told = [says for item in result for says in item.evidence]
     assert sorted(told, key=str) == sorted((says for item in sightings for says in item.evidence), key=str)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from fairlead.detect import detect
-from fairlead.detect.capture import opened
+from fairlead.detect.capture import open_capture
 from fairlead.errors import CaptureError
 from fairlead.host import Host
 from tests import catalogs, strategies
@@ -58,7 +58,7 @@ def unpacked(tmp_path: Path) -> Callable[[bytes], dict[str, bytes]]:
     def unpack(data: bytes) -> dict[str, bytes]:
         file = tmp_path / "machine.tar.gz"
         file.write_bytes(data)
-        with opened(str(file)) as root:
+        with open_capture(str(file)) as root:
             host = Host(root)
             places = [place for place, _, _ in os.walk(root)]
             paths = [f"{place}/{name}"[len(root) :] for place in places for name in os.listdir(place)]
@@ -73,7 +73,7 @@ Unpacked = Callable[[bytes], dict[str, bytes]]
 def test_a_sound_tarball_is_unpacked_and_cleared_away(tmp_path: Path) -> None:
     file = tmp_path / "machine.tar.gz"
     file.write_bytes(tarball(("proc/cpuinfo", FILE, X86.encode())))
-    with opened(str(file)) as root:
+    with open_capture(str(file)) as root:
         assert Path(root, "proc/cpuinfo").read_text() == X86
     assert not os.path.exists(root)
 
@@ -196,11 +196,11 @@ def test_any_tarball_is_refused_or_gives_a_sound_inventory(data: bytes) -> None:
     with tempfile.NamedTemporaryFile(suffix=".tar") as file:
         file.write(data)
         file.flush()
-        with suppress(CaptureError), opened(file.name) as root:
+        with suppress(CaptureError), open_capture(file.name) as root:
             assert_sound(detect(Host(root), small), small)
 
 
 def test_a_pipe_is_no_tarball(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CaptureError), opened(str(tmp_path / "pipe")):
+    with pytest.raises(CaptureError), open_capture(str(tmp_path / "pipe")):
         pass

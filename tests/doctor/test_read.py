@@ -17,7 +17,7 @@ from fairlead.doctor.view import AccessRule, ClusterView
 from fairlead.errors import AccessError, MissingApiError
 from tests.doctor.worlds import NOW, FakeServer, node, program
 from tests.fakecluster.cluster import FakeCluster
-from tests.fakecluster.partly import Partly
+from tests.fakecluster.restricted import RestrictedCluster
 from tests.labs import RealCluster
 
 
@@ -27,7 +27,7 @@ def read_view(server: FakeServer, refuses: dict[str, Exception] | None = None) -
         await cluster.create(NODES, msgspec.to_builtins(node()))
         for each in (program("agent", "box"), program("scheduler", "box")):
             await cluster.create(PODS.raw(), msgspec.to_builtins(each))
-        partly: Any = Partly(cluster, refuses or {})
+        partly: Any = RestrictedCluster(cluster, refuses or {})
         return await read(server, partly, NOW + timedelta(seconds=7), "fairlead")
 
     return asyncio.run(look())

@@ -90,7 +90,7 @@ class FakeApiServer:
                 raise Refused(400, "BadRequest", "the namespace of the object is not that of the request")
             if self.store.get(NAMESPACES.resource, ("", namespace)) is None:
                 raise Refused(404, "NotFound", f"namespaces {namespace!r} not found", namespace)
-        whole = rules.born(self.rules_of(kind), document, server)
+        whole = rules.new_object(self.rules_of(kind), document, server)
         if self.store.get(kind.resource, (namespace, name)) is not None:
             raise Refused(409, "AlreadyExists", f"{kind.resource} {name!r} already exists")
         if kind.resource == CRDS.resource:
@@ -151,7 +151,7 @@ class FakeApiServer:
         rules.check(old.document, only_if)
         seconds = rules.grace_of(self.rules_of(kind), old.document, grace)
         at = format_time(self._now() + timedelta(seconds=seconds))
-        self._put(kind, key, old, rules.dying(old.document, at, seconds), old.owners)
+        self._put(kind, key, old, rules.deleting_object(old.document, at, seconds), old.owners)
 
     def bind(self, key: Key, uid: str, node: str) -> None:
         """Give a pod to a node."""
@@ -180,7 +180,7 @@ class FakeApiServer:
     def _revise(self, kind: Kind[Any], old: Record, document: Document, *, status: bool) -> dict[str, Any]:
         if status and not self.rules_of(kind).status:
             raise Refused(404, "NotFound", "the server could not find the requested resource")
-        new = rules.revised(self.rules_of(kind), old.document, document, status=status)
+        new = rules.updated_object(self.rules_of(kind), old.document, document, status=status)
         if kind.resource == PODS.resource:
             rules.check_pod(old.document, new)
         return new

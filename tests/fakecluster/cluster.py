@@ -14,10 +14,10 @@ from datetime import datetime
 from random import Random
 from typing import Any, Final
 
-from fairlead.cluster.api import How
+from fairlead.cluster.api import PatchType
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.http import codec
-from fairlead.cluster.http.api_errors import RequestInfo, error_of
+from fairlead.cluster.http.api_errors import RequestInfo, error_from_status
 from fairlead.cluster.http.codec import Body
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import INITIAL_END, Listing, Object, Raw, Status, StatusDetails, T, WatchEvent
@@ -25,7 +25,7 @@ from fairlead.cluster.watch.changes import Key
 from fairlead.compat.times import UTC
 from tests.fakecluster.apiserver import FakeApiServer
 from tests.fakecluster.rules import Refused
-from tests.fakecluster.store import Record, told
+from tests.fakecluster.store import Record, watch_event
 from tests.fakecluster.watch_timer import WakeReason, WatchTimer
 
 _CONFIG: Final = ClusterConfig(server="memory", source="memory", user="memory")
@@ -51,10 +51,10 @@ class FakeCluster:
         """Forget all history: a watch that is not up to date gets 410."""
         self._books.store.compact(self._books.store.version)
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Break every watch, as a network does."""
         for bell in tuple(self._bells):
-            bell.cut()
+            bell.disconnect()
 
     async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:
         """Return one object."""
@@ -82,7 +82,7 @@ class FakeCluster:
         self, kind: Kind[T], body: Body, namespace: str | None = None, *, field_manager: str = _MANAGER
     ) -> T:
         """Make an object and return it as it is kept."""
-        document = codec.document(kind, body)
+        document = codec.to_document(kind, body)
         inside = namespace or document.get("metadata", {}).get("namespace")
         with self._answering("create", kind, inside):
             return _typed(kind, self._books.create(kind, _key(kind, inside, "")[0], document, field_manager))
@@ -95,7 +95,7 @@ class FakeCluster:
             raise TypeError(
                 f"{kind.resource} are read in part only: patch them, or update a Kind.raw() of them"
             )
-        document = codec.document(kind, body)
+        document = codec.to_document(kind, body)
         metadata = document.get("metadata", {})
         key = _key(kind, namespace or metadata.get("namespace"), metadata.get("name", ""))
         with self._answering("update", kind, *key):
@@ -108,7 +108,7 @@ class FakeCluster:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: How = "merge",
+        how: PatchType = "merge",
         field_manager: str = _MANAGER,
         force: bool = False,
         status: bool = False,
@@ -117,7 +117,7 @@ class FakeCluster:
         key = _key(kind, namespace, name)
         with self._answering("patch", kind, *key):
             if how == "apply":
-                config = codec.document(kind, patch)
+                config = codec.to_document(kind, patch)
                 record = self._books.apply(kind, key, config, field_manager, force=force, status=status)
                 return _typed(kind, record)
             return _typed(kind, self._books.patch(kind, key, patch, how, field_manager, status=status))
@@ -129,13 +129,20 @@ class FakeCluster:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: How = "merge",
+        how: PatchType = "merge",
         field_manager: str = _MANAGER,
         force: bool = False,
     ) -> T:
         """Change some fields of an object's status."""
         return await self.patch(
-            kind, name, patch, namespace, how=how, field_manager=field_manager, force=force, status=True
+            kind,
+            name,
+            patch,
+            namespace,
+            patch_type=how,
+            field_manager=field_manager,
+            force=force,
+            status=True,
         )
 
     async def delete(
@@ -187,8 +194,8 @@ class FakeCluster:
                 self._books.check_kept(version)
                 for entry in tuple(store.since(version)):
                     version = entry.version
-                    if event := told(entry, kind.resource, match):
-                        bell.heard()
+                    if event := watch_event(entry, kind.resource, match):
+                        bell.reset_idle()
                         yield WatchEvent(type=event[0], object=_typed(kind, event[1]))
                 turn = await bell.wait()
                 if turn is not WakeReason.NEWS and bookmarks and version <= store.version:
@@ -213,12 +220,12 @@ class FakeCluster:
         except Refused as no:
             details = StatusDetails(name=no.name, kind=kind.plural, causes=no.causes)
             status = Status(message=str(no), reason=no.reason, code=no.code, details=details)
-            raise error_of(
+            raise error_from_status(
                 no.code, status, RequestInfo(verb, kind.resource, namespace or "", name), _CONFIG
             ) from None
         if self._books.store.version != before:
             for bell in tuple(self._bells):
-                bell.ring()
+                bell.wake()
 
 
 def _key(kind: Kind[Any], namespace: str | None, name: str) -> Key:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 Json: TypeAlias = Any
 """What `json.loads` returns."""
@@ -39,7 +39,7 @@ class OwnershipError(Exception):
 
     def __init__(self, conflicts: Sequence[tuple[str, Path]]) -> None:
         named = ", ".join(f"{manager!r} owns {show(path)}" for manager, path in conflicts)
-        super().__init__(f"apply failed with {counted(len(conflicts), 'conflict')}: {named}")
+        super().__init__(f"apply failed with {pluralize(len(conflicts), 'conflict')}: {named}")
 
 
 def show(path: Path) -> str:

@@ -88,7 +88,7 @@ CUSTOM: Final = Rules(unconditional=False, counts=True)
 CUSTOM_WITH_STATUS: Final = Rules(status=True, unconditional=False, counts=True)
 
 
-def born(rules: Rules, document: Document, server: Mapping[str, Any]) -> dict[str, Any]:
+def new_object(rules: Rules, document: Document, server: Mapping[str, Any]) -> dict[str, Any]:
     """Return a new object; `server` is the metadata that the server gives it."""
     metadata = document.get("metadata", {})
     if metadata.get("resourceVersion"):
@@ -102,7 +102,7 @@ def born(rules: Rules, document: Document, server: Mapping[str, Any]) -> dict[st
     return whole
 
 
-def revised(rules: Rules, old: Document, new: Document, *, status: bool) -> dict[str, Any]:
+def updated_object(rules: Rules, old: Document, new: Document, *, status: bool) -> dict[str, Any]:
     """Return an object after a write: what the writer may not change is as it was."""
     check(old, new.get("metadata", {}))
     if not rules.unconditional and not new.get("metadata", {}).get("resourceVersion"):
@@ -182,7 +182,7 @@ def grace_of(rules: Rules, document: Document, asked: int | None) -> int:
     return usual if asked is None else asked
 
 
-def dying(document: Document, at: str, grace: int) -> dict[str, Any]:
+def deleting_object(document: Document, at: str, grace: int) -> dict[str, Any]:
     """Return an object on its way out; it never gets more time than it had."""
     metadata = {**document["metadata"]}
     if not metadata.get("deletionTimestamp"):

@@ -66,13 +66,13 @@ class Store:
         records = self._records.setdefault(resource, {})
         before = records.pop(key, None)
         if record is not None:
-            records[key] = record = stamped(record, self.version)
+            records[key] = record = with_version(record, self.version)
         self._log.append(Entry(self.version, resource, before, record))
         if len(self._log) > 2 * self._history:
             self.compact(self._log[-self._history].version)
         left = record or before
         assert left is not None, "only what is there can be removed"
-        return left if record else stamped(left, self.version)
+        return left if record else with_version(left, self.version)
 
     def since(self, version: int) -> Iterator[Entry]:
         """Yield the writes after a version."""
@@ -85,13 +85,13 @@ class Store:
         self._log = list(self.since(self.compacted))
 
 
-def stamped(record: Record, version: int) -> Record:
+def with_version(record: Record, version: int) -> Record:
     """Return an object under a version."""
     metadata = {**record.metadata, "resourceVersion": str(version)}
     return Record({**record.document, "metadata": metadata}, record.owners)
 
 
-def told(entry: Entry, resource: str, match: Callable[[Document], bool]) -> tuple[str, Record] | None:
+def watch_event(entry: Entry, resource: str, match: Callable[[Document], bool]) -> tuple[str, Record] | None:
     """Return what a watch of some of the objects is told of a write; one that stops matching is deleted."""
     if entry.resource != resource:
         return None
@@ -99,4 +99,6 @@ def told(entry: Entry, resource: str, match: Callable[[Document], bool]) -> tupl
     now = entry.after is not None and match(entry.after.document)
     if entry.after is not None and now:
         return ("MODIFIED" if was else "ADDED"), entry.after
-    return ("DELETED", stamped(entry.before, entry.version)) if entry.before is not None and was else None
+    return (
+        ("DELETED", with_version(entry.before, entry.version)) if entry.before is not None and was else None
+    )

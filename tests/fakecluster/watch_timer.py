@@ -26,18 +26,18 @@ class WatchTimer:
         self._idle = idle
         self._end = self._loop.time() + (float("inf") if lasts is None else lasts)
         self._bookmark = self._loop.time() + self._every
-        self.heard()
+        self.reset_idle()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Say that there is news."""
         self._loop.call_soon_threadsafe(self._rung.set)
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Break the connection."""
         self._cut = True
-        self.ring()
+        self.wake()
 
-    def heard(self) -> None:
+    def reset_idle(self) -> None:
         """Start the time of silence anew."""
         self._silent = self._loop.time() + self._idle
 
@@ -59,7 +59,7 @@ class WatchTimer:
             return WakeReason.END
         if now >= self._bookmark:
             self._bookmark = now + self._every
-            self.heard()
+            self.reset_idle()
             return WakeReason.BOOKMARK
         raise ClusterUnavailableError(
             "memory said nothing for too long", "ask for bookmarks"

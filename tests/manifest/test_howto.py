@@ -11,7 +11,7 @@ from fairlead.manifest.pod.controllers import pending_requests
 from fairlead.manifest.pod.request import ReadContext
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes
-from fairlead.yamltext import documents
+from fairlead.yamltext import parse_documents
 from tests import catalogs
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-pods.md"
@@ -36,7 +36,7 @@ def examples() -> list[str]:
 
 
 def read(text: str) -> FoundObjects:
-    return collect((f"document {at}", each) for at, each in enumerate(documents(text.encode())))
+    return collect((f"document {at}", each) for at, each in enumerate(parse_documents(text.encode())))
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import listing
 from fairlead.manifest.files.collect import FoundObjects
 from tests.fakecluster.cluster import FakeCluster
-from tests.fakecluster.partly import Partly
+from tests.fakecluster.restricted import RestrictedCluster
 
 
 def listed(refuses: dict[str, Exception]) -> FoundObjects:
     async def look() -> FoundObjects:
         cluster = FakeCluster()
         await cluster.create(listing.NODES.raw(), {"metadata": {"name": "n"}})
-        partly: Any = Partly(cluster, refuses)
+        partly: Any = RestrictedCluster(cluster, refuses)
         return await listing.list_objects(partly)
 
     return asyncio.run(look())

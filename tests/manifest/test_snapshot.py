@@ -29,7 +29,7 @@ from fairlead.request import (
     TopologySpread,
 )
 from fairlead.units import Bytes
-from fairlead.yamltext import documents
+from fairlead.yamltext import parse_documents
 
 NAMES = st.text("abcxyz-09", min_size=1, max_size=6)
 LABELS = st.dictionaries(st.sampled_from(["zone", "memory", "cpu", "a.b/c"]), NAMES, max_size=3)
@@ -95,7 +95,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 def test_a_snapshot_survives_the_round_trip(snapshot: Snapshot) -> None:
     document = snapshot.to_json()
     assert parse(json.loads(json.dumps(document)), "file") == snapshot
-    (read,) = documents(to_yaml(document).encode())
+    (read,) = parse_documents(to_yaml(document).encode())
     assert parse(read, "file") == snapshot
 
 

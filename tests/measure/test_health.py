@@ -16,7 +16,7 @@ WELL = Health(uncorrected_volatile=0, remap_failed=False)
 
 
 def judged(health: GpuHealth) -> tuple[State, str]:
-    acc = health.judge(GPU)
+    acc = health.with_faults(GPU)
     return acc.state, acc.reason.partition(";")[0]
 
 
@@ -30,31 +30,31 @@ def judged(health: GpuHealth) -> tuple[State, str]:
 )
 def test_a_fault_that_is_read_again_ends_with_the_sample_without_it(bad: Health, reason: str) -> None:
     health = GpuHealth(XidPolicy())
-    health.note(GPU.id, bad, [])
+    health.record(GPU.id, bad, [])
     assert judged(health) == (State.DRIVER_BOUND, reason)
-    health.note(GPU.id, None, [])
+    health.record(GPU.id, None, [])
     assert judged(health) == (State.DRIVER_BOUND, reason)  # no answer is no good news
-    health.note(GPU.id, WELL, [])
+    health.record(GPU.id, WELL, [])
     assert judged(health) == (State.HEALTHY, "")
 
 
 def test_what_nvml_does_not_support_is_no_fault() -> None:
     health = GpuHealth(XidPolicy())
-    health.note(GPU.id, Health(), None)
+    health.record(GPU.id, Health(), None)
     assert judged(health) == (State.HEALTHY, "")
     assert list(health.samples()) == []
 
 
 def test_a_fatal_xid_stays_until_the_driver_let_go_of_the_gpu() -> None:
     health = GpuHealth(XidPolicy())
-    health.note(GPU.id, WELL, [13, 79, 45])
+    health.record(GPU.id, WELL, [13, 79, 45])
     for _ in range(3):
-        health.keep([GPU])
-        health.note(GPU.id, WELL, [])
+        health.forget_unbound([GPU])
+        health.record(GPU.id, WELL, [])
         assert judged(health) == (State.DRIVER_BOUND, "the driver reported XID 79")
     assert list(health.samples()) == [Sample(GPU.id, Metric.XID, 45.0)]
-    health.keep([replace(GPU, state=State.PRESENT)])
-    health.note(GPU.id, WELL, [])
+    health.forget_unbound([replace(GPU, state=State.PRESENT)])
+    health.record(GPU.id, WELL, [])
     assert judged(health) == (State.HEALTHY, "")
     assert list(health.samples()) == [Sample(GPU.id, Metric.XID, 0.0)]
 
@@ -62,19 +62,19 @@ def test_a_fatal_xid_stays_until_the_driver_let_go_of_the_gpu() -> None:
 @pytest.mark.parametrize("xid", sorted(APPLICATION_XIDS))
 def test_what_an_application_causes_leaves_the_gpu_healthy(xid: int) -> None:
     health = GpuHealth(XidPolicy())
-    health.note(GPU.id, WELL, [xid])
+    health.record(GPU.id, WELL, [xid])
     assert judged(health) == (State.HEALTHY, "")
 
 
 def test_an_operator_can_ignore_more_xids_or_all() -> None:
     for policy in (XidPolicy(frozenset({79})), XidPolicy(every=True)):
         health = GpuHealth(policy)
-        health.note(GPU.id, WELL, [79])
+        health.record(GPU.id, WELL, [79])
         assert judged(health) == (State.HEALTHY, "")
 
 
 def test_a_worse_state_keeps_its_own_reason() -> None:
     health = GpuHealth(XidPolicy())
-    health.note(GPU.id, Health(lost=True), [])
+    health.record(GPU.id, Health(lost=True), [])
     absent: Accelerator = replace(GPU, state=State.PRESENT, reason="no driver")
-    assert health.judge(absent) == absent
+    assert health.with_faults(absent) == absent

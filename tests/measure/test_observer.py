@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead.host import Host
 from fairlead.inventory import Accelerator
 from fairlead.measure import Observer
-from fairlead.measure.observer import believed, index_of
+from fairlead.measure.observer import drop_implausible, nvml_index
 from fairlead.nvml import Gpu, GpuReading
 from fairlead.telemetry import BusyCounter, Metric, Sample, busy_share
 from fairlead.units import Bytes, Celsius, Hertz, Seconds, Watts
@@ -71,7 +71,7 @@ def test_busy_shares_are_shares(before: tuple[float, float], after: tuple[float,
 
 @given(st.lists(st.builds(Sample, st.just("a"), st.sampled_from(Metric), st.floats(), st.sampled_from("xy"))))
 def test_what_is_believed_is_finite_sane_and_said_once(samples: list[Sample]) -> None:
-    found = list(believed(samples))
+    found = list(drop_implausible(samples))
     keys = [(item.metric, item.detail) for item in found]
     assert len(set(keys)) == len(keys)
     assert all(math.isfinite(item.value) for item in found)
@@ -146,7 +146,7 @@ def test_what_nvml_does_not_support_gives_nothing(world: World) -> None:
     ],
 )
 def test_nvml_knows_an_accelerator_by_uuid_or_place(acc: Accelerator, index: int | None) -> None:
-    assert index_of(acc, [gpu(0, "0000:01:00.0", "GPU-a"), gpu(1, "0000:02:00.0"), gpu(2, "")]) == index
+    assert nvml_index(acc, [gpu(0, "0000:01:00.0", "GPU-a"), gpu(1, "0000:02:00.0"), gpu(2, "")]) == index
 
 
 EVERY_DRIVER = [

@@ -36,7 +36,7 @@ PAIRS: list[tuple[type[Any], type[msgspec.Struct], set[str], dict[str, Any] | No
 
 def through_json(profile: ModelProfile) -> ModelProfile:
     """Return an object as a server would return it."""
-    return codec.decode(MODEL_PROFILES, codec.encode_plain(codec.document(MODEL_PROFILES, profile)))
+    return codec.decode(MODEL_PROFILES, codec.encode_plain(codec.to_document(MODEL_PROFILES, profile)))
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ REJECTED: dict[str, tuple[Callable[[Spec], None], str]] = {
 def test_an_invalid_profile_is_rejected_with_its_field(case: str, profiles: RealCluster) -> None:
     change, message = REJECTED[case]
     body = copy.deepcopy(
-        codec.document(MODEL_PROFILES, calibration_profiles(calibration(profiles.namespace), "n")[0])
+        codec.to_document(MODEL_PROFILES, calibration_profiles(calibration(profiles.namespace), "n")[0])
     )
     change(body["spec"])
 

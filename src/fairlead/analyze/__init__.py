@@ -23,7 +23,7 @@ from fairlead.analyze.quantised import fold_quantisation
 from fairlead.analyze.source import ModelSource, opened
 from fairlead.analyze.support import unsupported
 from fairlead.errors import AnalysisError
-from fairlead.units import Bytes, counted
+from fairlead.units import Bytes, pluralize
 from fairlead.workload import Profile, Tensor
 
 __all__ = ["analyze", "parse_shapes"]
@@ -81,7 +81,7 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         notes.add("compiled for the Edge TPU: its work is hidden; analyse the model before compilation")
     inexact = sum(not record.exact for record in records)
     if inexact:
-        some = f"{inexact} of {counted(len(records), 'operator')} {'is' if inexact == 1 else 'are'}"
+        some = f"{inexact} of {pluralize(len(records), 'operator')} {'is' if inexact == 1 else 'are'}"
         notes.add(f"{some} not exact: the figures are lower bounds")
     total = cost.totals(records)
     return Profile(

@@ -9,7 +9,7 @@ from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Dims, Graph, Value
 from fairlead.analyze.names import shown
 from fairlead.errors import AnalysisError
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 _EXAMPLE = "write it like input=1x3x224x224, or batch=1 for a dimension of that name"
 
@@ -118,7 +118,7 @@ def _still_open(missing: Mapping[str, Value], sizes: Mapping[str, int]) -> Analy
     else:
         what = "leaves a dimension open that has no name"
     where = f" ({_written(dims)})" if dims else ""
-    others = counted(len(missing) - 1, "more input does", "more inputs do")
+    others = pluralize(len(missing) - 1, "more input does", "more inputs do")
     more = f", and {others}" if len(missing) > 1 else ""
     if names and None not in dims:
         options = (f"--shape {shown(dim)}={1 if dim == dims[0] else 'N'}" for dim in names[:6])

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Final
 
 from fairlead.compat import toml
-from fairlead.units import counted
+from fairlead.units import pluralize
 from fairlead.workload import COMPUTE, Operator
 
 _MOST: Final = 12
@@ -87,7 +87,7 @@ def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> I
         fate = f": {runtime.falls_back}" if runtime.falls_back else ""
         yield f"operator: {runtime.says} does not run {op}{fate}"
     if len(wrong) > _MOST:
-        yield f"operator: and {counted(len(wrong) - _MOST, 'more kind', 'more kinds')} of operators"
+        yield f"operator: and {pluralize(len(wrong) - _MOST, 'more kind', 'more kinds')} of operators"
 
 
 def _imprecise(runtime: RuntimeSupport, operators: list[Operator]) -> Iterable[str]:

@@ -103,7 +103,7 @@ def measure(runner: Runner, job: TrialJob, gauge: HostGauge | GpuGauge) -> Trial
 def answer(job: TrialJob) -> TrialOutcome:
     """Do a job; whatever a runtime raises is a reason."""
     try:
-        with nvml.session() as session:
+        with nvml.open_session() as session:
             gpus = session.gpus() if session and job.gpu else []
             index = next((gpu.index for gpu in gpus if gpu.uuid == job.gpu), None)
             gauge = HostGauge() if session is None or index is None else GpuGauge(session, index)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from fairlead.calibrate.document import DAMAGE, VersionError, parse, parse_seen
 from fairlead.calibration import Calibration, ObservedUse, place
 from fairlead.errors import UserError
-from fairlead.outfile import replacing
+from fairlead.outfile import atomic_write
 
 SEEN: Final = "seen"
 """The folder of models that were seen, inside the folder of profiles."""
@@ -111,7 +111,7 @@ def _readable(within: str, read: Callable[[str], T], damaged: list[str]) -> Iter
 
 def _write(document: Mapping[str, Any], path: str) -> None:
     try:
-        with replacing(path, text=True, folders=True) as out:
+        with atomic_write(path, text=True, folders=True) as out:
             json.dump(document, out, indent=1)
             out.write("\n")
     except OSError as error:

@@ -73,9 +73,9 @@ class Catalog:
         device = self.devices.get(self._aliases.get(name, name))
         if device is not None:
             return device
-        found = lookup.named(self.devices.values(), name)
+        found = lookup.find_by_name(self.devices.values(), name)
         if not found:
-            raise lookup.unknown(self.devices.values(), name, groups=groups)
+            raise lookup.unknown_name_error(self.devices.values(), name, groups=groups)
         if len(found) > 1:
             hint = f"name one: {', '.join(row.id for row in found)}"
             raise CatalogError(f"{name!r} is the name of {len(found)} devices of the catalog", hint)
@@ -86,10 +86,10 @@ class Catalog:
 
         A row for a whole family (`tegra-orin`) that has products is no device of its own here.
         """
-        rows = lookup.group(self.devices.values(), name)
-        of_family = lookup.spelling(name) in {lookup.spelling(row.family) for row in rows}
+        rows = lookup.find_group(self.devices.values(), name)
+        of_family = lookup.normalize_name(name) in {lookup.normalize_name(row.family) for row in rows}
         products = any(not row.generic for row in rows)
-        for row in lookup.named(self.devices.values(), name):
+        for row in lookup.find_by_name(self.devices.values(), name):
             if not (row.generic and of_family and products):
                 return []
         return rows

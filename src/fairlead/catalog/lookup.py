@@ -7,32 +7,32 @@ from typing import Final
 
 from fairlead.catalog.device import KINDS, CatalogDevice, Variant
 from fairlead.errors import CatalogError
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 _BETWEEN: Final = re.compile(r"[^a-z0-9.+]+")
 _EXAMPLES: Final = 5
 
 
-def spelling(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name as ids are written: `NVIDIA A100-SXM4-80GB` is `nvidia-a100-sxm4-80gb`."""
     return _BETWEEN.sub("-", name.lower()).strip("-")
 
 
-def named(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
+def find_by_name(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
     """Return the devices of this id or alias, in whatever case; else those of this product name."""
-    wanted, by_product = spelling(name), []
+    wanted, by_product = normalize_name(name), []
     for device in devices:
-        if wanted in map(spelling, (device.id, *device.aliases)):
+        if wanted in map(normalize_name, (device.id, *device.aliases)):
             return [device]
         if wanted and wanted in _products(device):
             by_product.append(device)
     return by_product
 
 
-def variant_named(device: CatalogDevice, name: str) -> Variant | None:
+def find_variant(device: CatalogDevice, name: str) -> Variant | None:
     """Return the SKU of this product name; None where the name is that of the whole device."""
-    wanted = spelling(name)
-    if wanted in map(spelling, (device.id, *device.aliases, device.name)):
+    wanted = normalize_name(name)
+    if wanted in map(normalize_name, (device.id, *device.aliases, device.name)):
         return None
     named = [
         variant for variant in device.variants if wanted in _spellings(device, (variant.name, *variant.nvml))
@@ -40,27 +40,34 @@ def variant_named(device: CatalogDevice, name: str) -> Variant | None:
     return named[0] if len(named) == 1 else None
 
 
-def group(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
+def find_group(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
     """Return every device of this family, vendor or kind; else those whose names begin with this word."""
-    wanted, rows = spelling(name), tuple(devices)
+    wanted, rows = normalize_name(name), tuple(devices)
     if not wanted:
         return []
-    found = [row for row in rows if wanted in (row.kind, spelling(row.family), spelling(row.vendor))]
+    found = [
+        row for row in rows if wanted in (row.kind, normalize_name(row.family), normalize_name(row.vendor))
+    ]
     return found or [row for row in rows if any(each.startswith(f"{wanted}-") for each in _leading(row))]
 
 
-def unknown(devices: Iterable[CatalogDevice], name: str, *, groups: bool) -> CatalogError:
+def unknown_name_error(devices: Iterable[CatalogDevice], name: str, *, groups: bool) -> CatalogError:
     """Return the error for a name of no device: it says which names come near, or what the group holds."""
     rows = tuple(devices)
-    members = [row.id for row in group(rows, name) if not row.generic]
+    members = [row.id for row in find_group(rows, name) if not row.generic]
     if members:
         more = ", ..." if len(members) > _EXAMPLES else ""
         hint = f"name one: {', '.join(members[:_EXAMPLES])}{more}"
-        return CatalogError(f"{name!r} is a group of {counted(len(members), 'device')} of the catalog", hint)
+        return CatalogError(
+            f"{name!r} is a group of {pluralize(len(members), 'device')} of the catalog", hint
+        )
     pool = {known: None for row in rows for known in (row.id, *row.aliases)}
     if groups:
         pool |= {
-            spelling(known): None for row in rows for known in (row.family, row.vendor, row.kind) if known
+            normalize_name(known): None
+            for row in rows
+            for known in (row.family, row.vendor, row.kind)
+            if known
         }
     near = get_close_matches(name.lower(), pool, 3, 0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "see: fairlead catalog list"
@@ -75,11 +82,11 @@ def _products(device: CatalogDevice) -> set[str]:
 
 def _spellings(device: CatalogDevice, names: Iterable[str]) -> set[str]:
     """Return names as ids are written, with and without the vendor in front; `gpu` alone is a kind."""
-    whole = {spelling(name) for name in names}
-    return (whole | {name.removeprefix(f"{spelling(device.vendor)}-") for name in whole}) - set(KINDS)
+    whole = {normalize_name(name) for name in names}
+    return (whole | {name.removeprefix(f"{normalize_name(device.vendor)}-") for name in whole}) - set(KINDS)
 
 
 def _leading(device: CatalogDevice) -> Iterator[str]:
     yield device.id
-    yield spelling(device.family)
+    yield normalize_name(device.family)
     yield from _spellings(device, (device.name,))

@@ -10,7 +10,7 @@ from fairlead.cluster.http.codec import Body
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Listing, T, WatchEvent
 
-How = Literal["merge", "json", "strategic", "apply"]
+PatchType = Literal["merge", "json", "strategic", "apply"]
 """The ways to write down a change: RFC 7386, RFC 6902, and Kubernetes' own two."""
 
 
@@ -49,7 +49,7 @@ class ClusterClient(Protocol):
         patch: Any,
         namespace: str | None = None,
         *,
-        how: How = ...,
+        how: PatchType = ...,
         field_manager: str = ...,
         force: bool = False,
     ) -> T:
@@ -62,7 +62,7 @@ class ClusterClient(Protocol):
         patch: Any,
         namespace: str | None = None,
         *,
-        how: How = ...,
+        how: PatchType = ...,
         field_manager: str = ...,
         force: bool = False,
     ) -> T:

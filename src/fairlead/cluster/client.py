@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from fairlead.cluster.api import How
+from fairlead.cluster.api import PatchType
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.http import codec
-from fairlead.cluster.http.api_errors import RequestInfo, error_of
+from fairlead.cluster.http.api_errors import RequestInfo, error_from_status
 from fairlead.cluster.http.codec import Body
 from fairlead.cluster.http.request import HttpRequest
 from fairlead.cluster.kinds import PODS, Kind
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 FIELD_MANAGER: Final = "fairlead"
 """Under which name the server notes the fields that we set."""
-PAGE: Final = 500
-IDLE: Final = 90.0
+PAGE_SIZE: Final = 500
+IDLE_TIMEOUT: Final = 90.0
 """Seconds of silence after which a watch is dead: the server sends a bookmark about every 60."""
 _PATCHES: Final[Mapping[str, str]] = {
     "merge": "application/merge-patch+json",
@@ -63,13 +63,13 @@ class Client:
         from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - not for those who are brief
 
         async with Transport.open(
-            config, connections=connections, compress=compress, silence=silence
+            config, connections=connections, compress=compress, read_timeout=silence
         ) as transport:
             yield cls(transport)
 
     @classmethod
     @asynccontextmanager
-    async def briefly(cls, config: ClusterConfig) -> AsyncIterator["Client"]:
+    async def connect_once(cls, config: ClusterConfig) -> AsyncIterator["Client"]:
         """Open a client for a program that asks two or three things and ends: it starts much sooner."""
         from fairlead.cluster.http.one_shot import OneShotTransport  # noqa: PLC0415 - for those alone
 
@@ -95,7 +95,7 @@ class Client:
         *,
         labels: str | None = None,
         fields: str | None = None,
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         resource_version: str | None = None,
     ) -> Listing[T]:
         """Return every object, in all namespaces or in one, as of one moment.
@@ -142,7 +142,7 @@ class Client:
         self, kind: Kind[T], body: Body, namespace: str | None = None, *, field_manager: str = FIELD_MANAGER
     ) -> T:
         """Make an object and return it as the server keeps it; its namespace may stand in its metadata."""
-        document = codec.document(kind, body)
+        document = codec.to_document(kind, body)
         inside = namespace or document.get("metadata", {}).get("namespace")
         asked = _asked("create", kind, inside, document.get("metadata", {}).get("name", ""))
         request = HttpRequest(
@@ -161,7 +161,7 @@ class Client:
             raise TypeError(
                 f"{kind.resource} are read in part only: patch them, or update a Kind.raw() of them"
             )
-        document = codec.document(kind, body)
+        document = codec.to_document(kind, body)
         metadata = document.get("metadata", {})
         name, inside = metadata.get("name", ""), namespace or metadata.get("namespace")
         request = HttpRequest(
@@ -176,7 +176,7 @@ class Client:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: How = "merge",
+        how: PatchType = "merge",
         field_manager: str = FIELD_MANAGER,
         force: bool = False,
         sub: str = "",
@@ -188,7 +188,7 @@ class Client:
         """
         query = {"fieldManager": field_manager, "force": "true" if force and how == "apply" else None}
         if how == "apply":
-            patch = codec.document(kind, patch)
+            patch = codec.to_document(kind, patch)
         request = HttpRequest(
             "PATCH", _path(kind, namespace, name, sub), query, codec.encode_plain(patch), _PATCHES[how]
         )
@@ -202,13 +202,20 @@ class Client:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: How = "merge",
+        how: PatchType = "merge",
         field_manager: str = FIELD_MANAGER,
         force: bool = False,
     ) -> T:
         """Change some fields of an object's status."""
         return await self.patch(
-            kind, name, patch, namespace, how=how, field_manager=field_manager, force=force, sub="status"
+            kind,
+            name,
+            patch,
+            namespace,
+            patch_type=how,
+            field_manager=field_manager,
+            force=force,
+            sub="status",
         )
 
     async def delete(
@@ -281,7 +288,7 @@ class Client:
         fields: str | None = None,
         bookmarks: bool = True,
         timeout: float | None = None,
-        idle: float = IDLE,
+        idle: float = IDLE_TIMEOUT,
         send_initial_events: bool = False,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield what happens after `resource_version` until the server ends the watch (after `timeout`).
@@ -307,7 +314,7 @@ class Client:
                 for line in lines:
                     event = codec.decode_event(kind, line)
                     if isinstance(event, Status):
-                        raise error_of(event.code, event, asked, self.config)
+                        raise error_from_status(event.code, event, asked, self.config)
                     yield event
 
     async def version(self) -> ServerVersion:

@@ -90,7 +90,7 @@ class DeviceHolder:
         }
 
 
-def holders(pods: Iterable[Pod], claims: Iterable[HeldClaim]) -> list[DeviceHolder]:
+def find_holders(pods: Iterable[Pod], claims: Iterable[HeldClaim]) -> list[DeviceHolder]:
     """Return the pods that hold devices of ours, by claim or by resource, and the claims without a pod."""
     by_uid = {pod.metadata.uid: pod for pod in pods}
     named: dict[str, list[str]] = {}
@@ -138,16 +138,16 @@ def _is_ours(name: str, amount: str) -> bool:
     return name.startswith(PREFIX) and str(amount) != "0"
 
 
-async def listed(cluster: ClusterClient) -> list[DeviceHolder]:
+async def list_holders(cluster: ClusterClient) -> list[DeviceHolder]:
     """Return the holders of a cluster."""
     claims: tuple[HeldClaim, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
         claims = (await cluster.list(CLAIMS)).items
     # Pods come second: a claim that is reserved for a pod is then never taken for one without.
-    return holders((await cluster.list(PODS)).items, claims)
+    return find_holders((await cluster.list(PODS)).items, claims)
 
 
-async def awaited(
+async def wait_for_holders(
     cluster: ClusterClient,
     seconds: float,
     say: Callable[[list[DeviceHolder]], None] = lambda holders: None,
@@ -160,7 +160,7 @@ async def awaited(
     """
     before: list[DeviceHolder] = []
     while True:
-        found = await listed(cluster)
+        found = await list_holders(cluster)
         if found and found != before:
             say(found)
         if found and look is not None:
@@ -173,7 +173,7 @@ async def awaited(
         seconds -= step
 
 
-async def closed(cluster: ClusterClient) -> list[str]:
+async def taint_nodes(cluster: ClusterClient) -> list[str]:
     """Taint the nodes that offer devices of ours, and return their names: controllers replace their pods."""
     slices: tuple[Any, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
@@ -190,7 +190,7 @@ async def closed(cluster: ClusterClient) -> list[str]:
     return sorted(node.metadata.name for node in nodes)
 
 
-async def reopened(cluster: ClusterClient, node: Node) -> None:
+async def untaint_node(cluster: ClusterClient, node: Node) -> None:
     """Take the taint off a node, where it has it."""
     await _change(cluster, node, _freed)
 
@@ -202,7 +202,7 @@ async def _change(cluster: ClusterClient, node: Node, change: Callable[[Node], l
         if not patch:
             return
         try:
-            await cluster.patch(NODES, node.metadata.name, patch, how="json")
+            await cluster.patch(NODES, node.metadata.name, patch, patch_type="json")
             return
         except NotFoundError:
             return
@@ -233,7 +233,7 @@ def _freed(node: Node) -> list[dict[str, Any]]:
     return [{"op": "test", "path": f"{place}/key", "value": RETRACTING}, {"op": "remove", "path": place}]
 
 
-async def released(cluster: ClusterClient, found: Iterable[DeviceHolder]) -> None:
+async def release_holders(cluster: ClusterClient, found: Iterable[DeviceHolder]) -> None:
     """Delete the pods that hold something, and deallocate claims that are reserved for none.
 
     A claim that is reserved for a pod that is gone is left to its controller, which knows more.

@@ -21,7 +21,7 @@ from typing import Final
 from fairlead.errors import CaptureError
 from fairlead.host import READ_LIMIT, Host, printable
 from fairlead.nvml import Gpu
-from fairlead.outfile import replacing
+from fairlead.outfile import atomic_write
 from fairlead.units import Bytes, Watts
 
 GPUS_FILE: Final = "/fairlead/nvml.json"
@@ -101,14 +101,16 @@ def scrub(data: bytes) -> bytes:
     return data
 
 
-def write(path: str, look: Callable[[Host], object], host: RecordingHost, gpus: Sequence[Gpu] = ()) -> int:
+def write_capture(
+    path: str, look: Callable[[Host], object], host: RecordingHost, gpus: Sequence[Gpu] = ()
+) -> int:
     """Let `look` read the host, then write what it read; return the number of entries."""
     look(host)
     if gpus:
         host.files[GPUS_FILE] = json.dumps([asdict(gpu) for gpu in gpus], indent=1).encode()
     entries = dict(_entries(host))
     try:
-        with replacing(path) as out, tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
+        with atomic_write(path) as out, tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
             for name, (kind, content) in sorted(entries.items()):
                 tar.addfile(*_member(name, kind, content))
     except OSError as error:
@@ -173,7 +175,7 @@ def _member(name: str, kind: bytes, content: bytes) -> tuple[tarfile.TarInfo, io
 
 
 @contextmanager
-def opened(place: str) -> Iterator[str]:
+def open_capture(place: str) -> Iterator[str]:
     """Yield a root folder: `place` itself, or a captured tarball unpacked for as long as it is needed."""
     if os.path.isdir(place):
         yield place
@@ -257,7 +259,7 @@ def read_gpus(host: Host) -> list[Gpu]:
     try:
         return [_gpu(row) for row in json.loads(data)]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        host.note(GPUS_FILE, f"not what fairlead capture writes: {type(error).__name__}")
+        host.add_problem(GPUS_FILE, f"not what fairlead capture writes: {type(error).__name__}")
         return []
 
 

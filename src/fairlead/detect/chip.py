@@ -24,7 +24,9 @@ class CloserChip:
     """The catalog's row of that chip; None where it has none."""
 
 
-def closer(compatible: Sequence[str], soc: str, device: CatalogDevice, catalog: Catalog) -> CloserChip | None:
+def find_closer_chip(
+    compatible: Sequence[str], soc: str, device: CatalogDevice, catalog: Catalog
+) -> CloserChip | None:
     """Return the entry that names another chip of the same maker than `soc` does; None where they agree."""
     maker, _, fallback = soc.partition(",")
     for entry in compatible[: compatible.index(soc)]:

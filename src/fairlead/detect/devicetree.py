@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fairlead.catalog import Catalog, CatalogDevice
-from fairlead.detect.chip import CloserChip, closer
+from fairlead.detect.chip import CloserChip, find_closer_chip
 from fairlead.detect.nodeshape import shape_of
 from fairlead.detect.sighting import Sighting, TreeNode
 from fairlead.host import Host, printable
@@ -90,7 +90,7 @@ def _masked(host: Host) -> DeviceTree | None:
     return DeviceTree(SOC, host.text(f"{SOC}/machine"), (soc,), (), tuple(_hints(host, SOC)), ())
 
 
-def look(tree: DeviceTree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
+def find_sightings(tree: DeviceTree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     """Return the accelerators that the tree names, and nodes that only look like one."""
     soc, groups = _soc_groups(tree, catalog)
     products = _products(tree, catalog)
@@ -212,7 +212,7 @@ def _from_soc(
         return _sighting(tree, (device,), _HINTED, [*evidence, hint], nodes)
     if len(group) > 1:
         return _one_of(tree, _by_node_first(group, nodes, catalog), evidence, nodes)
-    other = closer(tree.compatible, soc, group[0], catalog)
+    other = find_closer_chip(tree.compatible, soc, group[0], catalog)
     if other is not None:
         return _fallback(tree, other, group[0], evidence, nodes, catalog)
     return _certainty(tree, group[0], evidence, nodes)

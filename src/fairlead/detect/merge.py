@@ -9,7 +9,7 @@ from fairlead.catalog import CatalogDevice
 from fairlead.detect.capabilities import could_have, measure
 from fairlead.detect.cpu import CPUINFO, Processor
 from fairlead.detect.sighting import Sighting
-from fairlead.detect.state import StateAssessment, climb
+from fairlead.detect.state import StateAssessment, assess_state
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Engine, Evidence, State
 from fairlead.units import Bytes
@@ -18,7 +18,7 @@ _DISAGREEMENT = 0.15
 _BY_PROCESSOR = 0.95
 
 
-def join_faces(sightings: list[Sighting]) -> list[Sighting]:
+def join_bus_sightings(sightings: list[Sighting]) -> list[Sighting]:
     """Make one of a SoC's device and the face it shows on a bus (the Coral Dev Board's TPU, Thor's GPU)."""
     joined = list(sightings)
     for tree in [seen for seen in sightings if seen.bus == "platform"]:
@@ -51,7 +51,7 @@ def weigh_memory(sighting: Sighting, total: Bytes | None) -> Sighting:
         return sighting
     says = Evidence("proc", "/proc/meminfo", f"{total >> 20} MiB of memory rules out other candidates")
     confidence = 0.9 if len(kept) == 1 and not kept[0].generic else sighting.confidence
-    return sighting.narrowed(kept, confidence, says)
+    return sighting.narrow_to(kept, confidence, says)
 
 
 def weigh_processor(sighting: Sighting, processor: Processor | None) -> Sighting:
@@ -63,7 +63,7 @@ def weigh_processor(sighting: Sighting, processor: Processor | None) -> Sighting
     if len(kept) != 1:
         return sighting
     says = Evidence("proc", CPUINFO, f"the processor {marks[0]} contains {kept[0].name}")
-    return sighting.narrowed(kept, _BY_PROCESSOR, says)
+    return sighting.narrow_to(kept, _BY_PROCESSOR, says)
 
 
 def _is_inside(device: CatalogDevice, marks: list[str]) -> bool:
@@ -107,7 +107,7 @@ def _words(text: str) -> list[str]:
 
 def describe(host: Host, sighting: Sighting, total: Bytes | None) -> Accelerator:
     """Return the accelerator that a sighting amounts to."""
-    standing = climb(host, sighting)
+    standing = assess_state(host, sighting)
     figures = measure(host, sighting, total)
     device = sighting.device
     first = sighting.devices[0]
@@ -153,7 +153,7 @@ def _identity(sighting: Sighting) -> str:
     return label.strip("-")[:63].rstrip("-")
 
 
-def number_twins(accelerators: list[Accelerator]) -> list[Accelerator]:
+def make_ids_unique(accelerators: list[Accelerator]) -> list[Accelerator]:
     """Tell apart accelerators that would carry the same id."""
     taken = {acc.id for acc in accelerators}
     result: dict[str, Accelerator] = {}

@@ -17,12 +17,12 @@ _DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
 _AGREED, _CONTRADICTED, _ALONE = 0.99, 0.8, 0.95
 
 
-def driver_is_there(host: Host) -> bool:
+def is_driver_loaded(host: Host) -> bool:
     """Say whether NVML has something to answer about: it would load the driver where it is not."""
     return any(host.exists(sign) for sign in _DRIVER_SIGNS)
 
 
-def ask_proc(host: Host, sighting: Sighting, catalog: Catalog) -> Sighting:
+def add_proc_evidence(host: Host, sighting: Sighting, catalog: Catalog) -> Sighting:
     """Add what /proc/driver/nvidia says of a GPU: its product name, its device node, its UUID."""
     path = f"{GPUS}/{sighting.address}/information"
     data = host.read(path, 4096) if sighting.driver == "nvidia" else None
@@ -40,7 +40,7 @@ def ask_proc(host: Host, sighting: Sighting, catalog: Catalog) -> Sighting:
     return _named(seen, facts.get("Model", ""), "proc", path, catalog)
 
 
-def ask_nvml(
+def add_nvml_evidence(
     sightings: Iterable[Sighting], gpus: Iterable[Gpu], catalog: Catalog
 ) -> tuple[list[Sighting], list[Unknown]]:
     """Join what NVML says to what the bus showed; a GPU that only NVML sees is one as well."""
@@ -77,12 +77,12 @@ def _named(sighting: Sighting, product: str, source: str, path: str, catalog: Ca
     if not rows or (not agreed and all(row.generic for row in sighting.devices)):
         better = rows or sighting.devices
         confidence = _AGREED if rows else sighting.confidence
-        return seen.narrowed(better, confidence, Evidence(source, path, f"product name {product!r}"))
+        return seen.narrow_to(better, confidence, Evidence(source, path, f"product name {product!r}"))
     if not agreed:
         says = f"product name {product!r}, but the PCI id is {sighting.devices[0].name}: they disagree"
-        return seen.narrowed(rows, _CONTRADICTED, Evidence(source, path, says))
+        return seen.narrow_to(rows, _CONTRADICTED, Evidence(source, path, says))
     confidence = _AGREED if len(agreed) == 1 else sighting.confidence
-    return seen.narrowed(agreed, confidence, Evidence(source, path, f"product name {product!r}"))
+    return seen.narrow_to(agreed, confidence, Evidence(source, path, f"product name {product!r}"))
 
 
 def _from_gpu(gpu: Gpu, rows: list[CatalogDevice]) -> Sighting:

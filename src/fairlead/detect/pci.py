@@ -16,7 +16,7 @@ _SPEED: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) GT/s")
 _EXACT, _GENERIC, _SHARED = 0.98, 0.9, 0.5
 
 
-def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
+def find_sightings(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     """Return the accelerators on the bus, and what only looks like one."""
     sightings: list[Sighting] = []
     unknown: list[Unknown] = []

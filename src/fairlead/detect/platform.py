@@ -11,7 +11,7 @@ from fairlead.inventory import Evidence
 DEVICES: Final = "/sys/bus/platform/devices"
 
 
-def ask(host: Host, sightings: list[Sighting]) -> list[Sighting]:
+def add_drivers(host: Host, sightings: list[Sighting]) -> list[Sighting]:
     """Find each SoC device on the platform bus, and with it the driver."""
     if not any(sighting.bus == "platform" for sighting in sightings):
         return sightings

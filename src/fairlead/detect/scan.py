@@ -8,8 +8,8 @@ from fairlead.catalog import Catalog
 from fairlead.detect import cpu, devicetree, nvidia, pci, platform, usb
 from fairlead.detect.merge import (
     describe,
-    join_faces,
-    number_twins,
+    join_bus_sightings,
+    make_ids_unique,
     weigh_memory,
     weigh_processor,
     weigh_text,
@@ -18,7 +18,7 @@ from fairlead.detect.sighting import Sighting
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
 from fairlead.nvml import Gpu
-from fairlead.units import Bytes, Ops, counted
+from fairlead.units import Bytes, Ops, pluralize
 
 TEGRA_RELEASE = "/etc/nv_tegra_release"
 _MOST = 256
@@ -33,7 +33,7 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
     tree = devicetree.read(host, catalog)
     sightings, unknown = _sightings(host, catalog, tree, gpus)
     if len(sightings) > _MOST:
-        host.note(pci.DEVICES, f"more than {_MOST} accelerators: the rest is left out")
+        host.add_problem(pci.DEVICES, f"more than {_MOST} accelerators: the rest is left out")
         sightings = sightings[:_MOST]
     if tree is not None:
         rivals = [device for device in catalog.devices.values() if device.match.soc]
@@ -51,18 +51,18 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
         release=_release(host),
         problems=host.problems,
     )
-    return Inventory(machine, tuple(number_twins(accelerators)), tuple(unknown))
+    return Inventory(machine, tuple(make_ids_unique(accelerators)), tuple(unknown))
 
 
 def _sightings(
     host: Host, catalog: Catalog, tree: devicetree.DeviceTree | None, gpus: Sequence[Gpu]
 ) -> tuple[list[Sighting], list[Unknown]]:
-    on_tree, odd_nodes = devicetree.look(tree, catalog) if tree else ([], [])
-    on_pci, odd_pci = pci.look(host, catalog)
-    on_usb, odd_usb = usb.look(host, catalog)
-    on_pci = [nvidia.ask_proc(host, seen, catalog) for seen in on_pci]
-    sightings = join_faces([*platform.ask(host, on_tree), *on_pci, *on_usb])
-    sightings, odd_gpus = nvidia.ask_nvml(sightings, gpus, catalog)
+    on_tree, odd_nodes = devicetree.find_sightings(tree, catalog) if tree else ([], [])
+    on_pci, odd_pci = pci.find_sightings(host, catalog)
+    on_usb, odd_usb = usb.find_sightings(host, catalog)
+    on_pci = [nvidia.add_proc_evidence(host, seen, catalog) for seen in on_pci]
+    sightings = join_bus_sightings([*platform.add_drivers(host, on_tree), *on_pci, *on_usb])
+    sightings, odd_gpus = nvidia.add_nvml_evidence(sightings, gpus, catalog)
     known = {seen.address for seen in sightings if seen.bus == "pci"}
     odd_pci = [odd for odd in odd_pci if odd.bus.removeprefix("pci:") not in known]
     named = {odd.bus: odd.reason for odd in odd_gpus}
@@ -78,7 +78,7 @@ def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) 
     clock = processor.core_hertz or 0.0
     peak = {precision: Ops(rate * clock) for precision, rate in row.per_core_cycle.items() if clock}
     wanted = ", ".join(sorted(row.match.cpu.flags)) if row.match.cpu else ""
-    says = f"{counted(processor.cores, 'core')}, {processor.arch}{' with ' + wanted if wanted else ''}"
+    says = f"{pluralize(processor.cores, 'core')}, {processor.arch}{' with ' + wanted if wanted else ''}"
     return Accelerator(
         id="cpu-0",
         model=row.id,

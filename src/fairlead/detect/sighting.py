@@ -56,6 +56,6 @@ class Sighting:
         """Return the same sighting with more evidence."""
         return replace(self, evidence=(*self.evidence, *more))
 
-    def narrowed(self, devices: tuple[CatalogDevice, ...], confidence: float, says: Evidence) -> "Sighting":
+    def narrow_to(self, devices: tuple[CatalogDevice, ...], confidence: float, says: Evidence) -> "Sighting":
         """Return the sighting after a witness told some of its candidates apart."""
         return replace(self, devices=devices, confidence=confidence, evidence=(*self.evidence, says))

@@ -36,7 +36,7 @@ class StateAssessment:
     evidence: tuple[Evidence, ...] = ()
 
 
-def climb(host: Host, sighting: Sighting) -> StateAssessment:
+def assess_state(host: Host, sighting: Sighting) -> StateAssessment:
     """Climb as far as the evidence carries."""
     name = sighting.device.name if sighting.device else " or ".join(row.name for row in sighting.devices)
     drivers = tuple(dict.fromkeys(driver for device in sighting.devices for driver in device.drivers))

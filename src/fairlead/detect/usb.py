@@ -14,7 +14,7 @@ _SPEED: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _EXACT, _SHARED = 0.98, 0.5
 
 
-def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
+def find_sightings(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     """Return the accelerators on the bus, and what only looks like one."""
     sightings: list[Sighting] = []
     unknown: list[Unknown] = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.compat import StrEnum
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 _MOST: Final = 4
 """Names in one sentence."""
@@ -74,4 +74,4 @@ def some(names: Iterable[str]) -> str:
 
 def count(items: Sized, noun: str, plural: str = "") -> str:
     """Return a count with its noun: `1 claim`, `3 claims`."""
-    return counted(len(items), noun, plural)
+    return pluralize(len(items), noun, plural)

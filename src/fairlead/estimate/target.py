@@ -7,7 +7,7 @@ from typing import Final
 from fairlead.calibration import Setup
 from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.catalog.device import Variant
-from fairlead.catalog.lookup import variant_named
+from fairlead.catalog.lookup import find_variant
 from fairlead.errors import SettingsError
 from fairlead.estimate.device_expression import DeviceExpression, parse
 from fairlead.inventory import Accelerator
@@ -179,7 +179,7 @@ def _slowed(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | 
 
 def _variant(device: CatalogDevice, request: DeviceExpression) -> Variant | None:
     if request.memory is None:
-        return variant_named(device, request.device)
+        return find_variant(device, request.device)
     for each in device.variants:
         if each.memory == request.memory and not each.mode:
             return each

@@ -13,7 +13,7 @@ from fairlead.estimate.similar.device import DeviceTraits
 from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.traits import Array, Columns, Mask
 from fairlead.evaluate.table import LatencyTable
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 FEWEST: Final = 3
 """Models to be tested on a device; one with fewer is left out, and the note says so."""
@@ -105,4 +105,4 @@ def left_out(table: LatencyTable, tested: int, needed: int) -> str:
     """Say how many devices could not be tested, and why."""
     few = len(table.keys) - tested
     have = "has" if few == 1 else "have"
-    return f"{few} of {counted(len(table.keys), 'device')} {have} fewer than {needed} models" if few else ""
+    return f"{few} of {pluralize(len(table.keys), 'device')} {have} fewer than {needed} models" if few else ""

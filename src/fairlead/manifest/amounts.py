@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Final, TypeVar
 
 from fairlead.errors import ManifestError
-from fairlead.units import Bytes, Quantity, exact_quantity, fault, parse_bytes, parse_duration
+from fairlead.units import Bytes, Quantity, fault, parse_bytes, parse_duration, parse_exact_quantity
 
 MIB: Final = 1 << 20
 _LARGEST: Final = 2**62
@@ -16,7 +16,7 @@ _LONGEST: Final = 80
 """The most characters of an amount."""
 _PART: Final = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*%?")
 T = TypeVar("T", int, float)
-_exact = lru_cache(maxsize=4096)(exact_quantity)
+_exact = lru_cache(maxsize=4096)(parse_exact_quantity)
 
 
 def milli(where: str, value: object) -> int:

@@ -2,5 +2,5 @@
 
 from fairlead.measure.health import GpuHealth as GpuHealth
 from fairlead.measure.observer import Observer as Observer
-from fairlead.measure.observer import index_of as index_of
+from fairlead.measure.observer import nvml_index as nvml_index
 from fairlead.measure.readers import READERS as READERS

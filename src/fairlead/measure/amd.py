@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.measure.sysfs import asleep
+from fairlead.measure.sysfs import is_suspended
 from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 
@@ -17,7 +17,7 @@ _FILES: Final = (
 
 def read(view: ReaderView) -> Iterator[Sample]:
     """Read load and memory."""
-    if asleep(view):
+    if is_suspended(view):
         yield from view.sample(Metric.BUSY, 0.0)
         return
     found = list(view.files(view.acc.path, _FILES))

@@ -31,7 +31,7 @@ def read(view: ReaderView) -> Iterator[Sample]:
 
 def _fresh(view: ReaderView) -> Iterator[bytes]:
     for name in view.host.names(MONITOR)[:_FILES]:
-        found = view.host.dated(f"{MONITOR}/{name}")
+        found = view.host.read_with_mtime(f"{MONITOR}/{name}")
         if found and abs(view.date - found[0]) <= _FRESH:
             yield found[1]
 

@@ -24,7 +24,7 @@ class GpuHealth:
         self._fatal: dict[str, int] = {}
         """The first XID since when the GPU must not be given work."""
 
-    def note(self, accelerator: str, health: Health | None, xids: Sequence[int] | None) -> None:
+    def record(self, accelerator: str, health: Health | None, xids: Sequence[int] | None) -> None:
         """Take a sample, and the XIDs since the one before; None where NVML cannot say."""
         if health is not None:
             self._faults[accelerator] = health.fault
@@ -36,14 +36,14 @@ class GpuHealth:
             if self._policy.is_fatal(xid):
                 self._fatal.setdefault(accelerator, xid)
 
-    def keep(self, accelerators: Iterable[Accelerator]) -> None:
+    def forget_unbound(self, accelerators: Iterable[Accelerator]) -> None:
         """Forget what was said of GPUs that the driver no longer has: it starts with a reset."""
         bound = {acc.id for acc in accelerators if acc.state is not State.PRESENT}
         for table in (self._faults, self._last, self._fatal):
             for gone in set(table) - bound:
                 del table[gone]
 
-    def judge(self, acc: Accelerator) -> Accelerator:
+    def with_faults(self, acc: Accelerator) -> Accelerator:
         """Return an accelerator as the last sample left it; a faulty one is no further than driver-bound."""
         xid = self._fatal.get(acc.id)
         why = self._faults.get(acc.id) or (xid_fault(xid) if xid is not None else "")

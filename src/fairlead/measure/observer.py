@@ -47,12 +47,12 @@ class Observer:
         counts: dict[str, BusyCounter] = {}
         samples: list[Sample] = []
         for acc in accelerators:
-            index = index_of(acc, gpus) if nvml else None
+            index = nvml_index(acc, gpus) if nvml else None
             reading = nvml.reading(index) if nvml and index is not None else None
             view = ReaderView(host, acc, now, date, reading)
             samples += self._settle(counts, (item for read in readers_of(acc) for item in read(view)))
         self._counts = counts
-        return tuple(believed(samples))
+        return tuple(drop_implausible(samples))
 
     def _settle(
         self, counts: dict[str, BusyCounter], found: Iterable[Sample | BusyCounter]
@@ -69,7 +69,7 @@ class Observer:
                 yield Sample(item.accelerator, Metric.BUSY, share)
 
 
-def believed(samples: Iterable[Sample]) -> Iterator[Sample]:
+def drop_implausible(samples: Iterable[Sample]) -> Iterator[Sample]:
     """Drop values out of any sane range, and second values for what is already known."""
     seen: set[tuple[str, Metric, str]] = set()
     for item in samples:
@@ -80,7 +80,7 @@ def believed(samples: Iterable[Sample]) -> Iterator[Sample]:
             yield item
 
 
-def index_of(acc: Accelerator, gpus: Sequence[Gpu]) -> int | None:
+def nvml_index(acc: Accelerator, gpus: Sequence[Gpu]) -> int | None:
     """Return the number under which NVML knows an accelerator; a GPU in a SoC has no address there."""
     if acc.vendor != "NVIDIA":
         return None

@@ -22,7 +22,7 @@ _POWER: Final = (("power1_average", Metric.POWER, 1e-6), ("power1_input", Metric
 _ENERGY: Final = (("energy1_input", Metric.ENERGY, 1e-6),)
 
 
-def asleep(view: ReaderView) -> bool:
+def is_suspended(view: ReaderView) -> bool:
     """Say whether the device is suspended: reading the sensors of one that is would wake it up."""
     return view.host.text(f"{view.acc.path}/power/runtime_status") == "suspended"
 
@@ -31,7 +31,7 @@ def hwmon(view: ReaderView) -> Iterator[Sample]:
     """Read the monitoring chip that a driver hangs below its device."""
     base = f"{view.acc.path}/hwmon"
     chips = view.host.names(base) if view.acc.path else []
-    for name in chips if chips and not asleep(view) else []:
+    for name in chips if chips and not is_suspended(view) else []:
         yield from _chip(view, f"{base}/{name}")
 
 

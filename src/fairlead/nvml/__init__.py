@@ -9,7 +9,7 @@ health.py   reads Health; the event set that XIDs arrive in
 session.py  an open session
 """
 
-from fairlead.nvml.session import LIBRARY, Nvml, session, sysfs_address
+from fairlead.nvml.session import LIBRARY, Nvml, open_session, sysfs_address
 from fairlead.nvml.types import Gpu, GpuReading, Health
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "GpuReading",
     "Health",
     "Nvml",
-    "session",
+    "open_session",
     "sysfs_address",
 ]

@@ -133,7 +133,7 @@ def sysfs_address(address: str) -> str:
 
 
 @contextmanager
-def session(library: str = LIBRARY) -> Iterator[Nvml | None]:
+def open_session(library: str = LIBRARY) -> Iterator[Nvml | None]:
     """Open NVML for a while; None where there is no library or no driver behind it."""
     try:
         nvml: Nvml | None = Nvml(ctypes.CDLL(library))

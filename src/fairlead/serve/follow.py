@@ -50,7 +50,7 @@ class Follower:
         informer.subscribe(self._on_change)
         self.served.add(kind.plural)
         self.tasks.append(self._group.create_task(informer.run()))
-        await informer.ready()
+        await informer.wait_for_sync()
 
     async def _wait_for(self, kind: Kind[Any]) -> None:
         served = False

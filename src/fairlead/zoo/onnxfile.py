@@ -11,7 +11,7 @@ from functools import cache
 from typing import IO, Final
 
 from fairlead import varint
-from fairlead.outfile import replacing
+from fairlead.outfile import atomic_write
 from fairlead.zoo.graph import Attribute, NetGraph, NetNode, NetValue, Weight
 
 OPSET: Final = 17
@@ -34,7 +34,7 @@ def write(
     graph: NetGraph, path: str, *, opset: int = OPSET, domains: Mapping[str, int] | None = None
 ) -> None:
     """Write a graph to a file, whole or not at all; `domains` are the versions of operators beside ONNX's."""
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         save(graph, out, opset, domains or {})
 
 

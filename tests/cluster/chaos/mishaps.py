@@ -15,7 +15,7 @@ async def freeze(world: World, seconds: float) -> None:
     world.api.freeze()
     waiting = asyncio.create_task(world.write(5))
     await asyncio.sleep(seconds)
-    noticed = [(follower.informer.age, follower.informer.trouble) for follower in world.followers]
+    noticed = [(follower.informer.age, follower.informer.last_error) for follower in world.followers]
     world.api.thaw()
     await waiting
     assert all(age > seconds - 1 for age, _ in noticed), "age says how long nothing was heard"

@@ -30,11 +30,15 @@ def plan() -> Plan:
     """Return what the environment asks for."""
     seed = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "1"))
     if os.environ.get("FAIRLEAD_CHAOS") != "long":
-        timing = WatchTiming(silence=2.0, watch=(20.0, 40.0), steady=1.0, pause=0.05, longest_pause=1.0)
+        timing = WatchTiming(
+            idle_timeout=2.0, watch=(20.0, 40.0), healthy_after=1.0, initial_backoff=0.05, max_backoff=1.0
+        )
         return Plan(tuple(name for name in MISHAPS if name != "forget-all"), 3.0, timing, seed)
     rounds = [name for name in MISHAPS for _ in range(3)]
     Random(seed).shuffle(rounds)
-    timing = WatchTiming(silence=10.0, watch=(30.0, 60.0), steady=5.0, pause=0.2, longest_pause=5.0)
+    timing = WatchTiming(
+        idle_timeout=10.0, watch=(30.0, 60.0), healthy_after=5.0, initial_backoff=0.2, max_backoff=5.0
+    )
     return Plan(tuple(rounds), 15.0, timing, seed)
 
 
@@ -64,10 +68,10 @@ async def play(api: ChaosApi, script: Plan) -> None:
         for number, name in enumerate(script.rounds, 1):
             before = world.spy.count.copy()
             await MISHAPS[name](world, script.freeze)
-            took = await world.agree(limit=script.timing.silence + 30.0)
+            took = await world.agree(limit=script.timing.idle_timeout + 30.0)
             asked = world.spy.count - before
             seen += asked
-            if name in ("calm", "cut") and script.timing.silence > 5:
+            if name in ("calm", "cut") and script.timing.idle_timeout > 5:
                 assert not asked["stream"] + asked["list"], "where nothing was missed, nothing is listed"
             print(f"{number:3} {name:11} agreed after {took:5.2f} s  {told(asked)}", flush=True)
         print(f"{world.writes} writes, {told(seen)}; {reports(world)}")
@@ -76,7 +80,7 @@ async def play(api: ChaosApi, script: Plan) -> None:
 
 def check(seen: Counter[str], script: Plan) -> None:
     """See that the mishaps were what they claim to be; the impatient may list before they are told 410."""
-    if script.timing.silence > 5:
+    if script.timing.idle_timeout > 5:
         assert seen["GoneError"] >= script.rounds.count("forget")
     assert seen["ClusterAwayError"] >= script.rounds.count("cut")
     assert seen["stream"] + seen["list"] > 0

@@ -135,7 +135,7 @@ class World:
             data = {"value": f"{self.random.random()}", "ballast": "x" * size}
             labels = {"half": self.random.choice(("yes", "no"))}
             body = {"metadata": {"name": name, "labels": labels}, "data": data}
-            await self._client.patch(CONFIG_MAPS, name, body, NAMESPACE, how="apply", force=True)
+            await self._client.patch(CONFIG_MAPS, name, body, NAMESPACE, patch_type="apply", force=True)
         if dice > 0.7:
             await self._client.create(EVENTS, event(name), NAMESPACE)
 

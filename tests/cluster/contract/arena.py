@@ -60,12 +60,12 @@ def node(place: Place, short: str) -> dict[str, Any]:
     return {"metadata": {"name": place.name(short), "labels": {LABEL: place.namespace}}}
 
 
-def settings(name: str, data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+def config_map(name: str, data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
     """Return a config map: of all kinds the one with the fewest rules of its own."""
     return {"metadata": {"name": name, **metadata}, "data": data or {}}
 
 
-async def heard(
+async def first_events(
     place: Place, kind: Kind[T], count: int, *, namespace: str | None = None, **query: Any
 ) -> list[WatchEvent[T]]:
     """Return the first events of a watch, bookmarks left out."""

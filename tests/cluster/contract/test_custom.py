@@ -8,7 +8,7 @@ import pytest
 from fairlead.cluster.kinds import CRDS, Kind
 from fairlead.cluster.meta import Raw
 from fairlead.errors import GoneError, InvalidError, MissingApiError
-from tests.cluster.contract.arena import Place, contract, heard
+from tests.cluster.contract.arena import Place, contract, first_events
 from tests.labs import LABEL
 
 
@@ -69,9 +69,9 @@ async def test_a_kind_of_ones_own_behaves_like_the_others(place: Place) -> None:
     with pytest.raises(InvalidError):
         await place.cluster.update(kind, rocket("a"), namespace)  # of which version?
     with pytest.raises(InvalidError):
-        await place.cluster.patch(kind, "a", {"spec": {}}, namespace, how="strategic")
+        await place.cluster.patch(kind, "a", {"spec": {}}, namespace, patch_type="strategic")
     applied = rocket("a", crew=1)
-    new = await place.cluster.patch(kind, "a", applied, namespace, how="apply", field_manager="me")
+    new = await place.cluster.patch(kind, "a", applied, namespace, patch_type="apply", field_manager="me")
     assert new.document()["spec"] == {"stages": 2, "crew": 1}
 
 
@@ -81,4 +81,4 @@ async def test_a_version_from_before_history_is_gone(place: Place) -> None:
     await place.cluster.create(kind, rocket("a"), place.namespace)
     await place.forget()
     with pytest.raises(GoneError):
-        await heard(place, kind, 1, resource_version="1")
+        await first_events(place, kind, 1, resource_version="1")

@@ -14,13 +14,13 @@ from fairlead.errors import (
     NotFoundError,
     TooNewError,
 )
-from tests.cluster.contract.arena import Arena, Place, contract, node, pod, settings
+from tests.cluster.contract.arena import Arena, Place, config_map, contract, node, pod
 
 
 @contract
 async def test_what_is_made_has_an_identity(place: Place) -> None:
     made = await place.cluster.create(
-        CONFIG_MAPS, settings("a", {"k": "v"}, labels={"app": "x"}), place.namespace
+        CONFIG_MAPS, config_map("a", {"k": "v"}, labels={"app": "x"}), place.namespace
     )
     assert made.key == (place.namespace, "a")
     assert made.metadata.uid
@@ -33,13 +33,13 @@ async def test_what_is_made_has_an_identity(place: Place) -> None:
 
 @contract
 async def test_the_namespace_may_stand_in_the_object(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a", namespace=place.namespace))
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a", namespace=place.namespace))
     assert made.metadata.namespace == place.namespace
 
 
 @contract
 async def test_what_has_a_version_cannot_be_new(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v"}), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
     with pytest.raises(ClusterError, match="resourceVersion"):
         await place.cluster.create(CONFIG_MAPS, made)
@@ -47,9 +47,9 @@ async def test_what_has_a_version_cannot_be_new(place: Place) -> None:
 
 @contract
 async def test_one_name_is_one_object(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     with pytest.raises(AlreadyExistsError):
-        await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+        await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
 
 
 @contract
@@ -64,7 +64,7 @@ async def test_a_prefix_is_made_into_names(place: Place) -> None:
 async def test_names_are_checked(place: Place) -> None:
     for name in ("No Capitals", "-a", "a_b"):
         with pytest.raises(InvalidError):
-            await place.cluster.create(CONFIG_MAPS, settings(name), place.namespace)
+            await place.cluster.create(CONFIG_MAPS, config_map(name), place.namespace)
     with pytest.raises(InvalidError):
         await place.cluster.create(CONFIG_MAPS, {"metadata": {}}, place.namespace)
 
@@ -72,7 +72,7 @@ async def test_names_are_checked(place: Place) -> None:
 @contract
 async def test_nothing_is_made_in_a_namespace_that_is_not_there(place: Place) -> None:
     with pytest.raises(NotFoundError):
-        await place.cluster.create(CONFIG_MAPS, settings("a"), place.name("nowhere"))
+        await place.cluster.create(CONFIG_MAPS, config_map("a"), place.name("nowhere"))
 
 
 @contract
@@ -80,7 +80,7 @@ async def test_what_is_not_there_is_not_found(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     for call in (
         cluster.get(CONFIG_MAPS, "a", namespace),
-        cluster.update(CONFIG_MAPS, settings("a"), namespace),
+        cluster.update(CONFIG_MAPS, config_map("a"), namespace),
         cluster.patch(CONFIG_MAPS, "a", {"data": {}}, namespace),
         cluster.delete(CONFIG_MAPS, "a", namespace),
         cluster.bind(namespace, "a", "", "n"),
@@ -95,7 +95,7 @@ async def test_a_kind_that_is_not_served_says_so(place: Place) -> None:
     for call in (
         place.cluster.get(rockets, "a", place.namespace),
         place.cluster.list(rockets),
-        place.cluster.create(rockets, settings("a"), place.namespace),
+        place.cluster.create(rockets, config_map("a"), place.namespace),
     ):
         with pytest.raises(MissingApiError):
             await call
@@ -104,7 +104,7 @@ async def test_a_kind_that_is_not_served_says_so(place: Place) -> None:
 @contract
 async def test_lists_are_sorted_and_of_one_moment(place: Place) -> None:
     for name in ("b", "a", "c"):
-        last = await place.cluster.create(CONFIG_MAPS, settings(name), place.namespace)
+        last = await place.cluster.create(CONFIG_MAPS, config_map(name), place.namespace)
     for limit in (500, 2, 0):
         listing = await place.cluster.list(CONFIG_MAPS, place.namespace, limit=limit)
         names = [item.metadata.name for item in listing.items if item.metadata.name in "abc"]
@@ -114,8 +114,8 @@ async def test_lists_are_sorted_and_of_one_moment(place: Place) -> None:
 
 @contract
 async def test_lists_without_a_namespace_are_of_all(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
-    await place.cluster.create(CONFIG_MAPS, settings(place.name("a")), "default")
+    await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map(place.name("a")), "default")
     keys = {item.key for item in (await place.cluster.list(CONFIG_MAPS)).items}
     assert {(place.namespace, "a"), ("default", place.name("a"))} <= keys
     await place.cluster.delete(CONFIG_MAPS, place.name("a"), "default")
@@ -142,7 +142,7 @@ def test_labels_select(labels: str, expected: set[str], arena: Arena) -> None:
             "d": {},
         }
         for name, mark in marks.items():
-            await place.cluster.create(CONFIG_MAPS, settings(name, labels=mark), place.namespace)
+            await place.cluster.create(CONFIG_MAPS, config_map(name, labels=mark), place.namespace)
         listing = await place.cluster.list(CONFIG_MAPS, place.namespace, labels=labels)
         assert {item.metadata.name for item in listing.items} & set(marks) == expected
 
@@ -180,8 +180,8 @@ async def test_a_list_from_the_future_is_too_new(place: Place) -> None:
 
 @contract
 async def test_an_update_replaces_all_and_moves_the_version(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v", "l": "w"}), place.namespace)
-    new = await place.cluster.update(CONFIG_MAPS, settings("a", {"k": "x"}), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v", "l": "w"}), place.namespace)
+    new = await place.cluster.update(CONFIG_MAPS, config_map("a", {"k": "x"}), place.namespace)
     assert new.data == {"k": "x"}
     assert new.metadata.uid == made.metadata.uid
     assert new.metadata.creation_timestamp == made.metadata.creation_timestamp
@@ -190,17 +190,17 @@ async def test_an_update_replaces_all_and_moves_the_version(place: Place) -> Non
 
 @contract
 async def test_an_update_that_changes_nothing_is_no_write(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v"}), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     again = await place.cluster.update(CONFIG_MAPS, made)
     assert again.metadata.resource_version == made.metadata.resource_version
 
 
 @contract
 async def test_of_two_who_update_the_same_version_one_loses(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v"}), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     version = {"namespace": place.namespace, "resourceVersion": made.metadata.resource_version}
     results = await asyncio.gather(
-        *(place.cluster.update(CONFIG_MAPS, settings("a", {"k": str(n)}, **version)) for n in range(5)),
+        *(place.cluster.update(CONFIG_MAPS, config_map("a", {"k": str(n)}, **version)) for n in range(5)),
         return_exceptions=True,
     )
     lost = [result for result in results if isinstance(result, ConflictError)]
@@ -211,12 +211,12 @@ async def test_of_two_who_update_the_same_version_one_loses(place: Place) -> Non
 
 @contract
 async def test_an_update_meant_for_another_of_the_same_name_is_a_conflict(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
-    await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     with pytest.raises(ConflictError):
         await place.cluster.update(
-            CONFIG_MAPS, settings("a", {"k": "v"}, uid=made.metadata.uid), place.namespace
+            CONFIG_MAPS, config_map("a", {"k": "v"}, uid=made.metadata.uid), place.namespace
         )
 
 
@@ -285,7 +285,7 @@ async def test_without_a_namespace_nothing_of_one_is_asked(place: Place) -> None
 
 @contract
 async def test_what_is_deleted_is_gone(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
     with pytest.raises(NotFoundError):
         await place.cluster.get(CONFIG_MAPS, "a", place.namespace)
@@ -293,7 +293,7 @@ async def test_what_is_deleted_is_gone(place: Place) -> None:
 
 @contract
 async def test_only_the_one_that_was_meant_is_deleted(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     newer = await place.cluster.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, place.namespace)
     with pytest.raises(ConflictError):
         await place.cluster.delete(
@@ -312,7 +312,7 @@ async def test_only_the_one_that_was_meant_is_deleted(place: Place) -> None:
 
 @contract
 async def test_a_finalizer_keeps_what_is_deleted_until_it_lets_go(place: Place) -> None:
-    body = settings("a", finalizers=["example.com/hold"])
+    body = config_map("a", finalizers=["example.com/hold"])
     made = await place.cluster.create(CONFIG_MAPS, body, place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
     held = await place.cluster.get(CONFIG_MAPS, "a", place.namespace)

@@ -4,26 +4,26 @@ import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS
 from fairlead.errors import ConflictError, InvalidError, NotFoundError
-from tests.cluster.contract.arena import Place, contract, pod, settings
+from tests.cluster.contract.arena import Place, config_map, contract, pod
 
 
 @contract
 async def test_a_merge_patch_sets_and_removes(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v", "l": "w"}), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v", "l": "w"}), place.namespace)
     new = await place.cluster.patch(CONFIG_MAPS, "a", {"data": {"k": None, "m": "x"}}, place.namespace)
     assert new.data == {"l": "w", "m": "x"}
 
 
 @contract
 async def test_a_patch_that_changes_nothing_is_no_write(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v"}), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     same = await place.cluster.patch(CONFIG_MAPS, "a", {"data": {"k": "v", "l": None}}, place.namespace)
     assert same.metadata.resource_version == made.metadata.resource_version
 
 
 @contract
 async def test_a_patch_may_say_which_version_it_is_for(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     version = {"metadata": {"resourceVersion": made.metadata.resource_version}}
     await place.cluster.patch(CONFIG_MAPS, "a", {**version, "data": {"k": "v"}}, place.namespace)
     with pytest.raises(ConflictError):
@@ -32,7 +32,7 @@ async def test_a_patch_may_say_which_version_it_is_for(place: Place) -> None:
 
 @contract
 async def test_the_server_keeps_its_own_metadata(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     wish = {"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z", "labels": {"k": "v"}}}
     new = await place.cluster.patch(CONFIG_MAPS, "a", wish, place.namespace)
     assert new.metadata.creation_timestamp == made.metadata.creation_timestamp
@@ -45,7 +45,7 @@ async def test_the_server_keeps_its_own_metadata(place: Place) -> None:
 
 @contract
 async def test_a_json_patch_is_done_whole_or_not_at_all(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a", {"k": "v"}), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     good = [
         {"op": "test", "path": "/data/k", "value": "v"},
         {"op": "move", "from": "/data/k", "path": "/data/moved"},
@@ -53,7 +53,7 @@ async def test_a_json_patch_is_done_whole_or_not_at_all(place: Place) -> None:
         {"op": "add", "path": "/metadata/annotations", "value": {}},
         {"op": "add", "path": "/metadata/annotations/x.com~1y", "value": "z"},
     ]
-    new = await place.cluster.patch(CONFIG_MAPS, "a", good, place.namespace, how="json")
+    new = await place.cluster.patch(CONFIG_MAPS, "a", good, place.namespace, patch_type="json")
     assert new.data == {"moved": "v", "copied": "v"}
     assert new.metadata.annotations == {"x.com/y": "z"}
     change = {"op": "replace", "path": "/data/moved", "value": "other"}
@@ -65,19 +65,21 @@ async def test_a_json_patch_is_done_whole_or_not_at_all(place: Place) -> None:
         {"op": "dance", "path": "/data/moved"},
     ):
         with pytest.raises(InvalidError):
-            await place.cluster.patch(CONFIG_MAPS, "a", [change, bad], place.namespace, how="json")
+            await place.cluster.patch(CONFIG_MAPS, "a", [change, bad], place.namespace, patch_type="json")
     assert (await place.cluster.get(CONFIG_MAPS, "a", place.namespace)).data == new.data
 
 
 @contract
 async def test_a_json_patch_reaches_into_lists(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a", finalizers=["x.com/1", "x.com/2"]), place.namespace)
+    await place.cluster.create(
+        CONFIG_MAPS, config_map("a", finalizers=["x.com/1", "x.com/2"]), place.namespace
+    )
     patch = [
         {"op": "add", "path": "/metadata/finalizers/-", "value": "x.com/4"},
         {"op": "add", "path": "/metadata/finalizers/2", "value": "x.com/3"},
         {"op": "remove", "path": "/metadata/finalizers/0"},
     ]
-    new = await place.cluster.patch(CONFIG_MAPS, "a", patch, place.namespace, how="json")
+    new = await place.cluster.patch(CONFIG_MAPS, "a", patch, place.namespace, patch_type="json")
     assert new.metadata.finalizers == ("x.com/2", "x.com/3", "x.com/4")
     empty = {"metadata": {"finalizers": None}}
     await place.cluster.patch(CONFIG_MAPS, "a", empty, place.namespace)
@@ -85,14 +87,14 @@ async def test_a_json_patch_reaches_into_lists(place: Place) -> None:
 
 @contract
 async def test_a_json_patch_can_hang_on_a_version(place: Place) -> None:
-    made = await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     patch = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": made.metadata.resource_version},
         {"op": "add", "path": "/data", "value": {"k": "v"}},
     ]
-    await place.cluster.patch(CONFIG_MAPS, "a", patch, place.namespace, how="json")
+    await place.cluster.patch(CONFIG_MAPS, "a", patch, place.namespace, patch_type="json")
     with pytest.raises(InvalidError):
-        await place.cluster.patch(CONFIG_MAPS, "a", patch, place.namespace, how="json")
+        await place.cluster.patch(CONFIG_MAPS, "a", patch, place.namespace, patch_type="json")
 
 
 @contract
@@ -101,53 +103,59 @@ async def test_a_strategic_patch_merges_lists_by_their_key(place: Place) -> None
     body["spec"]["containers"].append({"name": "side", "image": "none"})
     await place.cluster.create(PODS, body, place.namespace)
     change = {"spec": {"containers": [{"name": "side", "image": "other"}]}}
-    new = await place.cluster.patch(PODS, "a", change, place.namespace, how="strategic")
+    new = await place.cluster.patch(PODS, "a", change, place.namespace, patch_type="strategic")
     assert {item.name: item.image for item in new.spec.containers} == {"main": "none", "side": "other"}
 
 
 @contract
 async def test_a_strategic_patch_treats_finalizers_as_a_set(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a", finalizers=["x.com/1"]), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a", finalizers=["x.com/1"]), place.namespace)
     more = {"metadata": {"finalizers": ["x.com/2"]}}
-    new = await place.cluster.patch(CONFIG_MAPS, "a", more, place.namespace, how="strategic")
+    new = await place.cluster.patch(CONFIG_MAPS, "a", more, place.namespace, patch_type="strategic")
     assert set(new.metadata.finalizers) == {"x.com/1", "x.com/2"}
     less = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.com/1", "x.com/2"]}}
-    new = await place.cluster.patch(CONFIG_MAPS, "a", less, place.namespace, how="strategic")
+    new = await place.cluster.patch(CONFIG_MAPS, "a", less, place.namespace, patch_type="strategic")
     assert new.metadata.finalizers == ()
 
 
 @contract
 async def test_apply_makes_and_changes(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
-    made = await cluster.patch(CONFIG_MAPS, "a", settings("a", {"k": "v"}), namespace, how="apply")
+    made = await cluster.patch(CONFIG_MAPS, "a", config_map("a", {"k": "v"}), namespace, patch_type="apply")
     assert made.metadata.uid
-    again = await cluster.patch(CONFIG_MAPS, "a", settings("a", {"k": "v"}), namespace, how="apply")
+    again = await cluster.patch(CONFIG_MAPS, "a", config_map("a", {"k": "v"}), namespace, patch_type="apply")
     assert again.metadata.resource_version == made.metadata.resource_version, "nothing new is no write"
-    new = await cluster.patch(CONFIG_MAPS, "a", settings("a", {"k": "w", "l": "x"}), namespace, how="apply")
+    new = await cluster.patch(
+        CONFIG_MAPS, "a", config_map("a", {"k": "w", "l": "x"}), namespace, patch_type="apply"
+    )
     assert new.data == {"k": "w", "l": "x"}
 
 
 @contract
 async def test_what_is_no_longer_applied_goes(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
-    await cluster.patch(CONFIG_MAPS, "a", settings("a", {"k": "v", "l": "w"}), namespace, how="apply")
+    await cluster.patch(
+        CONFIG_MAPS, "a", config_map("a", {"k": "v", "l": "w"}), namespace, patch_type="apply"
+    )
     await cluster.patch(CONFIG_MAPS, "a", {"data": {"m": "x"}}, namespace, field_manager="other")
-    new = await cluster.patch(CONFIG_MAPS, "a", settings("a", {"k": "v"}), namespace, how="apply")
+    new = await cluster.patch(CONFIG_MAPS, "a", config_map("a", {"k": "v"}), namespace, patch_type="apply")
     assert new.data == {"k": "v", "m": "x"}
 
 
 @contract
 async def test_what_another_applied_is_only_taken_by_force(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
-    mine, yours = settings("a", {"k": "mine"}), settings("a", {"k": "yours"})
-    await cluster.patch(CONFIG_MAPS, "a", mine, namespace, how="apply", field_manager="me")
+    mine, yours = config_map("a", {"k": "mine"}), config_map("a", {"k": "yours"})
+    await cluster.patch(CONFIG_MAPS, "a", mine, namespace, patch_type="apply", field_manager="me")
     with pytest.raises(ConflictError, match="me"):
-        await cluster.patch(CONFIG_MAPS, "a", yours, namespace, how="apply", field_manager="you")
+        await cluster.patch(CONFIG_MAPS, "a", yours, namespace, patch_type="apply", field_manager="you")
     new = await cluster.patch(
-        CONFIG_MAPS, "a", yours, namespace, how="apply", field_manager="you", force=True
+        CONFIG_MAPS, "a", yours, namespace, patch_type="apply", field_manager="you", force=True
     )
     assert new.data == {"k": "yours"}
-    new = await cluster.patch(CONFIG_MAPS, "a", settings("a"), namespace, how="apply", field_manager="me")
+    new = await cluster.patch(
+        CONFIG_MAPS, "a", config_map("a"), namespace, patch_type="apply", field_manager="me"
+    )
     assert new.data == {"k": "yours"}, "who was robbed of a field cannot remove it"
 
 
@@ -156,11 +164,16 @@ async def test_what_two_agree_on_stays_until_both_let_go(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     for manager in ("me", "you"):
         await cluster.patch(
-            CONFIG_MAPS, "a", settings("a", {"k": "v"}), namespace, how="apply", field_manager=manager
+            CONFIG_MAPS,
+            "a",
+            config_map("a", {"k": "v"}),
+            namespace,
+            patch_type="apply",
+            field_manager=manager,
         )
     for manager, left in (("me", {"k": "v"}), ("you", {})):
         new = await cluster.patch(
-            CONFIG_MAPS, "a", settings("a"), namespace, how="apply", field_manager=manager
+            CONFIG_MAPS, "a", config_map("a"), namespace, patch_type="apply", field_manager=manager
         )
         assert new.data == left
 
@@ -168,11 +181,16 @@ async def test_what_two_agree_on_stays_until_both_let_go(place: Place) -> None:
 @contract
 async def test_what_was_written_plainly_is_owned_too(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
-    await cluster.create(CONFIG_MAPS, settings("a", {"k": "v"}), namespace, field_manager="me")
+    await cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), namespace, field_manager="me")
     for manager in ("me", "you"):
         with pytest.raises(ConflictError):
             await cluster.patch(
-                CONFIG_MAPS, "a", settings("a", {"k": "w"}), namespace, how="apply", field_manager=manager
+                CONFIG_MAPS,
+                "a",
+                config_map("a", {"k": "w"}),
+                namespace,
+                patch_type="apply",
+                field_manager=manager,
             )
 
 
@@ -182,7 +200,9 @@ async def test_apply_keeps_to_its_items_of_a_keyed_list(place: Place) -> None:
     await cluster.create(PODS, pod("a"), namespace)
     for manager, name in (("me", "Mine"), ("you", "Yours"), ("me", "New")):
         change = {"metadata": {"name": "a"}, "status": {"conditions": [{"type": name, "status": "True"}]}}
-        new = await cluster.patch_status(PODS, "a", change, namespace, how="apply", field_manager=manager)
+        new = await cluster.patch_status(
+            PODS, "a", change, namespace, patch_type="apply", field_manager=manager
+        )
     assert {item.type for item in new.status.conditions} == {"Yours", "New"}
 
 
@@ -190,4 +210,4 @@ async def test_apply_keeps_to_its_items_of_a_keyed_list(place: Place) -> None:
 async def test_apply_to_status_makes_nothing(place: Place) -> None:
     change = {"metadata": {"name": "a"}, "status": {"phase": "Running"}}
     with pytest.raises(NotFoundError):
-        await place.cluster.patch_status(PODS, "a", change, place.namespace, how="apply")
+        await place.cluster.patch_status(PODS, "a", change, place.namespace, patch_type="apply")

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, NODES, PODS
 from fairlead.errors import ConflictError, InvalidError, MissingApiError, NotFoundError
-from tests.cluster.contract.arena import Place, contract, node, pod, settings
+from tests.cluster.contract.arena import Place, config_map, contract, node, pod
 
 
 @contract
@@ -90,7 +90,7 @@ async def test_most_of_a_pods_spec_stays_as_it_is(place: Place) -> None:
         with pytest.raises(InvalidError):
             await place.cluster.patch(PODS, "a", {"spec": spec}, place.namespace)
     image = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
-    new = await place.cluster.patch(PODS, "a", image, place.namespace, how="strategic")
+    new = await place.cluster.patch(PODS, "a", image, place.namespace, patch_type="strategic")
     assert new.spec.containers[0].image == "other"
     assert new.metadata.generation == 2
 
@@ -113,13 +113,13 @@ async def test_conditions_are_merged_by_their_type(place: Place) -> None:
     await cluster.create(PODS, pod("a"), namespace)
     for name, status in (("Ready", "False"), ("Other", "True"), ("Ready", "True")):
         change = {"status": {"conditions": [{"type": name, "status": status}]}}
-        new = await cluster.patch_status(PODS, "a", change, namespace, how="strategic")
+        new = await cluster.patch_status(PODS, "a", change, namespace, patch_type="strategic")
     assert {item.type: item.status for item in new.status.conditions} == {"Ready": "True", "Other": "True"}
 
 
 @contract
 async def test_a_kind_without_status_has_none_to_patch(place: Place) -> None:
-    await place.cluster.create(CONFIG_MAPS, settings("a"), place.namespace)
+    await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     with pytest.raises(MissingApiError):
         await place.cluster.patch_status(CONFIG_MAPS, "a", {"status": {}}, place.namespace)
 

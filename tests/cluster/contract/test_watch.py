@@ -7,18 +7,18 @@ import pytest
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS
 from fairlead.compat.aio import timeout
 from fairlead.errors import ClusterUnavailableError
-from tests.cluster.contract.arena import Place, contract, heard, pod, settings
+from tests.cluster.contract.arena import Place, config_map, contract, first_events, pod
 
 
 @contract
 async def test_a_watch_tells_all_that_happens_after_its_version_in_order(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
-    made = await cluster.create(CONFIG_MAPS, settings("a"), namespace)
+    made = await cluster.create(CONFIG_MAPS, config_map("a"), namespace)
     changed = await cluster.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, namespace)
     await cluster.delete(CONFIG_MAPS, "a", namespace)
-    again = await cluster.create(CONFIG_MAPS, settings("a"), namespace)
-    events = await heard(place, CONFIG_MAPS, 4, resource_version=start)
+    again = await cluster.create(CONFIG_MAPS, config_map("a"), namespace)
+    events = await first_events(place, CONFIG_MAPS, 4, resource_version=start)
     assert [event.type for event in events] == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
     assert [events[0].object, events[1].object, events[3].object] == [made, changed, again]
     versions = [int(event.object.metadata.resource_version) for event in events]
@@ -32,15 +32,15 @@ async def test_a_watch_goes_on_while_things_happen(place: Place) -> None:
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     async with aclosing(cluster.watch(CONFIG_MAPS, namespace, resource_version=start)) as events:
         for n in range(3):
-            await cluster.create(CONFIG_MAPS, settings(f"a{n}"), namespace)
+            await cluster.create(CONFIG_MAPS, config_map(f"a{n}"), namespace)
             assert (await anext(events)).object.metadata.name == f"a{n}"
 
 
 @contract
 async def test_a_watch_of_no_version_tells_first_what_is_there(place: Place) -> None:
     for name in ("a", "b"):
-        await place.cluster.create(CONFIG_MAPS, settings(name, labels={"mine": "yes"}), place.namespace)
-    events = await heard(place, CONFIG_MAPS, 2, labels="mine=yes")
+        await place.cluster.create(CONFIG_MAPS, config_map(name, labels={"mine": "yes"}), place.namespace)
+    events = await first_events(place, CONFIG_MAPS, 2, labels="mine=yes")
     assert {(event.type, event.object.metadata.name) for event in events} == {("ADDED", "a"), ("ADDED", "b")}
 
 
@@ -48,7 +48,7 @@ async def test_a_watch_of_no_version_tells_first_what_is_there(place: Place) -> 
 async def test_a_streamed_list_is_complete_at_its_bookmark(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     for name in ("a", "b", "c"):
-        made = await cluster.create(CONFIG_MAPS, settings(name, labels={"mine": "yes"}), namespace)
+        made = await cluster.create(CONFIG_MAPS, config_map(name, labels={"mine": "yes"}), namespace)
     names = []
     stream = cluster.watch(CONFIG_MAPS, namespace, labels="mine=yes", send_initial_events=True)
     async with aclosing(stream) as events:
@@ -77,13 +77,13 @@ async def test_an_empty_list_is_streamed_too(place: Place) -> None:
 async def test_what_no_longer_fits_the_labels_is_deleted_for_the_watch(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
-    await cluster.create(CONFIG_MAPS, settings("other"), namespace)
-    await cluster.create(CONFIG_MAPS, settings("a"), namespace)
+    await cluster.create(CONFIG_MAPS, config_map("other"), namespace)
+    await cluster.create(CONFIG_MAPS, config_map("a"), namespace)
     for value in ("yes", "yes", "no", "yes"):
         change = {"metadata": {"labels": {"mine": value}}, "data": {"n": str(len(value))}}
         await cluster.patch(CONFIG_MAPS, "a", change, namespace)
     await cluster.patch(CONFIG_MAPS, "a", {"data": {"n": "x"}}, namespace)
-    events = await heard(place, CONFIG_MAPS, 4, resource_version=start, labels="mine=yes")
+    events = await first_events(place, CONFIG_MAPS, 4, resource_version=start, labels="mine=yes")
     assert [event.type for event in events] == ["ADDED", "DELETED", "ADDED", "MODIFIED"]
     assert {event.object.metadata.name for event in events} == {"a"}
 
@@ -94,9 +94,9 @@ async def test_a_watch_of_pods_without_a_node_loses_those_that_are_bound(place: 
     start = (await cluster.list(PODS, namespace)).resource_version
     made = await cluster.create(PODS, pod("a"), namespace)
     await cluster.bind(namespace, "a", made.metadata.uid, "n1")
-    events = await heard(place, PODS, 2, resource_version=start, fields="spec.nodeName=")
+    events = await first_events(place, PODS, 2, resource_version=start, fields="spec.nodeName=")
     assert [event.type for event in events] == ["ADDED", "DELETED"]
-    events = await heard(place, PODS, 1, resource_version=start, fields="spec.nodeName=n1")
+    events = await first_events(place, PODS, 1, resource_version=start, fields="spec.nodeName=n1")
     assert [(event.type, event.object.spec.node_name) for event in events] == [("ADDED", "n1")]
 
 
@@ -104,10 +104,10 @@ async def test_a_watch_of_pods_without_a_node_loses_those_that_are_bound(place: 
 async def test_a_deletion_that_waits_is_first_a_change(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
-    await cluster.create(CONFIG_MAPS, settings("a", finalizers=["x.com/hold"]), namespace)
+    await cluster.create(CONFIG_MAPS, config_map("a", finalizers=["x.com/hold"]), namespace)
     await cluster.delete(CONFIG_MAPS, "a", namespace)
     await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"finalizers": None}}, namespace)
-    events = await heard(place, CONFIG_MAPS, 3, resource_version=start)
+    events = await first_events(place, CONFIG_MAPS, 3, resource_version=start)
     assert [event.type for event in events] == ["ADDED", "MODIFIED", "DELETED"]
     assert events[1].object.metadata.deletion_timestamp
 
@@ -116,9 +116,9 @@ async def test_a_deletion_that_waits_is_first_a_change(place: Place) -> None:
 async def test_other_namespaces_are_not_heard(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
-    await cluster.create(CONFIG_MAPS, settings(place.name("a")), "default")
-    await cluster.create(CONFIG_MAPS, settings("b"), namespace)
-    (event,) = await heard(place, CONFIG_MAPS, 1, resource_version=start)
+    await cluster.create(CONFIG_MAPS, config_map(place.name("a")), "default")
+    await cluster.create(CONFIG_MAPS, config_map("b"), namespace)
+    (event,) = await first_events(place, CONFIG_MAPS, 1, resource_version=start)
     assert event.object.key == (namespace, "b")
     await cluster.delete(CONFIG_MAPS, place.name("a"), "default")
 
@@ -148,5 +148,5 @@ async def test_a_version_that_is_yet_to_come_is_silence(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     future = str(int((await cluster.list(CONFIG_MAPS, namespace)).resource_version) + 100_000)
     stream = cluster.watch(CONFIG_MAPS, namespace, resource_version=future, timeout=2)
-    await cluster.create(CONFIG_MAPS, settings("a"), namespace)
+    await cluster.create(CONFIG_MAPS, config_map("a"), namespace)
     assert [event async for event in stream] == []

@@ -27,7 +27,7 @@ POLICY = "fairlead-agent-profiles"
 
 def profile(signed: str, host: str = "{ns}", **metadata: Any) -> Document:
     """Return a profile; hosts are named after the world, so that worlds do not meet."""
-    document: Document = codec.document(MODEL_PROFILES, observed_profile(observed(host=host), signed))
+    document: Document = codec.to_document(MODEL_PROFILES, observed_profile(observed(host=host), signed))
     name = f"{{ns}}-{host.strip('{}')}"
     return {**document, "metadata": {"name": name, "labels": {"fairlead.dev/device": "l4"}, **metadata}}
 

@@ -276,7 +276,7 @@ def test_the_kubelet_is_served_while_the_api_server_is_unavailable(nook: Path) -
     async def play() -> None:
         async with place(nook, GPU) as it:
             await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
-            it.cluster.cut()
+            it.cluster.disconnect()
             await it.cluster.delete(NODES, "n1")
             it.publisher.offer(node(replace(GPU, state=State.PRESENT, reason="unplugged")))
             await until(lambda: it.kubelet.healthy(MEMORY) == 0)

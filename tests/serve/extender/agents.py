@@ -82,7 +82,7 @@ class Agents:
             async with asyncio.TaskGroup() as group, Informer(self._client, seen.PODS) as pods:
                 self._group = group
                 pods.subscribe(self._on_change)
-                await pods.ready()
+                await pods.wait_for_sync()
                 yield
         finally:
             for node in self._allocations:  # their annotations end with the agents

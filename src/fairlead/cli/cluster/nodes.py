@@ -76,13 +76,13 @@ async def _follow(config: "ClusterConfig", options: argparse.Namespace) -> None:
     from fairlead.cluster.watch.informer import Informer
     from fairlead.cluster.watch.reflector import WatchTiming
 
-    timing = WatchTiming(longest_pause=LONGEST_PAUSE)
+    timing = WatchTiming(max_backoff=LONGEST_PAUSE)
     async with (
         Client.connect(config) as client,
         Informer(client, NODES, labels=options.selector, timing=timing) as nodes,
         reported(client, nodes, NODES.path(None)),
     ):
-        await nodes.ready()
+        await nodes.wait_for_sync()
         async for change in nodes.changes():
             if options.output in ("table", "wide"):
                 row = map(str, _row(change.object)[: None if options.output == "wide" else _SHOWN])

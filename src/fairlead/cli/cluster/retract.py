@@ -162,7 +162,7 @@ async def _take_back(
     """Take back what one node has, and return how much that was."""
     from contextlib import suppress
 
-    from fairlead.cluster.holders import reopened
+    from fairlead.cluster.holders import untaint_node
     from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
     from fairlead.errors import NotFoundError
     from fairlead.publish.node_patch import unpublish_patch
@@ -176,7 +176,7 @@ async def _take_back(
         if empty:
             gone = dict.fromkeys(empty)
             await cluster.patch_status(NODES, name, {"status": {"capacity": gone, "allocatable": gone}})
-        await reopened(cluster, node)
+        await untaint_node(cluster, node)
         for slice_ in slices:
             with suppress(NotFoundError):  # the kubelet removes those of a driver that is gone
                 await cluster.delete(RESOURCE_SLICES, slice_)

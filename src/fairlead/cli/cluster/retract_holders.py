@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli.output.show import show
 from fairlead.errors import ClusterError
 from fairlead.keys import RETRACTING
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 if TYPE_CHECKING:
     from fairlead.cluster.holders import DeviceHolder
@@ -66,10 +66,10 @@ def force(config: Any, options: argparse.Namespace, seconds: float) -> int:
 
 async def _check(config: Any, seconds: float) -> "list[DeviceHolder]":
     from fairlead.cluster.client import Client
-    from fairlead.cluster.holders import awaited
+    from fairlead.cluster.holders import wait_for_holders
 
     async with Client.connect(config) as client:
-        return await awaited(client, seconds, _say)
+        return await wait_for_holders(client, seconds, _say)
 
 
 async def _force(
@@ -77,25 +77,25 @@ async def _force(
 ) -> "tuple[list[DeviceHolder], list[DeviceHolder], list[str]]":
     """Return the holders that there were, those that are left, and the nodes that were closed to new pods."""
     from fairlead.cluster.client import Client
-    from fairlead.cluster.holders import awaited, closed, listed, released
+    from fairlead.cluster.holders import list_holders, release_holders, taint_nodes, wait_for_holders
 
     async with Client.connect(config) as client:
-        found = await listed(client)
+        found = await list_holders(client)
         if dry:
             return found, [], []
-        nodes = await closed(client)
+        nodes = await taint_nodes(client)
 
         async def release(holders: "list[DeviceHolder]") -> None:
-            await released(client, holders)
+            await release_holders(client, holders)
 
-        return found, await awaited(client, seconds, _say, release), nodes
+        return found, await wait_for_holders(client, seconds, _say, release), nodes
 
 
 def _count(found: "list[DeviceHolder]") -> str:
     pods = sum(bool(each.pod) for each in found)
     loose = len(found) - pods
-    parts = [counted(pods, "pod")] if pods else []
-    parts += [f"{counted(loose, 'claim')} without a pod"] if loose else []
+    parts = [pluralize(pods, "pod")] if pods else []
+    parts += [f"{pluralize(loose, 'claim')} without a pod"] if loose else []
     return " and ".join(parts)
 
 

@@ -16,7 +16,7 @@ from fairlead.cli.output.table import Cell, Column, Fit, Table, Tone
 from fairlead.cli.output.terminal import Page, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import LabError
-from fairlead.units import counted, format_bytes
+from fairlead.units import format_bytes, pluralize
 
 if TYPE_CHECKING:
     from fairlead.lab.control.tuning import LabTuning
@@ -296,7 +296,7 @@ def _down(options: argparse.Namespace) -> int:
     began = time.monotonic()
     ended = down(home(), options.name)
     seconds = time.monotonic() - began
-    processes = counted(ended.processes, "process", "processes")
+    processes = pluralize(ended.processes, "process", "processes")
     print(f"lab {ended.name!r} is gone: {processes} ended in {seconds:.1f} s", file=sys.stderr)
     return 0
 

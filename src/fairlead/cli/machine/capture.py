@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlead.cli.output.progress import progress
 from fairlead.cli.shell import options as shared
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 
 def add(commands: Any) -> None:
@@ -30,11 +30,11 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.host import Host
 
     catalog = shared.catalog_of(options)
-    with progress("reading the machine"), capture.opened(options.root) as root:
+    with progress("reading the machine"), capture.open_capture(options.root) as root:
         capture.check_machine(Host(root), options.root)
         host = capture.RecordingHost(root)
         gpus = [] if options.no_nvml else shared.gpus_of(host) or capture.read_gpus(host)
-        count = capture.write(options.file, lambda seen: detect(seen, catalog, gpus), host, gpus)
-    print(f"wrote {counted(count, 'entry', 'entries')} to {options.file}", file=sys.stderr)
+        count = capture.write_capture(options.file, lambda seen: detect(seen, catalog, gpus), host, gpus)
+    print(f"wrote {pluralize(count, 'entry', 'entries')} to {options.file}", file=sys.stderr)
     print(f"replay it with: fairlead detect --root {options.file}", file=sys.stderr)
     return 0

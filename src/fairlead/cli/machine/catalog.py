@@ -9,7 +9,7 @@ from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Fit
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
-from fairlead.units import counted, format_bytes, format_number, format_ops
+from fairlead.units import format_bytes, format_number, format_ops, pluralize
 
 if TYPE_CHECKING:
     from fairlead.catalog.device import CatalogDevice, DeviceMatch, Driver, Variant
@@ -94,7 +94,7 @@ def run_lint(options: argparse.Namespace) -> int:
     else:
         for fault in faults:
             print(fault)
-        print(f"{counted(len(catalog.devices), 'device')}, {counted(len(faults), 'fault')}")
+        print(f"{pluralize(len(catalog.devices), 'device')}, {pluralize(len(faults), 'fault')}")
     return 1 if faults else 0
 
 

@@ -10,7 +10,7 @@ from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.shell import options as shared
-from fairlead.units import counted, format_bytes, format_ops
+from fairlead.units import format_bytes, format_ops, pluralize
 
 if TYPE_CHECKING:
     from fairlead.inventory import Accelerator, Inventory
@@ -94,7 +94,7 @@ def _headline(inventory: "Inventory") -> str:
     facts = [
         machine.board or "",
         machine.arch or "",
-        counted(machine.cpus, "CPU") if machine.cpus else "",
+        pluralize(machine.cpus, "CPU") if machine.cpus else "",
         f"{format_bytes(machine.memory)} RAM" if machine.memory else "",
         machine.release or "",
     ]

@@ -109,15 +109,15 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     from fairlead import nvml
     from fairlead.compat.times import UTC
     from fairlead.detect import detect
-    from fairlead.detect.nvidia import GPUS, driver_is_there
+    from fairlead.detect.nvidia import GPUS, is_driver_loaded
     from fairlead.doctor.join import ClockStatus, examine_node
     from fairlead.doctor.kernelclock import is_synchronised
     from fairlead.doctor.this_machine import ExaminedMachine, examine_machine
     from fairlead.host import Host
 
     host, catalog = Host("/"), shared.catalog_of(options)
-    driver = driver_is_there(host)
-    with nvml.session() as session:
+    driver = is_driver_loaded(host)
+    with nvml.open_session() as session:
         speaks = session is not None
         inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
     nodes = {accelerator.node for accelerator in inventory.accelerators if accelerator.node}

@@ -10,7 +10,7 @@ from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.shell import options as shared
-from fairlead.units import counted, format_bytes
+from fairlead.units import format_bytes, pluralize
 
 if TYPE_CHECKING:
     from fairlead.workload import Operator, Profile, Tensor
@@ -72,7 +72,7 @@ def _headline(profile: "Profile") -> str:
     if profile.batch is not None:
         facts.append(f"batch {profile.batch}")
     facts.append(
-        f"{counted(len(profile.operators), 'operator')} in about {counted(profile.groups, 'kernel')}"
+        f"{pluralize(len(profile.operators), 'operator')} in about {pluralize(profile.groups, 'kernel')}"
     )
     return f"{profile.name}: {', '.join(facts)}"
 

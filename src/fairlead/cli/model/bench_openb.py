@@ -10,7 +10,7 @@ from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 if TYPE_CHECKING:
     from fairlead.simulate.trace.openb import FillResult
@@ -78,7 +78,7 @@ def table(document: dict[str, Any]) -> Page:
         for each in document["seeds"]
     ]
     rows.append(("mean", f"{document['allocation_percent_mean']:.2f} %", ""))
-    nodes, gpus = counted(document["nodes"], "node"), counted(document["gpus"], "accelerator")
+    nodes, gpus = pluralize(document["nodes"], "node"), pluralize(document["gpus"], "accelerator")
     head = f"{document['policy']} on {nodes} with {gpus}"
     return Page.of(head, "", Table.of(("SEED", "ALLOCATED", "TIME"), rows))
 

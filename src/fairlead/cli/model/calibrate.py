@@ -13,7 +13,7 @@ from fairlead.cli.output.table import Cell, Table, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import CatalogError, ClusterError, SettingsError
-from fairlead.units import counted, format_bytes
+from fairlead.units import format_bytes, pluralize
 
 if TYPE_CHECKING:
     from fairlead.calibrate.campaign import CalibrationPlan
@@ -225,7 +225,7 @@ def _print(
 def table(calibration: "Calibration") -> Page:
     """Return a calibration for people."""
     setup = calibration.setup
-    threads = f", {counted(setup.threads, 'thread')}" if setup.threads else ""
+    threads = f", {pluralize(setup.threads, 'thread')}" if setup.threads else ""
     head = f"{setup.device}, {setup.runtime} {setup.version}, {setup.precision}{threads}"
     rows = [_row(trial) for trial in calibration.trials]
     columns = ("MODEL", "TIME", "P90", "RUNS", "WAITED", "MEMORY", "POWER")

@@ -13,7 +13,7 @@ from fairlead.cli.output.table import Cell, Column, Fit, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError, UserError
-from fairlead.units import Seconds, counted, fault, format_bytes, format_number, parse_duration
+from fairlead.units import Seconds, fault, format_bytes, format_number, parse_duration, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
     with progress(f"estimating {os.path.basename(options.model)}") as bar:
         profile = analyze(options.model, parse_shapes(options.shape))
-        bar.note(f"on {counted(len(targets), 'device')}")
+        bar.note(f"on {pluralize(len(targets), 'device')}")
         question = Query.of(profile, options.precision, options.batch, slo)
         found = sorted(estimate(question, targets, knowledge), key=order)
     found = sorted_by(found, options.sort_by, _HEAD, _row, lambda each: each.to_json())

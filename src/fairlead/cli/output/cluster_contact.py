@@ -70,7 +70,7 @@ async def _report(client: "Client", informer: "Informer[Any]", path: str) -> Non
     contact, began = ClusterContact(client.config.server), time.monotonic()
     while True:
         await asyncio.sleep(_LOOK)
-        trouble = informer.trouble
+        trouble = informer.last_error
         line = contact.look(trouble, synced=informer.synced, seconds=time.monotonic() - began)
         # A watch that stands again is silent until something happens, and so no sign of life.
         if not line and contact.away and informer.synced and await _answers(client, path):

@@ -9,7 +9,7 @@ from fairlead.cli.output.table import Column, Fit, Table, Tone
 from fairlead.cli.output.terminal import Page, Reasons, Text, show_page
 from fairlead.cli.placement import explain_live
 from fairlead.cli.shell import options as shared
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 
 def add(commands: Any) -> None:
@@ -96,7 +96,7 @@ def _reasons(decision: Mapping[str, Any]) -> Iterable[str]:
     for each in decision["rejections"]:
         if isinstance(each, dict) and each.get("count"):
             nodes = each.get("nodes") or 0
-            where = f" on {counted(nodes, 'node')}" if nodes else ""
+            where = f" on {pluralize(nodes, 'node')}" if nodes else ""
             text = reason_text(str(each.get("text", "")), each["count"])
             yield f"{each['count']:>5} {text}{where} [{each.get('reason', '')}]"
 

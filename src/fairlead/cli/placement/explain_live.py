@@ -63,7 +63,7 @@ async def _asked(
     from fairlead.cluster.client import Client
     from fairlead.whatif import pod_status
 
-    async with Client.briefly(config) as client:
+    async with Client.connect_once(config) as client:
         pod = await _pod(client, namespace, name)
         told = pod_status.final_status(pod, await _claims(client, pod))
         if told is not None:

@@ -12,7 +12,7 @@ from fairlead.cli.output.table import Column, Fit
 from fairlead.cli.output.terminal import show_error
 from fairlead.cli.shell import options as shared
 from fairlead.errors import RecordingError
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 if TYPE_CHECKING:
     from fairlead.serve.machine.recording import RecordedEvent
@@ -109,7 +109,7 @@ class _Replay:
         """Print what came of it for a person."""
         if self._options.effects:
             show_list(_HEAD, self._rows, "table", headers=True, color=self._options.color)
-        head = f"{counted(self._events, 'event')}, {counted(self._effects, 'effect')}"
+        head = f"{pluralize(self._events, 'event')}, {pluralize(self._effects, 'effect')}"
         print(f"{self._options.recording}: {head}, recorded by fairlead {self._recording.fairlead}")
         if not self.problem:
             print("every effect is as recorded")

@@ -11,7 +11,7 @@ from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Fit, Tone
 from fairlead.cli.output.terminal import Page, Reasons, Text, show_page
 from fairlead.cli.shell import options as shared
-from fairlead.units import counted, format_bytes, format_number
+from fairlead.units import format_bytes, format_number, pluralize
 
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     if options.cluster.count("-") + options.workloads.count("-") > 1:
         raise ManifestError("the standard input can be read once", "put one of the two into a file")
     cluster, requests = _question(options)
-    with progress(f"placing {counted(len(requests), 'workload')}"):
+    with progress(f"placing {pluralize(len(requests), 'workload')}"):
         found = answer(
             cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain
         )

@@ -13,7 +13,7 @@ from fairlead.cli.output.table import Column, Fit, Table, Tone
 from fairlead.cli.output.terminal import Page, Reasons, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
-from fairlead.units import counted, format_bytes, format_number
+from fairlead.units import format_bytes, format_number, pluralize
 
 if TYPE_CHECKING:
     from fairlead.simulate.trace.job import SimulatedFleet, Trace
@@ -187,17 +187,17 @@ def _check_writable(path: str) -> None:
     from fairlead import outfile
 
     try:
-        outfile.check(path)
+        outfile.check_writable(path)
     except OSError as error:
         raise _unwritable(path, error) from None
 
 
 def _draw(path: str, answer: dict[str, Any]) -> None:
-    from fairlead.outfile import replacing
+    from fairlead.outfile import atomic_write
     from fairlead.simulate.report.plot import svg
 
     try:
-        with replacing(path, text=True) as stream:
+        with atomic_write(path, text=True) as stream:
             stream.write(svg(answer))
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -217,7 +217,7 @@ def _timed(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
     began = time.monotonic()
     with progress(policy) as bar:
         yield lambda done: bar.at(done, jobs, "jobs")
-    print(f"{policy}: {counted(jobs, 'job')} in {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(f"{policy}: {pluralize(jobs, 'job')} in {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 
 def table(answer: Mapping[str, Any]) -> Page:
@@ -225,7 +225,7 @@ def table(answer: Mapping[str, Any]) -> Page:
     policies = answer["policies"]
     head = (Column("", Fit.WRAP), *(Column(each["policy"]) for each in policies))
     rows = [(name, *(show_one(each) for each in policies)) for name, show_one in _ROWS]
-    title = f"{answer['trace']}: {counted(answer['jobs'], 'job')}, seed {answer['seed']}"
+    title = f"{answer['trace']}: {pluralize(answer['jobs'], 'job')}, seed {answer['seed']}"
     reasons = [
         _reasons(f"{each['policy']}: {text}", each[kind])
         for each in policies

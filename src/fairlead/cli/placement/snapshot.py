@@ -10,7 +10,7 @@ from fairlead.cli.output.show import FORMATS, to_json, to_yaml
 from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, show_page
 from fairlead.cli.shell import options as shared
-from fairlead.units import counted, format_bytes
+from fairlead.units import format_bytes, pluralize
 
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
@@ -81,17 +81,17 @@ def table(snapshot: "Snapshot") -> Page:
     """Return what a cluster has for people."""
     pods = Counter(placement.node for placement in snapshot.placements)
     rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
-    return Page.of(Table.of(_HEAD, rows), counted(len(snapshot.pending), "pod waits", "pods wait"))
+    return Page.of(Table.of(_HEAD, rows), pluralize(len(snapshot.pending), "pod waits", "pods wait"))
 
 
 def summary(snapshot: "Snapshot") -> str:
     """Return in one line how much is in a snapshot."""
     return ", ".join(
         (
-            counted(len(snapshot.nodes), "node"),
-            counted(sum(len(node.devices) for node in snapshot.nodes), "accelerator"),
-            counted(len(snapshot.placements), "pod that runs", "pods that run"),
-            counted(len(snapshot.pending), "that waits", "that wait"),
+            pluralize(len(snapshot.nodes), "node"),
+            pluralize(sum(len(node.devices) for node in snapshot.nodes), "accelerator"),
+            pluralize(len(snapshot.placements), "pod that runs", "pods that run"),
+            pluralize(len(snapshot.pending), "that waits", "that wait"),
         )
     )
 
@@ -130,10 +130,10 @@ async def _taken(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot
 def _write(path: str, text: str) -> None:
     """Write a file whole, or not at all."""
     from fairlead.errors import SettingsError
-    from fairlead.outfile import replacing
+    from fairlead.outfile import atomic_write
 
     try:
-        with replacing(path, text=True) as stream:
+        with atomic_write(path, text=True) as stream:
             stream.write(f"{text}\n")
     except OSError as error:
         raise SettingsError(f"--out {path}: {error.strerror}", "name a file that can be written") from None

@@ -122,10 +122,10 @@ def catalog_of(options: argparse.Namespace) -> "Catalog":
 @contextmanager
 def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"]:
     """Open the machine that the user asked for, and what NVML says of it."""
-    from fairlead.detect.capture import check_machine, opened, read_gpus
+    from fairlead.detect.capture import check_machine, open_capture, read_gpus
     from fairlead.host import Host
 
-    with opened(options.root) as root:
+    with open_capture(options.root) as root:
         host = Host(root)
         check_machine(host, options.root)
         yield host, [] if options.no_nvml else gpus_of(host) or read_gpus(host)
@@ -143,11 +143,11 @@ def inventory_of(catalog: "Catalog") -> "Inventory":
 def gpus_of(host: "Host") -> "list[Gpu]":
     """Ask NVML, but only about the machine that this program runs on."""
     from fairlead import nvml
-    from fairlead.detect.nvidia import GPUS, driver_is_there
+    from fairlead.detect.nvidia import GPUS, is_driver_loaded
 
-    if not host.live or not driver_is_there(host):
+    if not host.live or not is_driver_loaded(host):
         return []
-    with nvml.session() as session:
+    with nvml.open_session() as session:
         return session.gpus(host.names(GPUS)) if session else []
 
 

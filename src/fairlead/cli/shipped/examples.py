@@ -8,7 +8,7 @@ from typing import Any
 from fairlead.cli.output.show import show_rows
 from fairlead.cli.shell import options as shared
 from fairlead.cli.shipped.files import chosen, copied
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 
 def add(commands: Any) -> None:
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         known = {options.name: chosen("examples", options.name, known)}
     if options.out is not None:
         written = copied(known, options.out)
-        print(f"wrote {counted(len(written), 'file')} to {options.out}", file=sys.stderr)
+        print(f"wrote {pluralize(len(written), 'file')} to {options.out}", file=sys.stderr)
         return 0
     if options.name is not None:
         print(known[options.name].read_text(encoding="utf-8"), end="")

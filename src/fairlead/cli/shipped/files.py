@@ -19,13 +19,13 @@ def chosen(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 def copied(sources: Mapping[str, Path], folder: str) -> list[str]:
     """Copy files below a folder, each whole or not at all; return where they are now."""
-    from fairlead.outfile import replacing
+    from fairlead.outfile import atomic_write
 
     written = []
     for name, source in sources.items():
         target = os.path.join(folder, name)
         try:
-            with replacing(target, folders=True) as out:
+            with atomic_write(target, folders=True) as out:
                 out.write(source.read_bytes())
         except OSError as error:
             raise SettingsError(

@@ -10,7 +10,7 @@ from fairlead.cli.output.show import show_rows
 from fairlead.cli.shell import options as shared
 from fairlead.cli.shipped.files import chosen, copied
 from fairlead.errors import SettingsError
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 MANIFESTS: Final = {
     "agent": ("fairlead.yaml", "the agent on every node, with its namespace, account and policies"),
@@ -71,5 +71,5 @@ def _write(options: argparse.Namespace, known: Mapping[str, Path]) -> int:
             source = chosen("manifests", name, known)
             sources[f"manifests/{source.name}"] = source
     written = copied(sources, options.out)
-    print(f"wrote {counted(len(written), 'file')} to {options.out}", file=sys.stderr)
+    print(f"wrote {pluralize(len(written), 'file')} to {options.out}", file=sys.stderr)
     return 0

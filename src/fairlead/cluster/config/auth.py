@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from fairlead.cluster.config.plugin import run
+from fairlead.cluster.config.plugin import run_plugin
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.errors import KubeconfigError
 
 TOKEN_AGE: Final = 60.0
 """Seconds that the token of a file is used before the file is read again."""
-EARLY: Final = 10.0
+EXPIRY_MARGIN: Final = 10.0
 """Seconds before a credential runs out that a new one is fetched."""
 
 
@@ -31,10 +31,10 @@ class Credential:
 class Identity(Protocol):
     """Who we are, as of now."""
 
-    async def fresh(self) -> Credential:
+    async def current(self) -> Credential:
         """Return a credential that is good now."""
 
-    def refused(self, used: Credential) -> bool:
+    def invalidate(self, used: Credential) -> bool:
         """Note that the server did not believe a credential; say whether the next may be another."""
 
 
@@ -44,11 +44,11 @@ class StaticIdentity:
 
     credential: Credential
 
-    async def fresh(self) -> Credential:
+    async def current(self) -> Credential:
         """Return it."""
         return self.credential
 
-    def refused(self, used: Credential) -> bool:
+    def invalidate(self, used: Credential) -> bool:
         """Another try would be the same."""
         return False
 
@@ -63,7 +63,7 @@ class TokenFileIdentity:
         self._last: Credential | None = None
         self._until = float("-inf")
 
-    async def fresh(self) -> Credential:
+    async def current(self) -> Credential:
         """Return the file's token, at most a minute old."""
         now = self._monotonic()
         if self._last is None or now >= self._until:
@@ -71,7 +71,7 @@ class TokenFileIdentity:
             self._until = now + TOKEN_AGE
         return self._last
 
-    def refused(self, used: Credential) -> bool:
+    def invalidate(self, used: Credential) -> bool:
         """Read the file again, once for each token that was refused."""
         if self._last is None or used != self._last:
             return True
@@ -105,13 +105,13 @@ class PluginIdentity:
         self._last: Credential | None = None
         self._until = float("-inf")
 
-    async def fresh(self) -> Credential:
+    async def current(self) -> Credential:
         """Return what the program printed last, or run it; many who ask at once wait for one run."""
         if self._last is not None and self._wall() < self._until:
             return self._last
         async with self._lock:
             if self._last is None or self._wall() >= self._until:
-                answer = await run(self._config, self._env)
+                answer = await run_plugin(self._config, self._env)
                 login = self._config.login
                 self._last = Credential(
                     answer.token,
@@ -119,21 +119,21 @@ class PluginIdentity:
                     answer.key or login.key,
                 )
                 # Without an expiry it holds until the server says otherwise.
-                self._until = float("inf") if answer.expires is None else answer.expires - EARLY
+                self._until = float("inf") if answer.expires is None else answer.expires - EXPIRY_MARGIN
                 if self._until <= self._wall():
                     # Already over by our clock: ours or the plugin's is wrong, and running it for each
                     # request would not mend that. The server decides.
-                    self._until = self._wall() + EARLY
+                    self._until = self._wall() + EXPIRY_MARGIN
             return self._last
 
-    def refused(self, used: Credential) -> bool:
+    def invalidate(self, used: Credential) -> bool:
         """Run the program again, once for each credential that was refused."""
         if used == self._last:
             self._last = None
         return True
 
 
-def identity(
+def make_identity(
     config: ClusterConfig,
     env: Mapping[str, str],
     wall: Callable[[], float],

@@ -171,7 +171,7 @@ def _login(user: NamedEntry[UserEntry], cluster: NamedEntry[ClusterEntry], now: 
         certificate=shown,
         key=key,
         token=entry.token.strip(),
-        token_file=user.near(entry.token_file) if entry.token_file else "",
+        token_file=user.resolve_path(entry.token_file) if entry.token_file else "",
         plugin=_plugin(user, entry.exec, cluster.value) if entry.exec else None,
     )
 
@@ -204,7 +204,7 @@ def _plugin(user: NamedEntry[UserEntry], entry: Exec, cluster: ClusterEntry) -> 
         )
     handed = next((item.extension for item in cluster.extensions if item.name == f"{API}/exec"), None)
     return ExecPlugin(
-        command=user.near(entry.command) if "/" in entry.command else entry.command,
+        command=user.resolve_path(entry.command) if "/" in entry.command else entry.command,
         api_version=entry.api_version,
         args=entry.args,
         env=tuple((item.name, item.value) for item in entry.env),
@@ -232,7 +232,7 @@ def _data(entry: NamedEntry[E], what: str, path: str, inline: str) -> bytes:
             ) from None
     if not path:
         return b""
-    full = entry.near(path)
+    full = entry.resolve_path(path)
     try:
         with open(full, "rb") as file:
             return file.read()

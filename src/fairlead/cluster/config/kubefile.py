@@ -111,7 +111,7 @@ class NamedEntry(Generic[E]):
     where: str
     """For messages: `FILE: user 'jane'`."""
 
-    def near(self, name: str) -> str:
+    def resolve_path(self, name: str) -> str:
         """Return a path that the file names."""
         return os.path.join(os.path.dirname(os.path.abspath(self.path)), os.path.expanduser(name))
 

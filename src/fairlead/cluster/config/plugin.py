@@ -19,7 +19,7 @@ from fairlead.errors import KubeconfigError
 
 API: Final = "client.authentication.k8s.io"
 VERSIONS: Final = (f"{API}/v1", f"{API}/v1beta1")
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds for the program to answer; some ask a service far away."""
 _TEXT_LIMIT: Final = 200
 
@@ -48,7 +48,7 @@ class _Printed(ObjectPart, frozen=True):
     status: _Credentials | None = None
 
 
-async def run(config: ClusterConfig, env: Mapping[str, str]) -> ExecCredential:
+async def run_plugin(config: ClusterConfig, env: Mapping[str, str]) -> ExecCredential:
     """Run the program and read what it prints; it has no terminal to ask anything on."""
     plugin = config.login.plugin
     assert plugin is not None
@@ -60,7 +60,7 @@ async def run(config: ClusterConfig, env: Mapping[str, str]) -> ExecCredential:
             hint=_line(plugin.install_hint) or "install it, or correct users[].user.exec.command",
         )
     world = {**env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": _info(config, plugin)}
-    return read(await _output(path, plugin, world, here), plugin, here)
+    return parse_credential(await _output(path, plugin, world, here), plugin, here)
 
 
 async def _output(path: str, plugin: ExecPlugin, env: Mapping[str, str], here: str) -> bytes:
@@ -73,11 +73,11 @@ async def _output(path: str, plugin: ExecPlugin, env: Mapping[str, str], here: s
             f"{here} cannot be run: {error.strerror}", hint="correct or reinstall it"
         ) from None
     try:
-        async with timeout(PATIENCE):
+        async with timeout(TIMEOUT):
             printed, complaint = await process.communicate()
     except TimeoutError:
         raise KubeconfigError(
-            f"{here} did not answer within {PATIENCE:.0f} s", hint="run it by hand to see what it waits for"
+            f"{here} did not answer within {TIMEOUT:.0f} s", hint="run it by hand to see what it waits for"
         ) from None
     finally:
         if process.returncode is None:
@@ -92,7 +92,7 @@ async def _output(path: str, plugin: ExecPlugin, env: Mapping[str, str], here: s
     return printed
 
 
-def read(printed: bytes, plugin: ExecPlugin, here: str) -> ExecCredential:
+def parse_credential(printed: bytes, plugin: ExecPlugin, here: str) -> ExecCredential:
     """Read what the program printed."""
     try:
         found = msgspec.json.decode(printed, type=_Printed)

@@ -8,11 +8,11 @@ from fairlead.cluster.config.types import ClusterConfig
 from fairlead.errors import KubeconfigError
 
 
-def proxy_of(config: ClusterConfig, env: Mapping[str, str]) -> str | None:
+def find_proxy(config: ClusterConfig, env: Mapping[str, str]) -> str | None:
     """Return the proxy to go through, or None."""
     parts = urlsplit(config.server)
     host = parts.hostname or ""
-    found, said_by = config.proxy, f"{config.place}: proxy-url"
+    found, said_by = config.proxy, f"{config.display_name}: proxy-url"
     if not found and not is_loopback(host) and not _excepted(host, _either(env, "no_proxy")):
         name = f"{parts.scheme}_proxy"
         found, said_by = _either(env, name), name.upper()

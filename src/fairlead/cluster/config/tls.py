@@ -10,13 +10,13 @@ from fairlead.cluster.config.types import ClusterConfig
 from fairlead.errors import KubeconfigError
 
 
-def context(config: ClusterConfig, certificate: bytes, key: bytes) -> ssl.SSLContext:
+def create_context(config: ClusterConfig, certificate: bytes, key: bytes) -> ssl.SSLContext:
     """Return how to verify the server, and what to show it."""
     try:
         made = ssl.create_default_context(cadata=config.ca.decode("ascii") if config.ca else None)
     except (ssl.SSLError, ValueError) as error:
         raise KubeconfigError(
-            f"{config.place}: the certificate authority is not a PEM certificate: {error}",
+            f"{config.display_name}: the certificate authority is not a PEM certificate: {error}",
             hint="correct certificate-authority(-data) of the cluster",
         ) from None
     # Many clusters' own authorities lack what stricter checks ask for, and kubectl takes them.
@@ -35,7 +35,7 @@ def _show(made: ssl.SSLContext, config: ClusterConfig, certificate: bytes, key: 
             made.load_cert_chain(path, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         raise KubeconfigError(
-            f"{config.place}: the client certificate and key of user {config.user!r} cannot be used: {error}",
+            f"{config.display_name}: the client certificate and key of user {config.user!r} cannot be used: {error}",
             hint="they must be PEM, belong together, and have no password",
         ) from None
 

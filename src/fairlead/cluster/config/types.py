@@ -64,7 +64,7 @@ class ClusterConfig:
     impersonate: Impersonation | None = None
 
     @property
-    def place(self) -> str:
+    def display_name(self) -> str:
         """Return what a person would call it: the context and the file, or the server."""
         named = f"context {self.context!r} of {self.source}" if self.context else self.source
         return named or self.server

@@ -35,7 +35,9 @@ class RequestInfo(Struct, frozen=True):
 Maker = Callable[[Status, RequestInfo, ClusterConfig], errors.ClusterError]
 
 
-def error_of(code: int, status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
+def error_from_status(
+    code: int, status: Status, asked: RequestInfo, config: ClusterConfig
+) -> errors.ClusterError:
     """Return the error that an answer means."""
     make = (
         _too_large
@@ -57,7 +59,7 @@ def _unknown_user(status: Status, asked: RequestInfo, config: ClusterConfig) -> 
     who = f"user {config.user!r}" if config.user else "us"
     return errors.AccessError(
         f"{config.server} does not know {who} (401, on {asked})",
-        hint=f"the login of {config.place} is not one of this cluster's, or has run out: log in anew",
+        hint=f"the login of {config.display_name} is not one of this cluster's, or has run out: log in anew",
     )
 
 

@@ -96,7 +96,7 @@ def decode_as(shape: type[S], data: bytes | msgspec.Raw, what: str) -> S:
         raise _unreadable(what, error) from None
 
 
-def typed(shape: type[V], document: Mapping[str, Any]) -> V:
+def from_document(shape: type[V], document: Mapping[str, Any]) -> V:
     """Return a document as one of our types; ValueError says which of its fields is wrong."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(document, shape)
@@ -166,7 +166,7 @@ def decode_version(data: bytes) -> ServerVersion:
 
 def encode(kind: Kind[Any], body: Body) -> bytes:
     """Write an object as the server wants it: with its API version and kind."""
-    return _ENCODE(document(kind, body))
+    return _ENCODE(to_document(kind, body))
 
 
 def encode_plain(value: Any) -> bytes:
@@ -174,7 +174,7 @@ def encode_plain(value: Any) -> bytes:
     return _ENCODE(value)
 
 
-def document(kind: Kind[Any], body: Body) -> dict[str, Any]:
+def to_document(kind: Kind[Any], body: Body) -> dict[str, Any]:
     """Return an object as a manifest."""
     head = {"apiVersion": kind.api_version, "kind": kind.name}
     if isinstance(body, Raw):

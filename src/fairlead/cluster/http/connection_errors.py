@@ -14,12 +14,12 @@ _AGAIN = "try again; if it stays so, look at the server"
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 
 
-def was_cut(error: Exception) -> bool:
+def was_disconnected(error: Exception) -> bool:
     """Say whether a connection that stood broke: another may do."""
     return isinstance(error, _CUT) and not isinstance(error, _NEVER_SENT)
 
 
-def broken(error: Exception, asked: RequestInfo, config: ClusterConfig) -> ClusterUnavailableError:
+def connection_error(error: Exception, asked: RequestInfo, config: ClusterConfig) -> ClusterUnavailableError:
     """Return our error for one of aiohttp's, or for a timeout."""
     what, hint = _words(error, config)
     ours = ClusterUnavailableError(f"{what} (on {asked})", hint)
@@ -33,13 +33,13 @@ def _words(error: Exception, config: ClusterConfig) -> tuple[str, str]:
     if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
         return _untrusted(error, config)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"{server}: no such host: {_reason(error)}", f"correct the server of {config.place}"
+        return f"{server}: no such host: {_reason(error)}", f"correct the server of {config.display_name}"
     if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
         what = f"the proxy before {server} does not let us through: {error}"
         return what, "check proxy-url and HTTPS_PROXY"
     if isinstance(error, aiohttp.ClientConnectorError):
         what = f"nothing answers at {server}: {_reason(error)}"
-        return what, f"is the cluster up, and is {config.place} the one you mean?"
+        return what, f"is the cluster up, and is {config.display_name} the one you mean?"
     if isinstance(error, TIMEOUTS):
         return f"{server} did not answer in time", "is the cluster up, and does a firewall stand between?"
     if isinstance(error, aiohttp.ClientPayloadError):
@@ -51,10 +51,10 @@ def _untrusted(error: Exception, config: ClusterConfig) -> tuple[str, str]:
     why = getattr(error, "certificate_error", error)
     if not isinstance(why, ssl.SSLCertVerificationError):
         what = f"no TLS with {config.server}: {_reason(error)}"
-        return what, f"does {config.place} name the right port, and https?"
+        return what, f"does {config.display_name} name the right port, and https?"
     return (
         f"{config.server} shows a certificate that cannot be trusted: {why.verify_message}",
-        f"check certificate-authority(-data) and tls-server-name of {config.place}",
+        f"check certificate-authority(-data) and tls-server-name of {config.display_name}",
     )
 
 

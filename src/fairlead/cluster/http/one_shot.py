@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fairlead.cluster.config import tls
-from fairlead.cluster.config.auth import Credential, identity
-from fairlead.cluster.config.proxy import proxy_of
+from fairlead.cluster.config.auth import Credential, make_identity
+from fairlead.cluster.config.proxy import find_proxy
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.http.api_errors import RequestInfo
 from fairlead.cluster.http.request import HttpRequest, headers
@@ -26,40 +26,42 @@ from fairlead.cluster.http.request import HttpRequest, headers
 if TYPE_CHECKING:
     from fairlead.cluster.http.transport import LineBatches, Transport
 
-SILENCE: Final = 5.0
+READ_TIMEOUT: Final = 5.0
 """Seconds without a byte after which the transport is to try."""
 
 
 class OneShotTransport:
     """One connection to one server, and a transport behind it."""
 
-    def __init__(self, config: ClusterConfig, behind: AsyncExitStack, silence: float = SILENCE) -> None:
+    def __init__(self, config: ClusterConfig, behind: AsyncExitStack, silence: float = READ_TIMEOUT) -> None:
         self.config = config
         self._silence = silence
         self._behind = behind
         self._transport: Transport | None = None
-        self._who = identity(config, os.environ, time.time, time.monotonic)
-        self._direct = not config.server_name and proxy_of(config, os.environ) is None
+        self._who = make_identity(config, os.environ, time.time, time.monotonic)
+        self._direct = not config.server_name and find_proxy(config, os.environ) is None
         self._base = urlsplit(config.server.rstrip("/"))
         self._line: http.client.HTTPConnection | None = None
         self._taken = asyncio.Lock()
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: ClusterConfig, silence: float = SILENCE) -> AsyncIterator["OneShotTransport"]:
+    async def open(
+        cls, config: ClusterConfig, silence: float = READ_TIMEOUT
+    ) -> AsyncIterator["OneShotTransport"]:
         """Prepare; nothing is connected yet."""
         async with AsyncExitStack() as behind:
             brief = cls(config, behind, silence)
             try:
                 yield brief
             finally:
-                brief.hang_up()
+                brief.close()
 
     async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
         """Return the answer's body; every answer that is not a success is an error of ours."""
         if self._direct and request.method == "GET" and not self._taken.locked():
             async with self._taken:
-                who = await self._who.fresh()
+                who = await self._who.current()
                 found = await asyncio.to_thread(self._quickly, request, who)
             if found is not None:
                 return found
@@ -73,7 +75,7 @@ class OneShotTransport:
         async with (await self._thorough()).stream(request, asked, idle) as batches:
             yield batches
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """End the connection, also under somebody who still listens."""
         if self._line is not None and self._line.sock is not None:
             with suppress(OSError):
@@ -110,5 +112,5 @@ class OneShotTransport:
         host, port = self._base.hostname or "", self._base.port
         if self._base.scheme != "https":
             return http.client.HTTPConnection(host, port, timeout=self._silence)
-        context = tls.context(self.config, who.certificate, who.key)
+        context = tls.create_context(self.config, who.certificate, who.key)
         return http.client.HTTPSConnection(host, port, timeout=self._silence, context=context)

@@ -26,7 +26,7 @@ class RetryState:
     waited: float = 0.0
 
 
-def after_answer(
+def delay_after_response(
     code: int, retry_after: float | None, tried: RetryState, patience: RetryPolicy, dice: Random
 ) -> float | None:
     """Return how long to wait before asking again; None where that is not for us to do.
@@ -42,7 +42,7 @@ def after_answer(
     return pause if tried.waited + pause <= patience.total else None
 
 
-def after_break(method: str, tried: RetryState, dice: Random) -> float | None:
+def delay_after_disconnect(method: str, tried: RetryState, dice: Random) -> float | None:
     """Return how long to wait after a connection broke under a request; None to give up."""
     if method != "GET" or tried.times >= _BREAKS:
         return None
@@ -54,6 +54,6 @@ def backoff(times: int, dice: Random) -> float:
     return min(_FIRST * 2.0 ** max(0, min(times - 1, 16)), _LONGEST) * dice.uniform(0.5, 1.0)
 
 
-def seconds(header: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> float | None:
     """Read a Retry-After; the API server sends whole seconds, never a date."""
     return float(header) if header and header.isascii() and header.isdigit() else None

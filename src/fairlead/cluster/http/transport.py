@@ -16,13 +16,13 @@ import aiohttp
 from yarl import URL
 
 from fairlead.cluster.config import tls
-from fairlead.cluster.config.auth import Credential, identity
-from fairlead.cluster.config.proxy import is_loopback, proxy_of
+from fairlead.cluster.config.auth import Credential, make_identity
+from fairlead.cluster.config.proxy import find_proxy, is_loopback
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.http import retry
-from fairlead.cluster.http.api_errors import RequestInfo, error_of
+from fairlead.cluster.http.api_errors import RequestInfo, error_from_status
 from fairlead.cluster.http.codec import decode_status
-from fairlead.cluster.http.connection_errors import broken, was_cut
+from fairlead.cluster.http.connection_errors import connection_error, was_disconnected
 from fairlead.cluster.http.lines import LineSplitter
 from fairlead.cluster.http.request import HttpRequest, headers
 from fairlead.cluster.http.retry import RetryPolicy, RetryState
@@ -30,10 +30,10 @@ from fairlead.cluster.http.sockets import SocketTracker
 from fairlead.cluster.meta import Status
 from fairlead.errors import ClusterError
 
-CONNECT: Final = 10.0
-SILENCE: Final = 70.0
+CONNECT_TIMEOUT: Final = 10.0
+READ_TIMEOUT: Final = 70.0
 """Seconds without a byte after which an answer is given up; the server itself gives up after 60."""
-KEPT: Final = 30.0
+KEEPALIVE: Final = 30.0
 """Seconds that an idle connection is kept; balancers on the way drop them from 60 on, without a word."""
 _BUFFER: Final = 1 << 20
 _FIRST: Final = RetryState()
@@ -71,10 +71,12 @@ class LineBatches:
             try:
                 chunk = await self._chunks.readany()
             except (aiohttp.ClientError, OSError) as error:
-                raise broken(error, self._asked, self._config) from error
+                raise connection_error(error, self._asked, self._config) from error
             if not chunk:
                 if self._lines.incomplete:
-                    raise broken(ConnectionError("it ended within a line"), self._asked, self._config)
+                    raise connection_error(
+                        ConnectionError("it ended within a line"), self._asked, self._config
+                    )
                 raise StopAsyncIteration
             if lines := self._lines.feed(chunk):
                 return lines
@@ -90,16 +92,16 @@ class Transport:
         slots: int,
         patience: RetryPolicy,
         world: ClientEnvironment,
-        silence: float = SILENCE,
+        silence: float = READ_TIMEOUT,
     ) -> None:
         self.config = config
-        self._short = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
+        self._short = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
         self._session = session
         self._slots = asyncio.Semaphore(slots)
         self._patience = patience
         self._dice = world.dice
-        self._who = identity(config, world.env, world.wall, world.monotonic)
-        self._proxy = proxy_of(config, world.env)
+        self._who = make_identity(config, world.env, world.wall, world.monotonic)
+        self._proxy = find_proxy(config, world.env)
         self._base = config.server.rstrip("/")
         self._shown = Credential()
         self._tls: SSLContext | None = None
@@ -122,7 +124,9 @@ class Transport:
         try:
             async with aiohttp.ClientSession(
                 # The slots are the limit, and watches take none.
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT, socket_factory=sockets.make),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=KEEPALIVE, socket_factory=sockets.make
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=headers(config.impersonate, gzip=not near if compress is None else compress),
                 auto_decompress=False,  # in one go below; the library would take many small steps
@@ -134,7 +138,7 @@ class Transport:
                     connections,
                     patience or RetryPolicy(),
                     world or ClientEnvironment(),
-                    silence or SILENCE,
+                    silence or READ_TIMEOUT,
                 )
         finally:
             await sockets.end()
@@ -149,7 +153,7 @@ class Transport:
         self, request: HttpRequest, asked: RequestInfo, idle: float
     ) -> AsyncIterator[LineBatches]:
         """Open an answer that goes on and on; silence for `idle` seconds breaks it."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=idle)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
         response = await self._ask(request, asked, timeout, _itself)
         try:
             yield LineBatches(response, asked, self.config)
@@ -164,17 +168,21 @@ class Transport:
     ) -> R:
         tried, believed = _FIRST, True
         while True:
-            used = await self._who.fresh()
+            used = await self._who.current()
             try:
                 response = await self._once(request, used, timeout)
                 if response.status < 300:
                     return await take(response)
                 error, pause = await self._refusal(response, asked, tried)
-                if response.status == 401 and believed and self._who.refused(used):
+                if response.status == 401 and believed and self._who.invalidate(used):
                     believed, pause = False, 0.0
             except (aiohttp.ClientError, OSError) as problem:
-                error = broken(problem, asked, self.config)
-                pause = retry.after_break(request.method, tried, self._dice) if was_cut(problem) else None
+                error = connection_error(problem, asked, self.config)
+                pause = (
+                    retry.delay_after_disconnect(request.method, tried, self._dice)
+                    if was_disconnected(problem)
+                    else None
+                )
                 error.__cause__ = problem
             if pause is None:
                 raise error
@@ -208,20 +216,20 @@ class Transport:
         body = await _body(response)
         text = body[:_TEXT_LIMIT].decode("utf-8", "replace")
         status = decode_status(body) or Status(message=f"{response.status} {response.reason}: {text}")
-        wait = retry.seconds(response.headers.get("Retry-After"))
-        pause = retry.after_answer(response.status, wait, tried, self._patience, self._dice)
+        wait = retry.parse_retry_after(response.headers.get("Retry-After"))
+        pause = retry.delay_after_response(response.status, wait, tried, self._patience, self._dice)
         if any(cause.reason == _BUDGET for cause in status.details.causes):
             pause = (
                 None  # a disruption budget says no to an eviction: that is an answer, not a request to wait
             )
-        return error_of(response.status, status, asked, self.config), pause
+        return error_from_status(response.status, status, asked, self.config), pause
 
     def _secured(self, who: Credential) -> SSLContext | bool:
         """Return the TLS context that shows this credential; one context, one set of connections."""
         if self._tls is None or (who.certificate, who.key) != (self._shown.certificate, self._shown.key):
             if not self._base.startswith("https:"):
                 return True
-            self._tls, self._shown = tls.context(self.config, who.certificate, who.key), who
+            self._tls, self._shown = tls.create_context(self.config, who.certificate, who.key), who
         return self._tls
 
 

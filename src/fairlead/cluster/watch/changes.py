@@ -38,7 +38,7 @@ class ObjectChange(Generic[T]):
         return "deleted" if self.new is None else "modified"
 
 
-def between(old: T | None, new: T | None) -> list[ObjectChange[T]]:
+def changes_between(old: T | None, new: T | None) -> list[ObjectChange[T]]:
     """Return what happened between two sights of a name; another uid is another object."""
     if old is None or new is None:
         return [] if old is new else [ObjectChange(old, new)]
@@ -47,10 +47,10 @@ def between(old: T | None, new: T | None) -> list[ObjectChange[T]]:
     return [] if old.metadata.resource_version == new.metadata.resource_version else [ObjectChange(old, new)]
 
 
-def difference(old: Mapping[Key, T], new: Mapping[Key, T]) -> list[ObjectChange[T]]:
+def diff_objects(old: Mapping[Key, T], new: Mapping[Key, T]) -> list[ObjectChange[T]]:
     """Return what leads from one set to the other; what went comes first, for it makes room."""
     gone = [ObjectChange(was, None) for key, was in old.items() if key not in new]
-    return gone + [change for key, now in new.items() for change in between(old.get(key), now)]
+    return gone + [change for key, now in new.items() for change in changes_between(old.get(key), now)]
 
 
 class ChangeQueue(Generic[T]):
@@ -77,4 +77,4 @@ class ChangeQueue(Generic[T]):
     def take(self) -> list[ObjectChange[T]]:
         """Return what became of the object that has waited longest; nothing when it is as it was."""
         _, (old, new) = self._pending.popitem(last=False)
-        return between(old, new)
+        return changes_between(old, new)

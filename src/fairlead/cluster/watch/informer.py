@@ -65,7 +65,7 @@ class Informer(Generic[T]):
         self._alive: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._over = False
-        self.trouble: errors.FairleadError | None = None
+        self.last_error: errors.FairleadError | None = None
         """Why nothing is heard at present; None when all is well."""
 
     @property
@@ -122,7 +122,7 @@ class Informer(Generic[T]):
             self._handlers.remove(note)
             self._bells.discard(bell)
 
-    async def ready(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Return when a whole list has been taken in; raise what keeps it from ever coming."""
         bell = asyncio.Event()
         self._bells.add(bell)
@@ -146,7 +146,7 @@ class Informer(Generic[T]):
         self._over = False
         try:
             while True:
-                step = self._replica.next()
+                step = self._replica.next_request()
                 await asyncio.sleep(step.wait)
                 await self._perform(step)
         finally:
@@ -179,15 +179,15 @@ class Informer(Generic[T]):
             end = self._end_of(error, began)
             if not self.synced and error.exit_code == 2 and (step.ask, end) != ("stream", RequestEnd.REFUSED):
                 raise
-            self.trouble = error
-        return self._replica.ended(end, self._clock() - began)
+            self.last_error = error
+        return self._replica.on_request_end(end, self._clock() - began)
 
     async def _list(self) -> None:
         listing = await self._cluster.list(
             self._kind, self._namespace, labels=self._labels, fields=self._fields
         )
         self._hear()
-        self._tell(self._replica.listed(listing.items, listing.resource_version))
+        self._tell(self._replica.on_list(listing.items, listing.resource_version))
 
     async def _watch(self, step: NextRequest) -> None:
         stream = self._cluster.watch(
@@ -197,7 +197,7 @@ class Informer(Generic[T]):
             labels=self._labels,
             fields=self._fields,
             timeout=self._random.uniform(*self._timing.watch),
-            idle=self._timing.silence,
+            idle=self._timing.idle_timeout,
             send_initial_events=step.ask == "stream",
         )
         async with aclosing(stream) as events:
@@ -211,13 +211,13 @@ class Informer(Generic[T]):
         self._hear()
         if event.type == "BOOKMARK":
             version = event.object.metadata.resource_version
-            self._tell(self._replica.marked(version, complete=event.initial_end))
+            self._tell(self._replica.on_bookmark(version, complete=event.initial_end))
         else:
-            self._tell(self._replica.observed(event.type, event.object))
+            self._tell(self._replica.on_event(event.type, event.object))
 
     def _hear(self) -> None:
         self._alive = self._clock()
-        self.trouble = None
+        self.last_error = None
 
     def _tell(self, changes: Iterable[ObjectChange[T]]) -> None:
         for change in changes:
@@ -233,5 +233,5 @@ class Informer(Generic[T]):
     def _end_of(self, error: errors.FairleadError, began: float) -> RequestEnd:
         end = next((end for kind, end in _ENDS.items() if isinstance(error, kind)), RequestEnd.FAILED)
         # A connection that is not made in time is one that failed; one that stood and said nothing is dead.
-        quiet = min(self.age, self._clock() - began) >= 0.9 * self._timing.silence
+        quiet = min(self.age, self._clock() - began) >= 0.9 * self._timing.idle_timeout
         return RequestEnd.SILENT if quiet and isinstance(error.__cause__, TIMEOUTS) else end

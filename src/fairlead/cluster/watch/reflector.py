@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, Generic, Literal
 
 from fairlead.cluster.meta import Object, T
-from fairlead.cluster.watch.changes import Key, ObjectChange, between, difference
+from fairlead.cluster.watch.changes import Key, ObjectChange, changes_between, diff_objects
 
 
 class RequestEnd(Enum):
@@ -44,25 +44,25 @@ and something on the way may let only lists through."""
 class WatchTiming:
     """How patient to be, in seconds."""
 
-    silence: float = 90.0
+    idle_timeout: float = 90.0
     """Nothing heard for so long: the connection is dead. The server sends a bookmark about every minute."""
     watch: tuple[float, float] = (300.0, 600.0)
     """Between these the server is asked to end a watch; spread, so that not all come back at once."""
-    steady: float = 30.0
+    healthy_after: float = 30.0
     """A watch that lived so long was a good one, even if nothing happened."""
-    pause: float = 0.2
+    initial_backoff: float = 0.2
     """The first pause after a failure; it doubles from there."""
-    longest_pause: float = 30.0
+    max_backoff: float = 30.0
 
 
-Ask = Literal["list", "stream", "watch"]
+RequestKind = Literal["list", "stream", "watch"]
 
 
 @dataclass(frozen=True, slots=True)
 class NextRequest:
     """What to ask of the cluster next, and how long to wait before."""
 
-    ask: Ask
+    ask: RequestKind
     version: str
     wait: float
 
@@ -83,7 +83,7 @@ class Reflector(Generic[T]):
         self._following = False
         self._streams = True
         """Whether this server streams lists, as far as we know."""
-        self._asked: Ask = "list"
+        self._asked: RequestKind = "list"
         self._doubt = False
         """The last streamed list never came to its end: ask for a plain one next."""
         self._heard = False
@@ -98,7 +98,7 @@ class Reflector(Generic[T]):
         """Whether the copy is complete, so that what is heard now changes it."""
         return self._following
 
-    def next(self) -> NextRequest:
+    def next_request(self) -> NextRequest:
         """Return what to ask now."""
         self._heard = False
         self._arriving, self._buried = {}, {}
@@ -108,11 +108,11 @@ class Reflector(Generic[T]):
         self._asked = "stream" if self._streams and not self._doubt else "list"
         return NextRequest(self._asked, "", self._wait)
 
-    def listed(self, objects: Iterable[T], version: str) -> list[ObjectChange[T]]:
+    def on_list(self, objects: Iterable[T], version: str) -> list[ObjectChange[T]]:
         """Take a complete list."""
         return self._replace({item.key: item for item in objects}, version)
 
-    def observed(self, what: str, item: T) -> list[ObjectChange[T]]:
+    def on_event(self, what: str, item: T) -> list[ObjectChange[T]]:
         """Take `ADDED`, `MODIFIED` or `DELETED` from a watch."""
         if not self._following:
             self._arrive(what, item)
@@ -124,14 +124,14 @@ class Reflector(Generic[T]):
             return []  # heard before
         if what == "DELETED":
             self._objects.pop(item.key, None)
-            return between(old, None)
+            return changes_between(old, None)
         if not fresh and old is None:
             self._following = False  # either it was deleted since, or we were told too early that we know it
             return []
         self._objects[item.key] = item
-        return between(old, item)
+        return changes_between(old, item)
 
-    def marked(self, version: str, *, complete: bool) -> list[ObjectChange[T]]:
+    def on_bookmark(self, version: str, *, complete: bool) -> list[ObjectChange[T]]:
         """Take a bookmark; `complete` says that it ends a streamed list."""
         if not self._following:
             return self._replace(self._arriving, version) if complete else []
@@ -140,7 +140,7 @@ class Reflector(Generic[T]):
             self._following = False  # the server is behind what we have seen: only a list can tell
         return []
 
-    def ended(self, end: RequestEnd, lasted: float) -> None:
+    def on_request_end(self, end: RequestEnd, lasted: float) -> None:
         """Take note that the last request is over, `lasted` seconds after it was sent."""
         if self._asked == "stream":
             self._streams = self._streams and end is not RequestEnd.REFUSED
@@ -148,21 +148,21 @@ class Reflector(Generic[T]):
         else:
             self._doubt = False
         stood = self._following and end in (RequestEnd.CLOSED, RequestEnd.AWAY)
-        quiet_but_long = stood and lasted >= self._timing.steady
+        quiet_but_long = stood and lasted >= self._timing.healthy_after
         good = self._heard or quiet_but_long
         # A watch that ends at once with nothing said is how some servers answer for a version they lost.
         empty = self._asked == "watch" and end is RequestEnd.CLOSED and not good
         # So is a watch from a version yet to come: silence, without so much as a bookmark.
         self._quiet = 0.0 if self._heard else self._quiet + lasted
         self._failures = 0 if good else self._failures + 1
-        silent = self._quiet >= self._timing.silence
+        silent = self._quiet >= self._timing.idle_timeout
         if end in _LOST or empty or silent or self._failures >= _PATIENCE:
             self._following = False
         self._wait = self._backoff()
 
     def _backoff(self) -> float:
         """Return a pause between nothing and twice the last one: all clients of a server fail together."""
-        limit = min(self._timing.longest_pause, self._timing.pause * 2 ** min(self._failures, 30))
+        limit = min(self._timing.max_backoff, self._timing.initial_backoff * 2 ** min(self._failures, 30))
         return self._random.uniform(0, limit)
 
     def _advance(self, version: str) -> bool:
@@ -180,7 +180,7 @@ class Reflector(Generic[T]):
         (self._buried if what == "DELETED" else self._arriving)[item.key] = item
 
     def _replace(self, objects: dict[Key, T], version: str) -> list[ObjectChange[T]]:
-        changes = difference(self._objects, objects)
+        changes = diff_objects(self._objects, objects)
         self._objects.clear()  # in place: whoever holds the view goes on seeing what is true
         self._objects.update(objects)
         self._arriving, self._buried = {}, {}

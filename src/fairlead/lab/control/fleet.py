@@ -25,7 +25,7 @@ from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.compat import toml
 from fairlead.errors import CatalogError, FleetError
 from fairlead.units import Bytes, parse_bytes
-from fairlead.yamltext import BadYamlError, documents
+from fairlead.yamltext import BadYamlError, parse_documents
 
 MOST_NODES: Final = 20_000
 MOST_DEVICES: Final = 64
@@ -141,7 +141,7 @@ def _document(path: str) -> Any:
 
 def _yaml(path: str, text: str) -> Any:
     try:
-        found = [*documents(text.encode())]
+        found = [*parse_documents(text.encode())]
     except BadYamlError as error:
         raise FleetError(f"{path}: not YAML: {error}") from None
     if len(found) > 1:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hi
 
 from fairlead.compat import StrEnum
 from fairlead.errors import ManifestError
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 UNITS: Final = {
     "cpu": "cpu_milli",
@@ -99,7 +99,7 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(_decode(inner[0], item, f"{where}[{at}]") for at, item in enumerate(value))
     if len(value) != len(inner):
-        raise ManifestError(f"{where}: {counted(len(value), 'value')} instead of {len(inner)}")
+        raise ManifestError(f"{where}: {pluralize(len(value), 'value')} instead of {len(inner)}")
     return tuple(
         _decode(kind, item, f"{where}[{at}]")
         for at, (kind, item) in enumerate(zip(inner, value, strict=True))

@@ -119,7 +119,7 @@ def read_object(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds
     place = f"{where}: {kind} {name}" if cluster_scoped else f"{where}: {kind} {namespace}/{name}"
     named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
     try:
-        return FoundObject(place, kind, codec.typed(kinds[kind], named))
+        return FoundObject(place, kind, codec.from_document(kinds[kind], named))
     except ValueError as error:
         raise ManifestError(f"{place}: {error}", "see the Kubernetes reference") from None
 

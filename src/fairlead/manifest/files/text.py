@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from fairlead.errors import ManifestError
-from fairlead.yamltext import BadYamlError, documents
+from fairlead.yamltext import BadYamlError, parse_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _documents(name: str, data: bytes, limits: FileLimits) -> Iterator[Any]:
     if json_error is not None and len(data) > limits.yaml:
         raise ManifestError(f"{name}: not JSON: {json_error}")
     try:
-        yield from documents(data)
+        yield from parse_documents(data)
     except BadYamlError as error:
         problem = f"neither JSON ({json_error}) nor YAML" if json_error else "not YAML"
         raise ManifestError(

@@ -8,11 +8,11 @@ from typing import Protocol
 from fairlead import nvml
 from fairlead.catalog import Catalog
 from fairlead.detect import detect, nvidia
-from fairlead.detect.capture import opened, read_gpus
+from fairlead.detect.capture import open_capture, read_gpus
 from fairlead.faults import XidPolicy
 from fairlead.host import Host
 from fairlead.inventory import Inventory, Machine
-from fairlead.measure import GpuHealth, Observer, index_of
+from fairlead.measure import GpuHealth, Observer, nvml_index
 from fairlead.nvml import Gpu, GpuReading, Health
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
@@ -109,7 +109,7 @@ class MachineMonitor:
         self._host = self.look()
         self._gpus = self._list_gpus()
         self._inventory = detect(self._host, self._catalog, self._gpus)
-        self._health.keep(self._inventory.accelerators)
+        self._health.forget_unbound(self._inventory.accelerators)
         return self.inventory_with_health()
 
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
@@ -120,7 +120,7 @@ class MachineMonitor:
 
     def inventory_with_health(self) -> Inventory:
         """Return the inventory of the last scan, with the health that the last sample showed."""
-        accelerators = tuple(self._health.judge(acc) for acc in self._inventory.accelerators)
+        accelerators = tuple(self._health.with_faults(acc) for acc in self._inventory.accelerators)
         return replace(self._inventory, accelerators=accelerators)
 
     def _record_health(self) -> None:
@@ -129,9 +129,9 @@ class MachineMonitor:
             return
         xids, health = self._nvml.xids(), self._nvml.health
         for acc in self._inventory.accelerators:
-            index = index_of(acc, self._gpus)
+            index = nvml_index(acc, self._gpus)
             if index is not None:
-                self._health.note(acc.id, health.get(index), xids.get(index))
+                self._health.record(acc.id, health.get(index), xids.get(index))
 
     def _list_gpus(self) -> list[Gpu]:
         """Query NVML only for this machine and only where its driver is loaded: NVML would load it."""
@@ -139,7 +139,7 @@ class MachineMonitor:
             return []
         if not self._host.here:
             return read_gpus(self._host)
-        if not nvidia.driver_is_there(self._host):
+        if not nvidia.is_driver_loaded(self._host):
             return []
         return self._nvml.gpus(frozenset(self._host.names(nvidia.GPUS)))
 
@@ -159,8 +159,8 @@ def open_monitor(
     `here`: the root shows this machine; `dev`: its device nodes are among what it shows; `xids`: which XIDs
     leave a GPU healthy.
     """
-    with opened(place) as root:
-        session = NvmlReconnector(nvml.session) if use_nvml else None
+    with open_capture(place) as root:
+        session = NvmlReconnector(nvml.open_session) if use_nvml else None
         try:
             yield MachineMonitor(lambda: Host(root, here=here, dev=dev), catalog, session, xids)
         finally:

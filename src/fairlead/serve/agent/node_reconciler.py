@@ -186,7 +186,7 @@ class NodeReconciler:
         while True:
             try:
                 async with Informer(self._cluster, kind, fields=fields) as informer:
-                    await informer.ready()
+                    await informer.wait_for_sync()
                     copy.clear()
                     copy.update({name: each for (_, name), each in informer.objects.items()})
                     self._listed.add(kind.plural)

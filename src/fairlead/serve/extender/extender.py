@@ -19,7 +19,7 @@ from fairlead.serve.extender.node_evaluator import NodeEvaluator, NodeVerdicts
 from fairlead.serve.follow import Follower
 from fairlead.serve.web.httpd import Response
 from fairlead.serve.web.router import Page, Router, Verb
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 Work = Callable[[LivePod, Sequence[str]], Awaitable[bytes]]
 """Returns the answer for a pod and the names of nodes."""
@@ -78,7 +78,9 @@ class Extender:
             )
             self._evaluator.cache.sync()
             self._listed = True
-            self._say(f"the cluster is listed: {counted(len(self._evaluator.cache.cluster.nodes()), 'node')}")
+            self._say(
+                f"the cluster is listed: {pluralize(len(self._evaluator.cache.cluster.nodes()), 'node')}"
+            )
 
     def _on_change(self, change: ObjectChange[Any]) -> None:
         self._evaluator.on_event(change)

@@ -157,7 +157,7 @@ class _Reader:
             return now, self._change(document)
         if name == Answered.__name__:
             return now, self._answered(document)
-        return now, codec.typed(self._types.events[name], document["fields"])
+        return now, codec.from_document(self._types.events[name], document["fields"])
 
     def _change(self, document: Mapping[str, Any]) -> ObjectChange[Any]:
         object_type = self._types.kinds[document["kind"]]
@@ -175,7 +175,7 @@ class _Reader:
         if "kind" in document:
             object_type = self._types.kinds[document["kind"]]
             return Answered(
-                document["id"], tuple(codec.typed(object_type, each) for each in document["items"])
+                document["id"], tuple(codec.from_document(object_type, each) for each in document["items"])
             )
         body = document.get("body")
         return Answered(document["id"], body.encode() if isinstance(body, str) else body)
@@ -210,4 +210,4 @@ def _error(fields: Mapping[str, Any]) -> ClusterError:
 
 
 def _object(document: Any, object_type: type[Object]) -> Any:
-    return None if document is None else codec.typed(object_type, document)
+    return None if document is None else codec.from_document(object_type, document)

@@ -38,7 +38,7 @@ from fairlead.serve.scheduler.report import conditions, podgroup_status
 from fairlead.serve.scheduler.report.explain import Explainer
 from fairlead.serve.scheduler.report.metrics import SchedulerGauges
 from fairlead.settings.scheduler import SchedulerSettings
-from fairlead.units import counted
+from fairlead.units import pluralize
 
 _REPORTS: Final = 20
 """The most reasons that are reported in each tick."""
@@ -233,7 +233,7 @@ class SchedulerMachine:
             self._log(f"failover failed, retrying: {error}")
             yield Sleep(_RETRY_FAILOVER)
         else:
-            self._log(f"deciding; fenced {counted(fenced, 'pending pod')} of the previous leader")
+            self._log(f"deciding; fenced {pluralize(fenced, 'pending pod')} of the previous leader")
             self.epoch = term.epoch
             self._refresh(self._clock.now)
             self.cycle.prioritize_partly_bound_gangs()

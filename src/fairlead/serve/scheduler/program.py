@@ -30,7 +30,7 @@ def run(
 
     async def program(stop: asyncio.Event) -> None:
         async with Client.connect(
-            config, connections=settings.in_flight + 8, silence=settings.answer_within
+            config, connections=settings.in_flight + 8, read_timeout=settings.answer_within
         ) as client:
             scheduler = Scheduler(client, catalog, settings, say, recorder=recording)
             with serve_in_thread(listen, scheduler.answer) as where:

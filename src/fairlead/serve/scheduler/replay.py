@@ -42,7 +42,7 @@ def open_recording(file: BinaryIO, where: str, catalog: Catalog) -> OpenedRecord
     lines = iter(file)
     header: dict[str, Any] = read_header(lines, where)
     try:
-        settings = codec.typed(SchedulerSettings, header["settings"])
+        settings = codec.from_document(SchedulerSettings, header["settings"])
     except (KeyError, TypeError, ValueError) as error:
         hint = "replay it with the version that recorded it"
         raise RecordingError(f"{where}: settings: {error}", hint) from None

@@ -21,7 +21,7 @@ from fairlead.schedule.decision.decide import place
 from fairlead.schedule.score.mix import typical_demand
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.state.cluster import EngineCluster
-from fairlead.units import Bytes, counted
+from fairlead.units import Bytes, pluralize
 
 DEMAND: Final = 1.3
 """The demand, relative to the capacity of the cluster."""
@@ -130,7 +130,7 @@ def _node(path: str, number: int, row: Mapping[str, str]) -> NodeState:
 def _pod(path: str, number: int, row: Mapping[str, str]) -> Request:
     count, milli = (_number(path, number, row, name) for name in ("num_gpu", "gpu_milli"))
     if milli > WHOLE or (count > 0) != (milli > 0):
-        _complain(path, number, "gpu_milli", f"{milli} does not go with {counted(count, 'accelerator')}")
+        _complain(path, number, "gpu_milli", f"{milli} does not go with {pluralize(count, 'accelerator')}")
     spec = (row.get("gpu_spec") or "").strip()
     models = tuple(sorted({name.strip() for name in spec.split("|")} - {""}))
     return Request(

@@ -6,13 +6,13 @@ import json
 import msgspec
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.http.transport import SILENCE
+from fairlead.cluster.http.transport import READ_TIMEOUT
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.bind.writes import BindingPlan
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import Bytes
-from tests.cluster.loopback import talking
+from tests.cluster.loopback import serve_bytes
 from tests.serve.scheduler.bind.test_binder import binder
 from tests.serve.scheduler.flows import run_on_server
 from tests.serve.scheduler.objects import GIB, pod
@@ -32,7 +32,7 @@ def test_a_binding_without_an_answer_is_read_back_and_counts() -> None:
     async def scenario() -> None:
         share = (DeviceShare("gpu-0", Bytes(GIB)),)
         plan = BindingPlan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
-        async with talking(talk) as seen, Client.connect(seen.config, silence=0.2) as client:
+        async with serve_bytes(talk) as seen, Client.connect(seen.config, read_timeout=0.2) as client:
             assert await run_on_server(client, binder().bind([plan], 3)) == {}
             assert [line.split(" ")[0] for line in seen.requests] == ["POST", "PATCH"]
 
@@ -40,4 +40,4 @@ def test_a_binding_without_an_answer_is_read_back_and_counts() -> None:
 
 
 def test_the_scheduler_times_out_much_earlier_than_other_clients() -> None:
-    assert SchedulerSettings("me").answer_within < SILENCE / 5
+    assert SchedulerSettings("me").answer_within < READ_TIMEOUT / 5

@@ -246,7 +246,7 @@ class LeaderElection:
     def _request(self, lease: Lease, *, new: bool) -> RenewLease:
         where, within = self._config.namespace, self._config.deadline / 2
         method, name = ("POST", "") if new else ("PUT", self._config.name)
-        return RenewLease(method, LEASES.path(where, name), codec.document(LEASES, lease), within=within)
+        return RenewLease(method, LEASES.path(where, name), codec.to_document(LEASES, lease), within=within)
 
     def _renewed(self, lease: Lease | None, action: Action, listed: InFlightSet | None) -> Lease:
         now = format_micro(self._clock.wall)

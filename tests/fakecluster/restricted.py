@@ -6,7 +6,7 @@ from fairlead.cluster.kinds import Kind
 from tests.fakecluster.cluster import FakeCluster
 
 
-class Partly:
+class RestrictedCluster:
     """A cluster of which some kinds are not served, or may not be listed."""
 
     def __init__(self, cluster: FakeCluster, refuses: dict[str, Exception]) -> None:
