@@ -130,7 +130,7 @@ class Wire:
                 if what != "DELETED":
                     self.server.objects[item.metadata.name] = item
         self.server.version = self.server.compacted = target
-        self.end(RequestEnd.AWAY)
+        self.end(RequestEnd.UNAVAILABLE)
 
     # One request after the other, as the machine asks for them.
 

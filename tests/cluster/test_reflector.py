@@ -56,7 +56,7 @@ def test_a_watch_that_is_cut_and_resumed_tells_every_write_once_and_in_order(
         for what, item in server.since(int(step.version))[: random.randint(1, 5)]:
             for _ in range(random.choice((1, 1, 2))):
                 reader.take(replica.on_event(what, item))
-        replica.on_request_end(random.choice((RequestEnd.CLOSED, RequestEnd.AWAY)), 0.1)
+        replica.on_request_end(random.choice((RequestEnd.CLOSED, RequestEnd.UNAVAILABLE)), 0.1)
     assert [sight(change.object) for change in reader.heard if change.new] == [
         sight(item) for what, item in server.log if what != "DELETED"
     ]
@@ -95,9 +95,9 @@ def following(version: int = 10) -> Reflector[ConfigMap]:
     [
         (RequestEnd.CLOSED, True, "watch"),
         (RequestEnd.CLOSED, False, "stream"),
-        (RequestEnd.AWAY, True, "watch"),
-        (RequestEnd.AWAY, False, "watch"),
-        (RequestEnd.SILENT, True, "stream"),
+        (RequestEnd.UNAVAILABLE, True, "watch"),
+        (RequestEnd.UNAVAILABLE, False, "watch"),
+        (RequestEnd.TIMED_OUT, True, "stream"),
         (RequestEnd.GONE, True, "stream"),
         (RequestEnd.TOO_NEW, True, "stream"),
         (RequestEnd.REFUSED, True, "stream"),
@@ -144,7 +144,7 @@ def test_something_that_lets_no_watch_through_is_worked_around() -> None:
     replica = following()
     asked = []
     for _ in range(12):
-        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
         asked.append(replica.next_request().ask)
     assert asked == ["watch"] * 11 + ["stream"]
 
@@ -154,7 +154,7 @@ def test_pauses_grow_and_stay_below_their_bound() -> None:
     waits = []
     for _ in range(40):
         replica.next_request()
-        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
         waits.append(replica.next_request().wait)
     assert max(waits[:2]) <= 4
     assert 4 < max(waits) <= 8
@@ -163,7 +163,7 @@ def test_pauses_grow_and_stay_below_their_bound() -> None:
 def test_a_server_that_is_away_costs_no_list() -> None:
     replica = following()
     for _ in range(5):
-        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
         assert replica.next_request().ask == "watch"
 
 
@@ -182,10 +182,10 @@ def test_a_quiet_watch_that_lived_some_time_goes_on() -> None:
 def test_a_quiet_kind_behind_something_that_cuts_is_not_asked_ever_slower() -> None:
     replica = following()
     for version in range(11, 40):  # a bookmark now and then, and a cut between two of them
-        replica.on_request_end(RequestEnd.AWAY, 50.0)
+        replica.on_request_end(RequestEnd.UNAVAILABLE, 50.0)
         assert replica.next_request().wait <= 2 * WatchTiming().initial_backoff
         replica.on_bookmark(str(version), complete=False)
-        replica.on_request_end(RequestEnd.AWAY, 60.0)
+        replica.on_request_end(RequestEnd.UNAVAILABLE, 60.0)
         assert replica.next_request().ask == "watch"
 
 
@@ -215,13 +215,13 @@ def test_a_server_that_does_not_stream_is_never_asked_to_again() -> None:
     replica.on_request_end(RequestEnd.REFUSED, 0.0)
     for _ in range(3):
         assert replica.next_request().ask == "list"
-        replica.on_request_end(RequestEnd.AWAY, 0.0)
+        replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
 
 
 def test_a_streamed_list_that_never_ends_is_asked_for_in_pages() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
     replica.next_request()
-    replica.on_request_end(RequestEnd.SILENT, 90.0)
+    replica.on_request_end(RequestEnd.TIMED_OUT, 90.0)
     assert replica.next_request().ask == "list"
 
 

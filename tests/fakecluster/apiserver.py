@@ -18,7 +18,7 @@ from tests.fakecluster.store import Document, Record, Store
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Of which the API server makes names: no vowels, so no words."""
-_PLAIN: Final = {"merge": patches.merge, "strategic": patches.strategic, "json": patches.operations}
+_PATCH_FUNCTIONS: Final = {"merge": patches.merge, "strategic": patches.strategic, "json": patches.operations}
 
 
 class FakeApiServer:
@@ -104,14 +104,14 @@ class FakeApiServer:
         return self._write(kind, key, document, manager)
 
     def patch(
-        self, kind: Kind[Any], key: Key, patch: Any, how: str, manager: str, *, status: bool = False
+        self, kind: Kind[Any], key: Key, patch: Any, patch_type: str, manager: str, *, status: bool = False
     ) -> Record:
         """Change an object in part."""
         old = self.found(kind, key)
-        if how == "strategic" and kind.resource not in KINDS:
+        if patch_type == "strategic" and kind.resource not in KINDS:
             raise Refused(415, "UnsupportedMediaType", "custom kinds take no strategic merge patch")
         try:
-            document = _PLAIN[how](old.document, patch)
+            document = _PATCH_FUNCTIONS[patch_type](old.document, patch)
         except PatchError as error:
             raise Refused(422, "Invalid", str(error)) from None
         metadata = document.get("metadata", {})

@@ -108,7 +108,7 @@ class FakeCluster:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: PatchType = "merge",
+        patch_type: PatchType = "merge",
         field_manager: str = _MANAGER,
         force: bool = False,
         status: bool = False,
@@ -116,11 +116,11 @@ class FakeCluster:
         """Change some fields of an object; `apply` makes it where there is none."""
         key = _key(kind, namespace, name)
         with self._answering("patch", kind, *key):
-            if how == "apply":
+            if patch_type == "apply":
                 config = codec.to_document(kind, patch)
                 record = self._books.apply(kind, key, config, field_manager, force=force, status=status)
                 return _typed(kind, record)
-            return _typed(kind, self._books.patch(kind, key, patch, how, field_manager, status=status))
+            return _typed(kind, self._books.patch(kind, key, patch, patch_type, field_manager, status=status))
 
     async def patch_status(
         self,
@@ -129,7 +129,7 @@ class FakeCluster:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: PatchType = "merge",
+        patch_type: PatchType = "merge",
         field_manager: str = _MANAGER,
         force: bool = False,
     ) -> T:
@@ -139,7 +139,7 @@ class FakeCluster:
             name,
             patch,
             namespace,
-            patch_type=how,
+            patch_type=patch_type,
             field_manager=field_manager,
             force=force,
             status=True,

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlead.catalog import load
 from fairlead.detect import detect
-from fairlead.detect.capture import opened, read_gpus
+from fairlead.detect.capture import open_capture, read_gpus
 from fairlead.host import Host
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def draft(root: Path) -> dict[str, Any]:
 def main(name: str, tarball: str) -> None:
     """Unpack the tarball and write the draft beside it."""
     root = HERE / name / "root"
-    with opened(tarball) as room:
+    with open_capture(tarball) as room:
         shutil.copytree(room, root, symlinks=True)
     for folder, folders, files in os.walk(root):
         if not folders and not files:

@@ -49,7 +49,7 @@ class ClusterClient(Protocol):
         patch: Any,
         namespace: str | None = None,
         *,
-        how: PatchType = ...,
+        patch_type: PatchType = ...,
         field_manager: str = ...,
         force: bool = False,
     ) -> T:
@@ -62,7 +62,7 @@ class ClusterClient(Protocol):
         patch: Any,
         namespace: str | None = None,
         *,
-        how: PatchType = ...,
+        patch_type: PatchType = ...,
         field_manager: str = ...,
         force: bool = False,
     ) -> T:

@@ -29,8 +29,8 @@ FIELD_MANAGER: Final = "fairlead"
 """Under which name the server notes the fields that we set."""
 PAGE_SIZE: Final = 500
 IDLE_TIMEOUT: Final = 90.0
-"""Seconds of silence after which a watch is dead: the server sends a bookmark about every 60."""
-_PATCHES: Final[Mapping[str, str]] = {
+"""Seconds of read_timeout after which a watch is dead: the server sends a bookmark about every 60."""
+_PATCH_CONTENT_TYPES: Final[Mapping[str, str]] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -52,18 +52,18 @@ class Client:
         *,
         connections: int = 64,
         compress: bool | None = None,
-        silence: float | None = None,
+        read_timeout: float | None = None,
     ) -> AsyncIterator["Client"]:
         """Open a client; nothing is sent before the first question.
 
         At most `connections` requests are under way at once, watches not counted. Answers come compressed
         unless the server is on this machine, where that only costs time; `compress` decides otherwise. After
-        `silence` seconds without a byte an answer is given up, watches not counted.
+        `read_timeout` seconds without a byte an answer is given up, watches not counted.
         """
         from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - not for those who are brief
 
         async with Transport.open(
-            config, connections=connections, compress=compress, read_timeout=silence
+            config, connections=connections, compress=compress, read_timeout=read_timeout
         ) as transport:
             yield cls(transport)
 
@@ -176,7 +176,7 @@ class Client:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: PatchType = "merge",
+        patch_type: PatchType = "merge",
         field_manager: str = FIELD_MANAGER,
         force: bool = False,
         sub: str = "",
@@ -186,11 +186,15 @@ class Client:
         `apply` makes the object where there is none, and takes fields from other managers with `force`.
         A resource version in a merge patch's metadata makes it conditional.
         """
-        query = {"fieldManager": field_manager, "force": "true" if force and how == "apply" else None}
-        if how == "apply":
+        query = {"fieldManager": field_manager, "force": "true" if force and patch_type == "apply" else None}
+        if patch_type == "apply":
             patch = codec.to_document(kind, patch)
         request = HttpRequest(
-            "PATCH", _path(kind, namespace, name, sub), query, codec.encode_plain(patch), _PATCHES[how]
+            "PATCH",
+            _path(kind, namespace, name, sub),
+            query,
+            codec.encode_plain(patch),
+            _PATCH_CONTENT_TYPES[patch_type],
         )
         asked = _asked("patch", kind, namespace, name, sub)
         return codec.decode(kind, await self._transport.send(request, asked))
@@ -202,7 +206,7 @@ class Client:
         patch: Any,
         namespace: str | None = None,
         *,
-        how: PatchType = "merge",
+        patch_type: PatchType = "merge",
         field_manager: str = FIELD_MANAGER,
         force: bool = False,
     ) -> T:
@@ -212,7 +216,7 @@ class Client:
             name,
             patch,
             namespace,
-            patch_type=how,
+            patch_type=patch_type,
             field_manager=field_manager,
             force=force,
             sub="status",

@@ -33,9 +33,11 @@ READ_TIMEOUT: Final = 5.0
 class OneShotTransport:
     """One connection to one server, and a transport behind it."""
 
-    def __init__(self, config: ClusterConfig, behind: AsyncExitStack, silence: float = READ_TIMEOUT) -> None:
+    def __init__(
+        self, config: ClusterConfig, behind: AsyncExitStack, read_timeout: float = READ_TIMEOUT
+    ) -> None:
         self.config = config
-        self._silence = silence
+        self._read_timeout = read_timeout
         self._behind = behind
         self._transport: Transport | None = None
         self._who = make_identity(config, os.environ, time.time, time.monotonic)
@@ -47,11 +49,11 @@ class OneShotTransport:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, config: ClusterConfig, silence: float = READ_TIMEOUT
+        cls, config: ClusterConfig, read_timeout: float = READ_TIMEOUT
     ) -> AsyncIterator["OneShotTransport"]:
         """Prepare; nothing is connected yet."""
         async with AsyncExitStack() as behind:
-            brief = cls(config, behind, silence)
+            brief = cls(config, behind, read_timeout)
             try:
                 yield brief
             finally:
@@ -111,6 +113,6 @@ class OneShotTransport:
     def _connection(self, who: Credential) -> http.client.HTTPConnection:
         host, port = self._base.hostname or "", self._base.port
         if self._base.scheme != "https":
-            return http.client.HTTPConnection(host, port, timeout=self._silence)
+            return http.client.HTTPConnection(host, port, timeout=self._read_timeout)
         context = tls.create_context(self.config, who.certificate, who.key)
-        return http.client.HTTPSConnection(host, port, timeout=self._silence, context=context)
+        return http.client.HTTPSConnection(host, port, timeout=self._read_timeout, context=context)

@@ -92,10 +92,10 @@ class Transport:
         slots: int,
         patience: RetryPolicy,
         world: ClientEnvironment,
-        silence: float = READ_TIMEOUT,
+        read_timeout: float = READ_TIMEOUT,
     ) -> None:
         self.config = config
-        self._short = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
+        self._short = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         self._session = session
         self._slots = asyncio.Semaphore(slots)
         self._patience = patience
@@ -116,7 +116,7 @@ class Transport:
         compress: bool | None = None,
         patience: RetryPolicy | None = None,
         world: ClientEnvironment | None = None,
-        silence: float | None = None,
+        read_timeout: float | None = None,
     ) -> AsyncIterator["Transport"]:
         """Prepare connections; none is made yet."""
         near = is_loopback(urlsplit(config.server).hostname or "")
@@ -138,7 +138,7 @@ class Transport:
                     connections,
                     patience or RetryPolicy(),
                     world or ClientEnvironment(),
-                    silence or READ_TIMEOUT,
+                    read_timeout or READ_TIMEOUT,
                 )
         finally:
             await sockets.end()
@@ -152,7 +152,7 @@ class Transport:
     async def stream(
         self, request: HttpRequest, asked: RequestInfo, idle: float
     ) -> AsyncIterator[LineBatches]:
-        """Open an answer that goes on and on; silence for `idle` seconds breaks it."""
+        """Open an answer that goes on and on; read_timeout for `idle` seconds breaks it."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
         response = await self._ask(request, asked, timeout, _itself)
         try:

@@ -26,9 +26,9 @@ from fairlead.compat.aio import TIMEOUTS
 
 Handler = Callable[[ObjectChange[T]], None]
 _ENDS: Final[Mapping[type[errors.FairleadError], RequestEnd]] = {
-    errors.ClusterUnavailableError: RequestEnd.AWAY,
-    errors.TooManyRequestsError: RequestEnd.AWAY,
-    errors.UserError: RequestEnd.AWAY,  # a login that cannot be renewed just now
+    errors.ClusterUnavailableError: RequestEnd.UNAVAILABLE,
+    errors.TooManyRequestsError: RequestEnd.UNAVAILABLE,
+    errors.UserError: RequestEnd.UNAVAILABLE,  # a login that cannot be renewed just now
     errors.GoneError: RequestEnd.GONE,
     errors.TooNewError: RequestEnd.TOO_NEW,
     errors.InvalidError: RequestEnd.REFUSED,
@@ -234,4 +234,4 @@ class Informer(Generic[T]):
         end = next((end for kind, end in _ENDS.items() if isinstance(error, kind)), RequestEnd.FAILED)
         # A connection that is not made in time is one that failed; one that stood and said nothing is dead.
         quiet = min(self.age, self._clock() - began) >= 0.9 * self._timing.idle_timeout
-        return RequestEnd.SILENT if quiet and isinstance(error.__cause__, TIMEOUTS) else end
+        return RequestEnd.TIMED_OUT if quiet and isinstance(error.__cause__, TIMEOUTS) else end

@@ -23,8 +23,8 @@ class RequestEnd(Enum):
     """Why a request is over."""
 
     CLOSED = "the stream ended, for whatever reason"
-    AWAY = "the cluster could not be reached, or was too busy"
-    SILENT = "nothing was heard for too long, not even a bookmark"
+    UNAVAILABLE = "the cluster could not be reached, or was too busy"
+    TIMED_OUT = "nothing was heard for too long, not even a bookmark"
     GONE = "the version to go on from is no longer kept (410)"
     TOO_NEW = "the version to go on from is yet to come (504): the cluster has gone back in time"
     REFUSED = "the server does not understand the question, such as a streamed list"
@@ -32,7 +32,7 @@ class RequestEnd(Enum):
 
 
 _LOST: Final = frozenset(
-    {RequestEnd.SILENT, RequestEnd.GONE, RequestEnd.TOO_NEW, RequestEnd.REFUSED, RequestEnd.FAILED}
+    {RequestEnd.TIMED_OUT, RequestEnd.GONE, RequestEnd.TOO_NEW, RequestEnd.REFUSED, RequestEnd.FAILED}
 )
 """After these a watch cannot go on from where it stood; after the others nothing was missed."""
 _PATIENCE: Final = 12
@@ -144,10 +144,10 @@ class Reflector(Generic[T]):
         """Take note that the last request is over, `lasted` seconds after it was sent."""
         if self._asked == "stream":
             self._streams = self._streams and end is not RequestEnd.REFUSED
-            self._doubt = not self._following and end in (RequestEnd.CLOSED, RequestEnd.SILENT)
+            self._doubt = not self._following and end in (RequestEnd.CLOSED, RequestEnd.TIMED_OUT)
         else:
             self._doubt = False
-        stood = self._following and end in (RequestEnd.CLOSED, RequestEnd.AWAY)
+        stood = self._following and end in (RequestEnd.CLOSED, RequestEnd.UNAVAILABLE)
         quiet_but_long = stood and lasted >= self._timing.healthy_after
         good = self._heard or quiet_but_long
         # A watch that ends at once with nothing said is how some servers answer for a version they lost.
