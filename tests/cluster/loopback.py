@@ -95,7 +95,7 @@ def chunk(data: bytes) -> bytes:
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-SHORT_RETRY = RetryPolicy(tries=4, total=1.0)
+SHORT_RETRY = RetryPolicy(max_attempts=4, max_wait=1.0)
 Scenario = Callable[[Client, RecordedRequests], Coroutine[Any, Any, None]]
 
 
@@ -112,7 +112,7 @@ def run_with_responses(handler: Handler, scenario: Scenario) -> None:
     async def run() -> None:
         async with (
             serve_responses(handler) as seen,
-            Transport.open(seen.config, patience=SHORT_RETRY) as transport,
+            Transport.open(seen.config, policy=SHORT_RETRY) as transport,
         ):
             await scenario(Client(transport), seen)
 
@@ -121,7 +121,7 @@ def run_with_responses(handler: Handler, scenario: Scenario) -> None:
 
 def run_with_bytes(talk: ByteHandler, scenario: Scenario) -> None:
     async def run() -> None:
-        async with serve_bytes(talk) as seen, Transport.open(seen.config, patience=SHORT_RETRY) as transport:
+        async with serve_bytes(talk) as seen, Transport.open(seen.config, policy=SHORT_RETRY) as transport:
             await scenario(Client(transport), seen)
 
     asyncio.run(run())

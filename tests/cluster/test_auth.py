@@ -237,9 +237,11 @@ def test_a_refused_login_is_not_asked_forever(program: Program) -> None:
     async def scenario() -> None:
         async with serve_responses(serve) as seen:
             mine = replace(seen.config, login=AuthInfo(plugin=PLUGIN))
-            async with Transport.open(mine, world=ClientEnvironment(env=program.env)) as transport:
+            async with Transport.open(mine, environment=ClientEnvironment(env=program.env)) as transport:
                 client = Client(transport)
-                with pytest.raises(AccessError, match="does not know user 'jane'") as caught:
+                with pytest.raises(
+                    AccessError, match="does not accept the credentials of user 'jane'"
+                ) as caught:
                     await client.get(NODES, "n1")
             assert (caught.value.exit_code, caught.value.code) == (2, 401)
             assert (len(seen.requests), program.runs) == (2, 2)

@@ -96,7 +96,14 @@ def test_answers_may_be_compressed() -> None:
 # Refusals
 
 REFUSALS: list[tuple[int, str, str, dict[str, object], type[errors.ClusterError], str]] = [
-    (401, "Unauthorized", "Unauthorized", {}, errors.AccessError, "does not know user 'jane'"),
+    (
+        401,
+        "Unauthorized",
+        "Unauthorized",
+        {},
+        errors.AccessError,
+        "does not accept the credentials of user 'jane'",
+    ),
     (
         403,
         "Forbidden",
@@ -118,7 +125,7 @@ REFUSALS: list[tuple[int, str, str, dict[str, object], type[errors.ClusterError]
     (409, "AlreadyExists", 'pods "a" already exists', {"name": "a"}, errors.AlreadyExistsError, "already"),
     (409, "Conflict", "the object has been modified", {"name": "a"}, errors.ConflictError, "modified"),
     (410, "Expired", "too old resource version", {}, errors.GoneError, "too old"),
-    (410, "Gone", "", {}, errors.GoneError, "no longer kept"),
+    (410, "Gone", "", {}, errors.GoneError, "no longer keeps"),
     (
         422,
         "Invalid",
@@ -220,7 +227,7 @@ def test_does_not_wait_for_ever() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.TooManyRequestsError):
             await client.get(PODS, "a", "x")
-        assert len(seen.requests) == SHORT_RETRY.tries
+        assert len(seen.requests) == SHORT_RETRY.max_attempts
 
     run_with_responses(always(busy()), scenario)
     for reply in (busy(429, "3600"), busy(503, None)):
@@ -234,7 +241,7 @@ def test_does_not_wait_for_ever() -> None:
 
 
 def test_patience_is_bounded_and_spread() -> None:
-    patience = RetryPolicy(tries=5, total=20.0)
+    patience = RetryPolicy(max_attempts=5, max_wait=20.0)
     pauses = {delay_after_response(429, 3.0, RetryState(1), patience, Random(seed)) for seed in range(50)}
     assert all(pause is not None and 3.0 <= pause <= 4.5 for pause in pauses)
     assert len(pauses) > 40
@@ -286,7 +293,7 @@ def test_a_part_of_an_object_cannot_replace_it() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(TypeError, match="pods are read in part only"):
             await client.update(PODS, Pod(metadata=Metadata(name="a")), "x")
-        with pytest.raises(ValueError, match="pods live in namespaces"):
+        with pytest.raises(ValueError, match="pods are namespaced"):
             await client.get(PODS, "a")
         assert not seen.requests
 

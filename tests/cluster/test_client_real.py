@@ -135,7 +135,9 @@ def test_who_may_not(real_cluster: RealCluster, tmp_path: Path) -> None:
         async with Client.connect(
             replace(real_cluster.config, login=AuthInfo(token="wrong"), user="joe")
         ) as nobody:
-            with pytest.raises(errors.AccessError, match="does not know user 'joe'") as who:
+            with pytest.raises(
+                errors.AccessError, match="does not accept the credentials of user 'joe'"
+            ) as who:
                 await nobody.list(PODS, name)
             assert (who.value.exit_code, who.value.code) == (2, 401)
         async with Client.connect(replace(real_cluster.config, login=AuthInfo())) as nobody:

@@ -230,7 +230,7 @@ class FakeCluster:
 
 def _key(kind: Kind[Any], namespace: str | None, name: str) -> Key:
     if kind.namespaced and not namespace:
-        raise ValueError(f"{kind.resource} live in namespaces: say which")
+        raise ValueError(f"{kind.resource} are namespaced: name a namespace")
     return (namespace or "") if kind.namespaced else "", name
 
 

@@ -1,6 +1,6 @@
-"""What programs ask of a cluster. `Client` is the real one, `Memory` the one for tests and plans.
+"""The interface of a cluster. `Client` talks to a real API server; tests use a fake cluster in memory.
 
-Both pass the same contract (tests/cluster/contract), so that what works on one works on the other.
+Both pass the same contract (tests/cluster/contract), so a scenario that works on one works on the other.
 """
 
 from collections.abc import AsyncGenerator
@@ -11,11 +11,11 @@ from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Listing, T, WatchEvent
 
 PatchType = Literal["merge", "json", "strategic", "apply"]
-"""The ways to write down a change: RFC 7386, RFC 6902, and Kubernetes' own two."""
+"""The patch formats: JSON merge patch (RFC 7386), JSON patch (RFC 6902), and Kubernetes' own two."""
 
 
 class ClusterClient(Protocol):
-    """Objects to read, write and follow. Every no is one of the errors of `fairlead.errors`."""
+    """Read, write and watch objects. A refused request raises one of the errors of `fairlead.errors`."""
 
     async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:
         """Return one object."""
@@ -30,17 +30,17 @@ class ClusterClient(Protocol):
         limit: int = ...,
         resource_version: str | None = None,
     ) -> Listing[T]:
-        """Return every object, in all namespaces or in one, as of one moment."""
+        """Return every object at one resource version, in all namespaces or in one."""
 
     async def create(
         self, kind: Kind[T], body: Body, namespace: str | None = None, *, field_manager: str = ...
     ) -> T:
-        """Make an object and return it as it is kept."""
+        """Create an object and return it as the server stored it."""
 
     async def update(
         self, kind: Kind[T], body: Body, namespace: str | None = None, *, field_manager: str = ...
     ) -> T:
-        """Replace an object; with a resource version in its metadata, only if it is still that one."""
+        """Replace an object; a resource version in its metadata makes the update conditional on it."""
 
     async def patch(
         self,
@@ -53,7 +53,7 @@ class ClusterClient(Protocol):
         field_manager: str = ...,
         force: bool = False,
     ) -> T:
-        """Change some fields of an object; `apply` makes it where there is none."""
+        """Change some fields of an object; `apply` creates the object if it does not exist."""
 
     async def patch_status(
         self,
@@ -78,10 +78,10 @@ class ClusterClient(Protocol):
         resource_version: str | None = None,
         grace: int | None = None,
     ) -> None:
-        """Ask for an object's end, only if it is still the one of this `uid` and `resource_version`."""
+        """Delete an object; `uid` and `resource_version` are preconditions."""
 
     async def bind(self, pod_namespace: str, pod_name: str, pod_uid: str, node: str) -> None:
-        """Give a pod to a node, only if it is still the pod of this uid (empty: any) and has no node."""
+        """Bind a pod to a node if the pod still has this uid (empty: any) and no node."""
 
     def watch(  # noqa: PLR0913 - these are the API's own parameters
         self,
@@ -96,4 +96,4 @@ class ClusterClient(Protocol):
         idle: float = ...,
         send_initial_events: bool = False,
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """Yield what happens after `resource_version`; close the generator (contextlib.aclosing) to stop."""
+        """Yield the events after `resource_version`; close the generator (contextlib.aclosing) to stop."""

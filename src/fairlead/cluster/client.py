@@ -1,10 +1,10 @@
-"""A thin asynchronous Kubernetes client: typed objects in and out, errors sorted by who must act.
+"""A thin asynchronous Kubernetes client: typed objects in and out, errors by what resolves them.
 
     async with Client.connect(kubeconfig.load()) as client:
         pods = await client.list(PODS, fields="spec.nodeName=")
         async for event in client.watch(PODS, resource_version=pods.resource_version): ...
 
-Reads are tried again when the connection breaks; a write that may have been carried out never is.
+A read is retried when the connection breaks; a write that the server may have executed never is.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fairlead.cluster.http.transport import Transport
 
 FIELD_MANAGER: Final = "fairlead"
-"""Under which name the server notes the fields that we set."""
+"""The field manager under which the server records the fields that this program sets."""
 PAGE_SIZE: Final = 500
 IDLE_TIMEOUT: Final = 90.0
-"""Seconds of read_timeout after which a watch is dead: the server sends a bookmark about every 60."""
+"""Seconds without an event after which a watch is dead: the server sends a bookmark about every 60."""
 _PATCH_CONTENT_TYPES: Final[Mapping[str, str]] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
@@ -54,13 +54,13 @@ class Client:
         compress: bool | None = None,
         read_timeout: float | None = None,
     ) -> AsyncIterator["Client"]:
-        """Open a client; nothing is sent before the first question.
+        """Open a client; it connects with the first request.
 
-        At most `connections` requests are under way at once, watches not counted. Answers come compressed
-        unless the server is on this machine, where that only costs time; `compress` decides otherwise. After
-        `read_timeout` seconds without a byte an answer is given up, watches not counted.
+        At most `connections` requests are in flight at once, watches not counted. Responses are compressed
+        unless the server is on this machine, where compression only costs time; `compress` overrides this.
+        A response without a byte for `read_timeout` seconds fails; watches have their own timeout.
         """
-        from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - not for those who are brief
+        from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - slow; connect_once avoids it
 
         async with Transport.open(
             config, connections=connections, compress=compress, read_timeout=read_timeout
@@ -70,22 +70,22 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def connect_once(cls, config: ClusterConfig) -> AsyncIterator["Client"]:
-        """Open a client for a program that asks two or three things and ends: it starts much sooner."""
-        from fairlead.cluster.http.one_shot import OneShotTransport  # noqa: PLC0415 - for those alone
+        """Open a client for a program that sends two or three requests and ends: it starts much sooner."""
+        from fairlead.cluster.http.one_shot import OneShotTransport  # noqa: PLC0415 - used here only
 
         async with OneShotTransport.open(config) as transport:
             yield cls(transport)
 
     @property
     def config(self) -> ClusterConfig:
-        """Which cluster this is, and who we are there."""
+        """The cluster's address and this client's credentials."""
         return self._transport.config
 
     async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:
         """Return one object."""
-        asked = _asked("get", kind, namespace, name)
+        info = _request_info("get", kind, namespace, name)
         return codec.decode(
-            kind, await self._transport.send(HttpRequest("GET", _path(kind, namespace, name)), asked)
+            kind, await self._transport.send(HttpRequest("GET", _path(kind, namespace, name)), info)
         )
 
     async def list(
@@ -98,31 +98,32 @@ class Client:
         limit: int = PAGE_SIZE,
         resource_version: str | None = None,
     ) -> Listing[T]:
-        """Return every object, in all namespaces or in one, as of one moment.
+        """Return every object at one resource version, in all namespaces or in one.
 
-        Fetched in pages of `limit` (0: all at once). `resource_version`: no older than this; "0" takes
-        what the server has at hand.
+        The list is fetched in pages of `limit` objects (0: all at once). `resource_version` is the oldest
+        version to accept; "0" accepts whatever the server has in its watch cache.
         """
         query = {"labelSelector": labels, "fieldSelector": fields, "resourceVersion": resource_version}
         if resource_version:
             query["resourceVersionMatch"] = "NotOlderThan"
         try:
-            return await self._pages(kind, namespace, query, limit)
+            return await self._list_pages(kind, namespace, query, limit)
         except GoneError:
             if not limit:
                 raise
-            # The pages' moment is no longer kept: it took us too long. All at once needs none kept.
-            return await self._pages(kind, namespace, query, 0)
+            # The server compacted the version of the first page before the last one was read. A list in one
+            # page needs no version to be kept.
+            return await self._list_pages(kind, namespace, query, 0)
 
-    async def _pages(
+    async def _list_pages(
         self, kind: Kind[T], namespace: str | None, query: Mapping[str, str | None], limit: int
     ) -> Listing[T]:
-        asked, path = _asked("list", kind, namespace), kind.path(namespace)
+        info, path = _request_info("list", kind, namespace), kind.path(namespace)
         extent = {"limit": str(limit)} if limit else {}
         items: list[T] = []
         request = HttpRequest("GET", path, {**query, **extent})
         while True:
-            page = codec.decode_page(kind, await self._transport.send(request, asked))
+            page = codec.decode_page(kind, await self._transport.send(request, info))
             items += page.items
             if not page.next:
                 return Listing(items=tuple(items), resource_version=page.resource_version)
@@ -141,21 +142,21 @@ class Client:
     async def create(
         self, kind: Kind[T], body: Body, namespace: str | None = None, *, field_manager: str = FIELD_MANAGER
     ) -> T:
-        """Make an object and return it as the server keeps it; its namespace may stand in its metadata."""
+        """Create an object and return it as the server stored it; its metadata may name the namespace."""
         document = codec.to_document(kind, body)
-        inside = namespace or document.get("metadata", {}).get("namespace")
-        asked = _asked("create", kind, inside, document.get("metadata", {}).get("name", ""))
+        in_namespace = namespace or document.get("metadata", {}).get("namespace")
+        info = _request_info("create", kind, in_namespace, document.get("metadata", {}).get("name", ""))
         request = HttpRequest(
-            "POST", _path(kind, inside), {"fieldManager": field_manager}, codec.encode_plain(document)
+            "POST", _path(kind, in_namespace), {"fieldManager": field_manager}, codec.encode_plain(document)
         )
-        return codec.decode(kind, await self._transport.send(request, asked))
+        return codec.decode(kind, await self._transport.send(request, info))
 
     async def update(
         self, kind: Kind[T], body: Body, namespace: str | None = None, *, field_manager: str = FIELD_MANAGER
     ) -> T:
-        """Replace an object; with a resource version in its metadata, only if it is still that one.
+        """Replace an object; a resource version in its metadata makes the update conditional on it.
 
-        Takes whole objects only: a type that leaves fields out would erase them.
+        The kind's type must have every field of the object: an update erases the fields that it leaves out.
         """
         if isinstance(body, Object) and not isinstance(body, Raw) and not kind.whole:
             raise TypeError(
@@ -163,11 +164,16 @@ class Client:
             )
         document = codec.to_document(kind, body)
         metadata = document.get("metadata", {})
-        name, inside = metadata.get("name", ""), namespace or metadata.get("namespace")
+        name, in_namespace = metadata.get("name", ""), namespace or metadata.get("namespace")
         request = HttpRequest(
-            "PUT", _path(kind, inside, name), {"fieldManager": field_manager}, codec.encode_plain(document)
+            "PUT",
+            _path(kind, in_namespace, name),
+            {"fieldManager": field_manager},
+            codec.encode_plain(document),
         )
-        return codec.decode(kind, await self._transport.send(request, _asked("update", kind, inside, name)))
+        return codec.decode(
+            kind, await self._transport.send(request, _request_info("update", kind, in_namespace, name))
+        )
 
     async def patch(  # noqa: PLR0913 - these are the API's own parameters
         self,
@@ -183,8 +189,8 @@ class Client:
     ) -> T:
         """Change some fields of an object.
 
-        `apply` makes the object where there is none, and takes fields from other managers with `force`.
-        A resource version in a merge patch's metadata makes it conditional.
+        `apply` creates the object if it does not exist, and with `force` takes over fields of other
+        managers. A resource version in a merge patch's metadata makes the patch conditional.
         """
         query = {"fieldManager": field_manager, "force": "true" if force and patch_type == "apply" else None}
         if patch_type == "apply":
@@ -196,8 +202,8 @@ class Client:
             codec.encode_plain(patch),
             _PATCH_CONTENT_TYPES[patch_type],
         )
-        asked = _asked("patch", kind, namespace, name, sub)
-        return codec.decode(kind, await self._transport.send(request, asked))
+        info = _request_info("patch", kind, namespace, name, sub)
+        return codec.decode(kind, await self._transport.send(request, info))
 
     async def patch_status(
         self,
@@ -232,11 +238,11 @@ class Client:
         resource_version: str | None = None,
         grace: int | None = None,
     ) -> None:
-        """Ask for an object's end, only if it is still the one of this `uid` and `resource_version`."""
+        """Delete an object; `uid` and `resource_version` are preconditions."""
         only_if = {"uid": uid, "resourceVersion": resource_version}
         options = {"gracePeriodSeconds": grace, "preconditions": codec.without_nulls(only_if) or None}
         request = HttpRequest("DELETE", _path(kind, namespace, name), body=_delete_options(options))
-        await self._transport.send(request, _asked("delete", kind, namespace, name))
+        await self._transport.send(request, _request_info("delete", kind, namespace, name))
 
     async def delete_collection(
         self,
@@ -247,18 +253,18 @@ class Client:
         fields: str | None = None,
         grace: int | None = None,
     ) -> None:
-        """Ask for the end of every object that the selectors name."""
+        """Delete every object that the selectors match."""
         query = {"labelSelector": labels, "fieldSelector": fields}
         request = HttpRequest(
             "DELETE", kind.path(namespace), query, _delete_options({"gracePeriodSeconds": grace})
         )
-        await self._transport.send(request, _asked("deletecollection", kind, namespace))
+        await self._transport.send(request, _request_info("deletecollection", kind, namespace))
 
     async def bind(self, pod_namespace: str, pod_name: str, pod_uid: str, node: str) -> None:
-        """Give a pod to a node, only if it is still the pod of this uid (empty: any) and has no node.
+        """Bind a pod to a node if the pod still has this uid (empty: any) and no node.
 
-        What the server says after a success is not read: nothing in it may turn a binding that holds into
-        an error. Where the answer was lost, the pod itself is asked.
+        The body of a successful response is not read: nothing in it may turn a binding that took effect
+        into an error. If the response is lost, the client reads the pod to learn whether it is bound.
         """
         body = {
             "apiVersion": "v1",
@@ -270,7 +276,9 @@ class Client:
             "POST", PODS.path(pod_namespace, pod_name, "binding"), body=codec.encode_plain(body)
         )
         try:
-            await self._transport.send(request, _asked("create", PODS, pod_namespace, pod_name, "binding"))
+            await self._transport.send(
+                request, _request_info("create", PODS, pod_namespace, pod_name, "binding")
+            )
         except ClusterUnavailableError as error:
             if not error.maybe_done or not await self._is_bound(pod_namespace, pod_name, pod_uid, node):
                 raise
@@ -295,11 +303,12 @@ class Client:
         idle: float = IDLE_TIMEOUT,
         send_initial_events: bool = False,
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """Yield what happens after `resource_version` until the server ends the watch (after `timeout`).
+        """Yield the events after `resource_version` until the server ends the watch (after `timeout`).
 
-        With `send_initial_events` everything that exists comes first, as ADDED, up to a bookmark whose
-        `initial_end` is true. Silence for `idle` seconds, and a stream that is cut, raise ClusterAwayError;
-        a version that is no longer kept raises GoneError. Close the generator (contextlib.aclosing) to stop.
+        With `send_initial_events` every existing object comes first, as ADDED, up to a bookmark whose
+        `initial_end` is true. `idle` seconds without a byte, or a broken stream, raise
+        ClusterUnavailableError; a version that the server no longer keeps raises GoneError. Close the
+        generator (contextlib.aclosing) to stop.
         """
         query = {
             "watch": "true",
@@ -311,18 +320,18 @@ class Client:
             "sendInitialEvents": "true" if send_initial_events else None,
             "resourceVersionMatch": "NotOlderThan" if send_initial_events else None,
         }
-        asked = _asked("watch", kind, namespace)
+        info = _request_info("watch", kind, namespace)
         request = HttpRequest("GET", kind.path(namespace), query, live=True)
-        async with self._transport.stream(request, asked, idle) as batches:
+        async with self._transport.stream(request, info, idle) as batches:
             async for lines in batches:
                 for line in lines:
                     event = codec.decode_event(kind, line)
                     if isinstance(event, Status):
-                        raise error_from_status(event.code, event, asked, self.config)
+                        raise error_from_status(event.code, event, info, self.config)
                     yield event
 
     async def version(self) -> ServerVersion:
-        """Return what the server is."""
+        """Return the server's version."""
         data = await self._transport.send(HttpRequest("GET", "/version"), RequestInfo("get", "/version"))
         return codec.decode_version(data)
 
@@ -344,18 +353,20 @@ class Client:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        """Ask anything else and return the answer's bytes."""
+        """Send any other request and return the body of the response."""
         request = HttpRequest(method, path, query or {}, body, content_type)
         return await self._transport.send(request, RequestInfo(method.lower(), path))
 
 
 def _path(kind: Kind[Any], namespace: str | None, name: str = "", sub: str = "") -> str:
     if kind.namespaced and not namespace:
-        raise ValueError(f"{kind.resource} live in namespaces: say which")
+        raise ValueError(f"{kind.resource} are namespaced: name a namespace")
     return kind.path(namespace, name, sub)
 
 
-def _asked(verb: str, kind: Kind[Any], namespace: str | None, name: str = "", sub: str = "") -> RequestInfo:
+def _request_info(
+    verb: str, kind: Kind[Any], namespace: str | None, name: str = "", sub: str = ""
+) -> RequestInfo:
     resource = f"{kind.plural}/{sub}" if sub else kind.plural
     return RequestInfo(verb, f"{resource}.{kind.group}" if kind.group else resource, namespace or "", name)
 

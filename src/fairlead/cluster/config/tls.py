@@ -35,7 +35,8 @@ def _show(made: ssl.SSLContext, config: ClusterConfig, certificate: bytes, key: 
             made.load_cert_chain(path, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         raise KubeconfigError(
-            f"{config.display_name}: the client certificate and key of user {config.user!r} cannot be used: {error}",
+            f"{config.display_name}: the client certificate and key of user {config.user!r} cannot be used: "
+            f"{error}",
             hint="they must be PEM, belong together, and have no password",
         ) from None
 

@@ -1,4 +1,4 @@
-"""Objects to and from JSON: typed straight from the bytes, and patient with what servers leave null."""
+"""Objects to and from JSON: decoded straight into types, with null read as an absent field."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +13,7 @@ from fairlead.cluster.meta import Metadata, Object, ObjectPart, Raw, ServerVersi
 from fairlead.errors import ClusterError
 
 Body = Object | Mapping[str, Any]
-"""What can be sent: an object of ours, or a whole manifest."""
+"""The body of a request: a typed object, or a whole manifest."""
 S = TypeVar("S", bound=Struct)
 V = TypeVar("V")
 
@@ -82,10 +82,10 @@ def without_nulls(value: Any) -> Any:
 
 
 def decode_as(shape: type[S], data: bytes | msgspec.Raw, what: str) -> S:
-    """Read one value of any of our types; nulls have the field's default."""
+    """Decode one value of any of this program's types; a null field has its default."""
     try:
-        found: S = _decoder(shape).decode(data)
-        return found
+        value: S = _decoder(shape).decode(data)
+        return value
     except msgspec.ValidationError:
         pass
     except msgspec.DecodeError as error:
@@ -97,17 +97,17 @@ def decode_as(shape: type[S], data: bytes | msgspec.Raw, what: str) -> S:
 
 
 def from_document(shape: type[V], document: Mapping[str, Any]) -> V:
-    """Return a document as one of our types; ValueError says which of its fields is wrong."""
+    """Convert a document to one of this program's types; ValueError names the field that is wrong."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(document, shape)
-    try:  # something in it is null, or wrong
+    try:  # a field is null, or wrong
         return msgspec.convert(without_nulls(document), shape)
     except msgspec.ValidationError as error:
         raise ValueError(_readable(error)) from None
 
 
 def decode(kind: Kind[T], data: bytes | msgspec.Raw) -> T:
-    """Read one object."""
+    """Decode one object."""
     if kind.type is Raw:
         raw: T = _raw(kind, data)
         return raw
@@ -115,13 +115,13 @@ def decode(kind: Kind[T], data: bytes | msgspec.Raw) -> T:
 
 
 def decode_page(kind: Kind[T], data: bytes) -> ListPage[T]:
-    """Read a list, or one page of it."""
+    """Decode a list, or one page of it."""
     try:
         if kind.type is not Raw:
             page = _page_decoder(kind.type).decode(data)
             return ListPage(page.items, page.metadata.resource_version, page.metadata.next)
     except msgspec.ValidationError:
-        pass  # something in it is null; one object at a time then
+        pass  # a field is null: decode one object at a time
     except msgspec.DecodeError as error:
         raise _unreadable(kind.resource, error) from None
     loose = decode_as(_RawPage, data, kind.resource)
@@ -130,14 +130,14 @@ def decode_page(kind: Kind[T], data: bytes) -> ListPage[T]:
 
 
 def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T] | Status:
-    """Read one line of a watch; a Status is the server's reason for ending it."""
+    """Decode one line of a watch; a Status is the server's reason for ending it."""
     if kind.type is not Raw and not line.startswith((b'{"type":"B', b'{"type":"E')):
         try:
             event: WatchEvent[T] = _event_decoder(kind.type).decode(line)
             if event.type not in ("BOOKMARK", "ERROR"):
                 return event
         except msgspec.MsgspecError:
-            pass  # the careful way below says what is wrong, if anything is
+            pass  # the slower code below raises the error, if there is one
     try:
         loose = _LINE.decode(line)
     except msgspec.MsgspecError as error:
@@ -145,14 +145,14 @@ def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T] | Status:
     if loose.type == "ERROR":
         return decode_as(Status, loose.object, f"the watch of {kind.resource}")
     if loose.type == "BOOKMARK" and kind.type is not Raw:
-        # It has metadata alone, and a kind may want more of its objects.
+        # A bookmark has metadata alone, and a kind may require more fields.
         bare = decode_as(Object, loose.object, kind.resource)
         return WatchEvent(type=loose.type, object=cast("T", bare))
     return WatchEvent(type=loose.type, object=decode(kind, loose.object))
 
 
 def decode_status(data: bytes) -> Status | None:
-    """Read an answer that is not an object; None where it is none of Kubernetes' answers."""
+    """Decode a Status; None if the body is not one of Kubernetes'."""
     try:
         return msgspec.convert(without_nulls(msgspec.json.decode(data)), Status)
     except msgspec.MsgspecError:
@@ -160,17 +160,17 @@ def decode_status(data: bytes) -> Status | None:
 
 
 def decode_version(data: bytes) -> ServerVersion:
-    """Read what the server is."""
+    """Decode the server's version."""
     return decode_as(ServerVersion, data, "/version")
 
 
 def encode(kind: Kind[Any], body: Body) -> bytes:
-    """Write an object as the server wants it: with its API version and kind."""
+    """Encode an object with its API version and kind, which the server requires."""
     return _ENCODE(to_document(kind, body))
 
 
 def encode_plain(value: Any) -> bytes:
-    """Write anything as JSON."""
+    """Encode any value as JSON."""
     return _ENCODE(value)
 
 
@@ -178,29 +178,29 @@ def to_document(kind: Kind[Any], body: Body) -> dict[str, Any]:
     """Return an object as a manifest."""
     head = {"apiVersion": kind.api_version, "kind": kind.name}
     if isinstance(body, Raw):
-        found = body.document()
+        fields = body.document()
     elif isinstance(body, Object):
-        found = msgspec.to_builtins(body)
+        fields = msgspec.to_builtins(body)
     else:
-        found = dict(body)
-    whole = {**head, **found}
-    if not whole["kind"]:
-        raise TypeError(f"a manifest of {kind.resource} must say its kind")
-    return whole
+        fields = dict(body)
+    manifest = {**head, **fields}
+    if not manifest["kind"]:
+        raise TypeError(f"a manifest of {kind.resource} must name its kind")
+    return manifest
 
 
 def _raw(kind: Kind[Any], data: bytes | msgspec.Raw) -> Any:
     head = decode_as(_Head, data, kind.resource)
     return Raw(
         api_version=head.api_version or kind.api_version,
-        kind=head.kind or kind.name,  # objects in a list leave both out
+        kind=head.kind or kind.name,  # objects in a list have neither
         metadata=head.metadata,
         body=bytes(data),
     )
 
 
 def _readable(error: Exception) -> str:
-    """Return what msgspec says as `field: what`: it puts the field last, behind a dollar sign."""
+    """Return msgspec's message as `field: what`: msgspec puts the field last, behind a dollar sign."""
     what, _, path = str(error).partition(" - at `$.")
     what = what[0].lower() + what[1:]
     return f"{path.rstrip('`')}: {what}" if path else what
@@ -208,6 +208,6 @@ def _readable(error: Exception) -> str:
 
 def _unreadable(what: str, error: Exception) -> ClusterError:
     return ClusterError(
-        f"the server's answer for {what} cannot be read: {error}",
-        hint="is this a Kubernetes API server, and no proxy's login page?",
+        f"the server's response for {what} cannot be read: {error}",
+        hint="check that this is a Kubernetes API server, not a proxy's login page",
     )

@@ -1,15 +1,15 @@
-"""Cut a stream of bytes into lines, wherever its chunks happen to end. Pure."""
+"""Split a stream of bytes into lines, wherever its chunks end. Pure."""
 
 from typing import Final
 
 from fairlead.errors import ClusterError
 
 LONGEST: Final = 64 * 1024 * 1024
-"""No object is near this: etcd keeps none over 1.5 MB."""
+"""No object comes near this limit: etcd stores none over 1.5 MB."""
 
 
 class LineSplitter:
-    """Take chunks, give lines."""
+    """Collects chunks and returns complete lines."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -17,7 +17,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that are complete with this chunk, without empty ones."""
+        """Return the lines that this chunk completes, without empty ones."""
         head, newline, rest = chunk.partition(b"\n")
         if not newline:
             self._keep(chunk)
@@ -38,5 +38,5 @@ class LineSplitter:
 
     @property
     def incomplete(self) -> bool:
-        """Whether the stream stopped within a line."""
+        """Whether the stream stopped in the middle of a line."""
         return any(part.strip() for part in self._parts)

@@ -1,9 +1,9 @@
-"""Ask two or three things of a server and be done.
+"""Send two or three requests over one connection, for a command that ends after them.
 
-A library that keeps hundreds of connections takes longer to load than a few questions to be answered. So
-these go over one plain connection, for as long as each is answered with a success. Whatever else comes (a no,
-no answer, a proxy on the way, several questions at once) is left to the transport, which asks anew: it tries
-again where that is right, and says what is wrong.
+aiohttp takes longer to load than the server takes to response a few requests. So reads go over one plain
+http.client connection for as long as each succeeds. Every other case (an error status, no response, a proxy,
+a write, concurrent requests) goes to the full transport, which sends the request again, retries where a
+retry is safe, and says what is wrong.
 """
 
 import asyncio
@@ -27,92 +27,94 @@ if TYPE_CHECKING:
     from fairlead.cluster.http.transport import LineBatches, Transport
 
 READ_TIMEOUT: Final = 5.0
-"""Seconds without a byte after which the transport is to try."""
+"""Seconds without a byte after which the full transport takes over."""
 
 
 class OneShotTransport:
-    """One connection to one server, and a transport behind it."""
+    """One connection to one server, and the full transport as a fallback."""
 
     def __init__(
-        self, config: ClusterConfig, behind: AsyncExitStack, read_timeout: float = READ_TIMEOUT
+        self, config: ClusterConfig, exit_stack: AsyncExitStack, read_timeout: float = READ_TIMEOUT
     ) -> None:
         self.config = config
         self._read_timeout = read_timeout
-        self._behind = behind
+        self._exit_stack = exit_stack
         self._transport: Transport | None = None
-        self._who = make_identity(config, os.environ, time.time, time.monotonic)
+        self._identity = make_identity(config, os.environ, time.time, time.monotonic)
         self._direct = not config.server_name and find_proxy(config, os.environ) is None
         self._base = urlsplit(config.server.rstrip("/"))
-        self._line: http.client.HTTPConnection | None = None
-        self._taken = asyncio.Lock()
+        self._connection: http.client.HTTPConnection | None = None
+        self._lock = asyncio.Lock()
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls, config: ClusterConfig, read_timeout: float = READ_TIMEOUT
     ) -> AsyncIterator["OneShotTransport"]:
-        """Prepare; nothing is connected yet."""
-        async with AsyncExitStack() as behind:
-            brief = cls(config, behind, read_timeout)
+        """Prepare a connection; it is opened with the first request."""
+        async with AsyncExitStack() as exit_stack:
+            transport = cls(config, exit_stack, read_timeout)
             try:
-                yield brief
+                yield transport
             finally:
-                brief.close()
+                transport.close()
 
-    async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
-        """Return the answer's body; every answer that is not a success is an error of ours."""
-        if self._direct and request.method == "GET" and not self._taken.locked():
-            async with self._taken:
-                who = await self._who.current()
-                found = await asyncio.to_thread(self._quickly, request, who)
-            if found is not None:
-                return found
-        return await (await self._thorough()).send(request, asked)
+    async def send(self, request: HttpRequest, info: RequestInfo) -> bytes:
+        """Return the body of the response; raise a ClusterError for every response but a success."""
+        if self._direct and request.method == "GET" and not self._lock.locked():
+            async with self._lock:
+                credential = await self._identity.current()
+                body = await asyncio.to_thread(self._send_once, request, credential)
+            if body is not None:
+                return body
+        return await (await self._full_transport()).send(request, info)
 
     @asynccontextmanager
     async def stream(
-        self, request: HttpRequest, asked: RequestInfo, idle: float
+        self, request: HttpRequest, info: RequestInfo, idle: float
     ) -> AsyncIterator["LineBatches"]:
-        """Open an answer that goes on and on, which is nothing brief."""
-        async with (await self._thorough()).stream(request, asked, idle) as batches:
+        """Open a streamed response, for which only the full transport serves."""
+        async with (await self._full_transport()).stream(request, info, idle) as batches:
             yield batches
 
     def close(self) -> None:
-        """End the connection, also under somebody who still listens."""
-        if self._line is not None and self._line.sock is not None:
+        """Close the connection, even while a thread reads from it."""
+        if self._connection is not None and self._connection.sock is not None:
             with suppress(OSError):
-                self._line.sock.shutdown(socket.SHUT_RDWR)
-            self._line.close()
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
+            self._connection.close()
 
-    async def _thorough(self) -> "Transport":
-        """Return the transport; from now on all goes there."""
+    async def _full_transport(self) -> "Transport":
+        """Return the full transport; from now on it sends every request."""
         self._direct = False
         if self._transport is None:
-            from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - this is what takes long
+            from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - slow to load: see above
 
-            self._transport = await self._behind.enter_async_context(Transport.open(self.config))
+            self._transport = await self._exit_stack.enter_async_context(Transport.open(self.config))
         return self._transport
 
-    def _quickly(self, request: HttpRequest, who: Credential) -> bytes | None:
-        """Return a success, or None for whatever else there may be."""
+    def _send_once(self, request: HttpRequest, credential: Credential) -> bytes | None:
+        """Return the body of a successful response, or None for anything else."""
         try:
-            self._line = self._line or self._connection(who)
-            self._line.putrequest(request.method, self._base.path + request.target, skip_accept_encoding=True)
+            self._connection = self._connection or self._connect(credential)
+            self._connection.putrequest(
+                request.method, self._base.path + request.target, skip_accept_encoding=True
+            )
             for name, value in headers(self.config.impersonate, gzip=False):
-                self._line.putheader(name, value)
-            if who.token:
-                self._line.putheader("Authorization", f"Bearer {who.token}")
-            self._line.endheaders()
-            answer = self._line.getresponse()
-            body = answer.read()
+                self._connection.putheader(name, value)
+            if credential.token:
+                self._connection.putheader("Authorization", f"Bearer {credential.token}")
+            self._connection.endheaders()
+            response = self._connection.getresponse()
+            body = response.read()
         except (OSError, ValueError, http.client.HTTPException):
             return None
-        plain = answer.getheader("Content-Encoding", "identity") == "identity"
-        return body if answer.status == http.HTTPStatus.OK and plain else None
+        plain = response.getheader("Content-Encoding", "identity") == "identity"
+        return body if response.status == http.HTTPStatus.OK and plain else None
 
-    def _connection(self, who: Credential) -> http.client.HTTPConnection:
+    def _connect(self, credential: Credential) -> http.client.HTTPConnection:
         host, port = self._base.hostname or "", self._base.port
         if self._base.scheme != "https":
             return http.client.HTTPConnection(host, port, timeout=self._read_timeout)
-        context = tls.create_context(self.config, who.certificate, who.key)
+        context = tls.create_context(self.config, credential.certificate, credential.key)
         return http.client.HTTPSConnection(host, port, timeout=self._read_timeout, context=context)

@@ -1,7 +1,7 @@
-"""The sockets of a client's connections, so that none outlives the client.
+"""The sockets of a client's connections, closed with the client.
 
-A TLS connection that is closed waits for the server's farewell, half a minute if none comes. aiohttp does not
-wait for that when it closes, and a loop that ends meanwhile leaves the connection to the garbage collector.
+A closing TLS connection waits for the server's close_notify, half a minute if none comes. aiohttp does not
+wait for it when a session closes, so a loop that ends first leaves the connection to the garbage collector.
 """
 
 import asyncio
@@ -10,29 +10,29 @@ from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakSet
 
-_TURNS: Final = 100
-"""Of the loop, until what was shut down here is closed there: two or three, and no peer is waited for."""
+_LOOP_TURNS: Final = 100
+"""Turns of the event loop until the transports close: two or three suffice, and no peer is involved."""
 
 
 class SocketTracker:
-    """Makes sockets, and ends those that are left."""
+    """Creates sockets, and shuts down those that are still open."""
 
     def __init__(self) -> None:
-        self._made: WeakSet[socket.socket] = WeakSet()
+        self._sockets: WeakSet[socket.socket] = WeakSet()
 
-    def make(self, address: tuple[Any, ...]) -> socket.socket:
-        """Return a socket for an address, as getaddrinfo describes it."""
+    def create(self, address: tuple[Any, ...]) -> socket.socket:
+        """Create a socket for an address, as getaddrinfo describes it."""
         family, kind, protocol, *_ = address
-        made = socket.socket(family, kind, protocol)
-        self._made.add(made)
-        return made
+        created = socket.socket(family, kind, protocol)
+        self._sockets.add(created)
+        return created
 
-    async def end(self) -> None:
-        """Shut down what is still open; its transport sees the end and closes."""
-        for each in list(self._made):
+    async def close_all(self) -> None:
+        """Shut down the sockets that are still open; their transports see the close_all and close."""
+        for open_socket in list(self._sockets):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        for _ in range(_TURNS):
-            if all(each.fileno() < 0 for each in list(self._made)):
+                open_socket.shutdown(socket.SHUT_RDWR)
+        for _ in range(_LOOP_TURNS):
+            if all(closing.fileno() < 0 for closing in list(self._sockets)):
                 return
             await asyncio.sleep(0)

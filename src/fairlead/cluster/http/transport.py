@@ -1,4 +1,4 @@
-"""Send requests and stream answers over kept connections, as who we are, again where that is right."""
+"""Send requests and stream responses over pooled connections, with credentials and safe retries."""
 
 import asyncio
 import os
@@ -32,35 +32,35 @@ from fairlead.errors import ClusterError
 
 CONNECT_TIMEOUT: Final = 10.0
 READ_TIMEOUT: Final = 70.0
-"""Seconds without a byte after which an answer is given up; the server itself gives up after 60."""
+"""Seconds without a byte after which a response fails; the server itself gives up after 60."""
 KEEPALIVE: Final = 30.0
-"""Seconds that an idle connection is kept; balancers on the way drop them from 60 on, without a word."""
-_BUFFER: Final = 1 << 20
+"""Seconds that an idle connection is kept; load balancers silently drop idle ones from 60 on."""
+_BUFFER_SIZE: Final = 1 << 20
 _FIRST: Final = RetryState()
 _TEXT_LIMIT: Final = 300
-_BUDGET: Final = "DisruptionBudget"
+_DISRUPTION_BUDGET: Final = "DisruptionBudget"
 """The cause of a 429 by which the API server refuses an eviction."""
 R = TypeVar("R")
-Taker = Callable[[aiohttp.ClientResponse], Awaitable[R]]
+ResponseReader = Callable[[aiohttp.ClientResponse], Awaitable[R]]
 
 
 @dataclass(frozen=True, slots=True)
 class ClientEnvironment:
-    """What is outside: tests bring their own."""
+    """The environment, clocks and random source; tests bring their own."""
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     wall: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
-    dice: Random = field(default_factory=Random)
+    random: Random = field(default_factory=Random)
 
 
 class LineBatches:
-    """The lines of a streamed answer, as many at a time as have arrived."""
+    """The lines of a streamed response, as many at a time as have arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, asked: RequestInfo, config: ClusterConfig) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, info: RequestInfo, config: ClusterConfig) -> None:
         self._chunks = response.content
         self._lines = LineSplitter()
-        self._asked = asked
+        self._info = info
         self._config = config
 
     def __aiter__(self) -> "LineBatches":
@@ -71,11 +71,11 @@ class LineBatches:
             try:
                 chunk = await self._chunks.readany()
             except (aiohttp.ClientError, OSError) as error:
-                raise connection_error(error, self._asked, self._config) from error
+                raise connection_error(error, self._info, self._config) from error
             if not chunk:
                 if self._lines.incomplete:
                     raise connection_error(
-                        ConnectionError("it ended within a line"), self._asked, self._config
+                        ConnectionError("it ended in the middle of a line"), self._info, self._config
                     )
                 raise StopAsyncIteration
             if lines := self._lines.feed(chunk):
@@ -83,27 +83,27 @@ class LineBatches:
 
 
 class Transport:
-    """Kept connections to one server."""
+    """Pooled connections to one server."""
 
     def __init__(
         self,
         config: ClusterConfig,
         session: aiohttp.ClientSession,
         slots: int,
-        patience: RetryPolicy,
-        world: ClientEnvironment,
+        policy: RetryPolicy,
+        environment: ClientEnvironment,
         read_timeout: float = READ_TIMEOUT,
     ) -> None:
         self.config = config
         self._short = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         self._session = session
         self._slots = asyncio.Semaphore(slots)
-        self._patience = patience
-        self._dice = world.dice
-        self._who = make_identity(config, world.env, world.wall, world.monotonic)
-        self._proxy = find_proxy(config, world.env)
+        self._policy = policy
+        self._random = environment.random
+        self._identity = make_identity(config, environment.env, environment.wall, environment.monotonic)
+        self._proxy = find_proxy(config, environment.env)
         self._base = config.server.rstrip("/")
-        self._shown = Credential()
+        self._presented = Credential()
         self._tls: SSLContext | None = None
 
     @classmethod
@@ -114,89 +114,89 @@ class Transport:
         *,
         connections: int = 64,
         compress: bool | None = None,
-        patience: RetryPolicy | None = None,
-        world: ClientEnvironment | None = None,
+        policy: RetryPolicy | None = None,
+        environment: ClientEnvironment | None = None,
         read_timeout: float | None = None,
     ) -> AsyncIterator["Transport"]:
-        """Prepare connections; none is made yet."""
-        near = is_loopback(urlsplit(config.server).hostname or "")
+        """Prepare a connection pool; connections are opened with requests."""
+        local = is_loopback(urlsplit(config.server).hostname or "")
         sockets = SocketTracker()
         try:
             async with aiohttp.ClientSession(
-                # The slots are the limit, and watches take none.
+                # The semaphore is the limit, and watches do not take it.
                 connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=KEEPALIVE, socket_factory=sockets.make
+                    limit=0, keepalive_timeout=KEEPALIVE, socket_factory=sockets.create
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers=headers(config.impersonate, gzip=not near if compress is None else compress),
-                auto_decompress=False,  # in one go below; the library would take many small steps
-                read_bufsize=_BUFFER,
+                headers=headers(config.impersonate, gzip=not local if compress is None else compress),
+                auto_decompress=False,  # decompressed in one go below; the library takes many small steps
+                read_bufsize=_BUFFER_SIZE,
             ) as session:
                 yield cls(
                     config,
                     session,
                     connections,
-                    patience or RetryPolicy(),
-                    world or ClientEnvironment(),
+                    policy or RetryPolicy(),
+                    environment or ClientEnvironment(),
                     read_timeout or READ_TIMEOUT,
                 )
         finally:
-            await sockets.end()
+            await sockets.close_all()
 
-    async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
-        """Return the answer's body; every answer that is not a success is an error of ours."""
+    async def send(self, request: HttpRequest, info: RequestInfo) -> bytes:
+        """Return the body of the response; raise a ClusterError for every response but a success."""
         async with self._slots:
-            return await self._ask(request, asked, self._short, _body)
+            return await self._send(request, info, self._short, _body)
 
     @asynccontextmanager
     async def stream(
-        self, request: HttpRequest, asked: RequestInfo, idle: float
+        self, request: HttpRequest, info: RequestInfo, idle: float
     ) -> AsyncIterator[LineBatches]:
-        """Open an answer that goes on and on; read_timeout for `idle` seconds breaks it."""
+        """Open a streamed response; it breaks after `idle` seconds without a byte."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
-        response = await self._ask(request, asked, timeout, _itself)
+        response = await self._send(request, info, timeout, _whole_response)
         try:
-            yield LineBatches(response, asked, self.config)
+            yield LineBatches(response, info, self.config)
         finally:
             if response.connection and response.connection.transport:
-                # A polite end would wait for the server's, which a half-open connection never brings.
+                # A clean close waits for the server's, which a half-open connection never brings.
                 response.connection.transport.abort()
             response.close()
 
-    async def _ask(
-        self, request: HttpRequest, asked: RequestInfo, timeout: aiohttp.ClientTimeout, take: Taker[R]
+    async def _send(
+        self, request: HttpRequest, info: RequestInfo, timeout: aiohttp.ClientTimeout, read: ResponseReader[R]
     ) -> R:
-        tried, believed = _FIRST, True
+        state, may_renew = _FIRST, True
         while True:
-            used = await self._who.current()
+            credential = await self._identity.current()
             try:
-                response = await self._once(request, used, timeout)
+                response = await self._send_once(request, credential, timeout)
                 if response.status < 300:
-                    return await take(response)
-                error, pause = await self._refusal(response, asked, tried)
-                if response.status == 401 and believed and self._who.invalidate(used):
-                    believed, pause = False, 0.0
+                    return await read(response)
+                error, delay = await self._error_and_delay(response, info, state)
+                if response.status == 401 and may_renew and self._identity.invalidate(credential):
+                    may_renew, delay = False, 0.0
             except (aiohttp.ClientError, OSError) as problem:
-                error = connection_error(problem, asked, self.config)
-                pause = (
-                    retry.delay_after_disconnect(request.method, tried, self._dice)
+                error = connection_error(problem, info, self.config)
+                delay = (
+                    retry.delay_after_disconnect(request.method, state, self._random)
                     if was_disconnected(problem)
                     else None
                 )
                 error.__cause__ = problem
-            if pause is None:
+            if delay is None:
                 raise error
-            await asyncio.sleep(pause)
-            tried = RetryState(tried.times + 1, tried.waited + pause)
+            await asyncio.sleep(delay)
+            state = RetryState(state.attempts + 1, state.waited + delay)
 
-    async def _once(
-        self, request: HttpRequest, who: Credential, timeout: aiohttp.ClientTimeout
+    async def _send_once(
+        self, request: HttpRequest, credential: Credential, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if request.live:
-            headers["Accept-Encoding"] = "identity"  # a compressed stream comes in blocks, and late
-        if who.token:
-            headers["Authorization"] = f"Bearer {who.token}"
+            headers["Accept-Encoding"] = "identity"  # a compressed stream arrives in blocks, and late
+        if credential.token:
+            headers["Authorization"] = f"Bearer {credential.token}"
         return await self._session.request(
             request.method,
             URL(self._base + request.target, encoded=True),
@@ -205,39 +205,40 @@ class Transport:
             allow_redirects=False,
             proxy=self._proxy,
             timeout=timeout,
-            ssl=self._secured(who),
+            ssl=self._ssl_context(credential),
             server_hostname=self.config.server_name or None,
-            middlewares=_ONCE if request.method in _RESENT else None,
+            middlewares=_NO_RESEND if request.method in _RESENT else None,
         )
 
-    async def _refusal(
-        self, response: aiohttp.ClientResponse, asked: RequestInfo, tried: RetryState
+    async def _error_and_delay(
+        self, response: aiohttp.ClientResponse, info: RequestInfo, state: RetryState
     ) -> tuple[ClusterError, float | None]:
         body = await _body(response)
         text = body[:_TEXT_LIMIT].decode("utf-8", "replace")
         status = decode_status(body) or Status(message=f"{response.status} {response.reason}: {text}")
-        wait = retry.parse_retry_after(response.headers.get("Retry-After"))
-        pause = retry.delay_after_response(response.status, wait, tried, self._patience, self._dice)
-        if any(cause.reason == _BUDGET for cause in status.details.causes):
-            pause = (
-                None  # a disruption budget says no to an eviction: that is an answer, not a request to wait
+        retry_after = retry.parse_retry_after(response.headers.get("Retry-After"))
+        delay = retry.delay_after_response(response.status, retry_after, state, self._policy, self._random)
+        if any(cause.reason == _DISRUPTION_BUDGET for cause in status.details.causes):
+            delay = (
+                None  # a disruption budget refuses an eviction: the caller decides what to do, not a retry
             )
-        return error_from_status(response.status, status, asked, self.config), pause
+        return error_from_status(response.status, status, info, self.config), delay
 
-    def _secured(self, who: Credential) -> SSLContext | bool:
-        """Return the TLS context that shows this credential; one context, one set of connections."""
-        if self._tls is None or (who.certificate, who.key) != (self._shown.certificate, self._shown.key):
+    def _ssl_context(self, credential: Credential) -> SSLContext | bool:
+        """Return the TLS context that presents this credential; each context has its own connections."""
+        pair = credential.certificate, credential.key
+        if self._tls is None or pair != (self._presented.certificate, self._presented.key):
             if not self._base.startswith("https:"):
                 return True
-            self._tls, self._shown = tls.create_context(self.config, who.certificate, who.key), who
+            self._tls, self._presented = tls.create_context(self.config, *pair), credential
         return self._tls
 
 
 class _BrokenWriteError(aiohttp.ClientConnectionError):
-    """A connection that broke under a write, in a form that the library does not send again."""
+    """A connection that broke during a write; aiohttp does not resend a request that fails with this."""
 
 
-async def _send_once(
+async def _without_resend(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     try:
@@ -250,21 +251,21 @@ async def _send_once(
 
 _RESENT: Final = frozenset({"PUT", "DELETE"})
 """Methods that aiohttp sends a second time when the connection breaks: HTTP calls them idempotent, but a
-conditional one that was carried out the first time fails the second."""
-_ONCE: Final = (_send_once,)
+conditional write that the server executed the first time fails the second."""
+_NO_RESEND: Final = (_without_resend,)
 
 
-async def _itself(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+async def _whole_response(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
     return response
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Read all of an answer and give its connection back."""
+    """Read a whole response and return its connection to the pool."""
     async with response:
         data = await response.read()
     if response.headers.get("Content-Encoding") == "gzip":
         try:
             return zlib.decompress(data, wbits=31)
         except zlib.error as error:
-            raise aiohttp.ClientPayloadError(f"not gzip, as it says: {error}") from None
+            raise aiohttp.ClientPayloadError(f"not gzip, although its header says so: {error}") from None
     return data
