@@ -137,15 +137,15 @@ class Wire:
     def request(self) -> None:
         """Ask what the machine wants asked, until something streams."""
         step = self.replica.next_request()
-        assert 0 <= step.wait <= WatchTiming().max_backoff
+        assert 0 <= step.delay <= WatchTiming().max_backoff
         self.line: list[Told] = []
         self.spoken: list[Told] = []
-        self.misled = self.misled and step.ask == "watch"
+        self.misled = self.misled and step.kind == "watch"
         self.cursor = self.server.version
-        if step.ask == "list":
+        if step.kind == "list":
             self.reader.take(self.replica.on_list(self.server.objects.values(), str(self.server.version)))
             self.request()
-        elif step.ask == "watch":
+        elif step.kind == "watch":
             self.cursor = int(step.version)
             if self.cursor < self.server.compacted:
                 self.end(RequestEnd.GONE)

@@ -88,7 +88,7 @@ def test_says_what_it_is_when_sent() -> None:
         "spec": {"holderIdentity": "me"},
     }
     unnamed = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True)
-    with pytest.raises(TypeError, match="must say its kind"):
+    with pytest.raises(TypeError, match="must name its kind"):
         codec.to_document(unnamed, {"metadata": {"name": "p"}})
 
 

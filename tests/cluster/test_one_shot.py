@@ -151,7 +151,7 @@ def test_who_cannot_be_trusted_is_told_nothing(tmp_path: Path) -> None:
             serve_responses(always(lambda: web.json_response(pod("web"))), stranger) as seen,
             Client.connect_once(replace(seen.config, ca=Authority("ours").pem)) as client,
         ):
-            with pytest.raises(ClusterUnavailableError, match="cannot be trusted"):
+            with pytest.raises(ClusterUnavailableError, match="is not trusted"):
                 await client.get(PODS, "web", "x")
             assert not seen.requests
 
@@ -174,7 +174,7 @@ def test_nothing_heavy_is_loaded() -> None:
     code = (
         "import sys, asyncio\nfrom fairlead.cluster.client import Client\n"
         "from fairlead.cluster.config.types import ClusterConfig\n"
-        "async def run():\n    async with Client.briefly(ClusterConfig('http://127.0.0.1:1')):\n"
+        "async def run():\n    async with Client.connect_once(ClusterConfig('http://127.0.0.1:1')):\n"
         "        pass\n"
         "asyncio.run(run())\nprint(*sorted(sys.modules))"
     )

@@ -52,7 +52,7 @@ def test_a_watch_that_is_cut_and_resumed_tells_every_write_once_and_in_order(
     for name, remove in script:
         server.write(name, remove=remove)
     while int((step := replica.next_request()).version) < server.version:
-        assert step.ask == "watch", "no list is needed where nothing was missed"
+        assert step.kind == "watch", "no list is needed where nothing was missed"
         for what, item in server.since(int(step.version))[: random.randint(1, 5)]:
             for _ in range(random.choice((1, 1, 2))):
                 reader.take(replica.on_event(what, item))
@@ -110,7 +110,7 @@ def test_what_is_asked_after_a_watch(end: RequestEnd, heard: bool, ask: str) -> 
         replica.on_event("ADDED", item_of("a", "u1", 11))
     replica.on_request_end(end, 0.1)
     step = replica.next_request()
-    assert step.ask == ask
+    assert step.kind == ask
     assert step.version == (("11" if heard else "10") if ask == "watch" else "")
 
 
@@ -119,7 +119,7 @@ def test_a_bookmark_from_the_past_is_a_reason_to_list() -> None:
     replica.on_bookmark("15", complete=False)
     assert not replica.following
     replica.on_request_end(RequestEnd.CLOSED, 0.1)
-    assert replica.next_request().ask != "watch"
+    assert replica.next_request().kind != "watch"
 
 
 def test_what_is_said_again_while_a_list_arrives_changes_nothing() -> None:
@@ -145,7 +145,7 @@ def test_something_that_lets_no_watch_through_is_worked_around() -> None:
     asked = []
     for _ in range(12):
         replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
-        asked.append(replica.next_request().ask)
+        asked.append(replica.next_request().kind)
     assert asked == ["watch"] * 11 + ["stream"]
 
 
@@ -155,7 +155,7 @@ def test_pauses_grow_and_stay_below_their_bound() -> None:
     for _ in range(40):
         replica.next_request()
         replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
-        waits.append(replica.next_request().wait)
+        waits.append(replica.next_request().delay)
     assert max(waits[:2]) <= 4
     assert 4 < max(waits) <= 8
 
@@ -164,38 +164,38 @@ def test_a_server_that_is_away_costs_no_list() -> None:
     replica = following()
     for _ in range(5):
         replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
-        assert replica.next_request().ask == "watch"
+        assert replica.next_request().kind == "watch"
 
 
 def test_a_watch_that_ends_at_once_with_nothing_said_is_a_list() -> None:
     replica = following()
     replica.on_request_end(RequestEnd.CLOSED, 0.1)
-    assert replica.next_request().ask == "stream"
+    assert replica.next_request().kind == "stream"
 
 
 def test_a_quiet_watch_that_lived_some_time_goes_on() -> None:
     replica = following()
     replica.on_request_end(RequestEnd.CLOSED, 60.0)
-    assert replica.next_request().ask == "watch"
+    assert replica.next_request().kind == "watch"
 
 
 def test_a_quiet_kind_behind_something_that_cuts_is_not_asked_ever_slower() -> None:
     replica = following()
     for version in range(11, 40):  # a bookmark now and then, and a cut between two of them
         replica.on_request_end(RequestEnd.UNAVAILABLE, 50.0)
-        assert replica.next_request().wait <= 2 * WatchTiming().initial_backoff
+        assert replica.next_request().delay <= 2 * WatchTiming().initial_backoff
         replica.on_bookmark(str(version), complete=False)
         replica.on_request_end(RequestEnd.UNAVAILABLE, 60.0)
-        assert replica.next_request().ask == "watch"
+        assert replica.next_request().kind == "watch"
 
 
 def test_quiet_watches_one_after_the_other_are_a_silence() -> None:
     replica = following()
     for _ in range(2):
         replica.on_request_end(RequestEnd.CLOSED, 40.0)
-        assert replica.next_request().ask == "watch"
+        assert replica.next_request().kind == "watch"
     replica.on_request_end(RequestEnd.CLOSED, 40.0)
-    assert replica.next_request().ask == "stream"
+    assert replica.next_request().kind == "stream"
 
 
 def test_a_server_that_always_forgets_is_not_asked_ever_faster() -> None:
@@ -203,18 +203,18 @@ def test_a_server_that_always_forgets_is_not_asked_ever_faster() -> None:
     waits = []
     for _ in range(12):
         replica.on_request_end(RequestEnd.GONE, 0.0)
-        waits.append(replica.next_request().wait)
+        waits.append(replica.next_request().delay)
         replica.on_list([], "10")
-        assert replica.next_request().wait == 0, "a watch follows its list at once"
+        assert replica.next_request().delay == 0, "a watch follows its list at once"
     assert max(waits[6:]) > 5
 
 
 def test_a_server_that_does_not_stream_is_never_asked_to_again() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
-    assert replica.next_request().ask == "stream"
+    assert replica.next_request().kind == "stream"
     replica.on_request_end(RequestEnd.REFUSED, 0.0)
     for _ in range(3):
-        assert replica.next_request().ask == "list"
+        assert replica.next_request().kind == "list"
         replica.on_request_end(RequestEnd.UNAVAILABLE, 0.0)
 
 
@@ -222,7 +222,7 @@ def test_a_streamed_list_that_never_ends_is_asked_for_in_pages() -> None:
     replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
     replica.next_request()
     replica.on_request_end(RequestEnd.TIMED_OUT, 90.0)
-    assert replica.next_request().ask == "list"
+    assert replica.next_request().kind == "list"
 
 
 def test_versions_that_are_no_numbers_lose_nothing() -> None:

@@ -59,8 +59,8 @@ def test_trusts_the_authority_and_shows_the_certificate(tmp_path: Path) -> None:
 
 def test_trusts_nobody_else(tmp_path: Path) -> None:
     for server, changes, says in (
-        (HOME.server(tmp_path), {"ca": STRANGER.pem}, "certificate that cannot be trusted"),
-        (HOME.server(tmp_path), {}, "certificate that cannot be trusted"),
+        (HOME.server(tmp_path), {"ca": STRANGER.pem}, "certificate that is not trusted"),
+        (HOME.server(tmp_path), {}, "certificate that is not trusted"),
         (HOME.server(tmp_path, host="api.example.org"), {"ca": HOME.pem}, "IP address mismatch"),
         (
             HOME.server(tmp_path, until=datetime(2026, 1, 1, tzinfo=UTC)),

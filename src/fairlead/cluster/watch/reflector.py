@@ -1,11 +1,11 @@
-"""A copy of a cluster's objects of one kind: what a list or watch changes in it, and what to ask next. Pure.
+"""The copy of the objects of one kind: how lists and events change it, and which request comes next. Pure.
 
-    listing --- all listed, or all streamed ---> following --- closed ---> following, from where it stood
-       ^                                             |
-       +--- gone, too new, silent, empty at once ----+      each is a list and a difference, never a gap
+    listing --- list complete, plain or streamed ---> following --- closed ---> following, from its version
+       ^                                                  |
+       +--- gone, too new, timed out, empty at once ------+     each is a list and a difference, never a gap
 
-Whatever arrives twice, late or never: after the next complete list the copy is the cluster's state, and the
-changes reported so far lead there, each once.
+Events may arrive twice, late or never: after the next complete list the copy equals the cluster's state, and
+the changes reported so far lead to it, each reported once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,38 +20,38 @@ from fairlead.cluster.watch.changes import Key, ObjectChange, changes_between, d
 
 
 class RequestEnd(Enum):
-    """Why a request is over."""
+    """Why a request ended."""
 
-    CLOSED = "the stream ended, for whatever reason"
+    CLOSED = "the stream ended, for any reason"
     UNAVAILABLE = "the cluster could not be reached, or was too busy"
-    TIMED_OUT = "nothing was heard for too long, not even a bookmark"
-    GONE = "the version to go on from is no longer kept (410)"
-    TOO_NEW = "the version to go on from is yet to come (504): the cluster has gone back in time"
-    REFUSED = "the server does not understand the question, such as a streamed list"
-    FAILED = "the server said no"
+    TIMED_OUT = "no event arrived for too long, not even a bookmark"
+    GONE = "the server no longer keeps the version to resume from (410)"
+    TOO_NEW = "the server has not reached the version to resume from (504): it was restored from a backup"
+    REFUSED = "the server does not support the request, such as a streamed list"
+    FAILED = "the server refused the request"
 
 
 _LOST: Final = frozenset(
     {RequestEnd.TIMED_OUT, RequestEnd.GONE, RequestEnd.TOO_NEW, RequestEnd.REFUSED, RequestEnd.FAILED}
 )
-"""After these a watch cannot go on from where it stood; after the others nothing was missed."""
-_PATIENCE: Final = 12
-"""Watches that fail in a row, over some minutes, before a list is tried: servers keep little more history,
-and something on the way may let only lists through."""
+"""After these a watch cannot resume from its version; after the others it missed nothing."""
+_MAX_FAILURES: Final = 12
+"""Consecutive failed watches, over some minutes, before a list: servers keep little more history, and a proxy
+may let only lists through."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchTiming:
-    """How patient to be, in seconds."""
+    """Timeouts and delays, in seconds."""
 
     idle_timeout: float = 90.0
-    """Nothing heard for so long: the connection is dead. The server sends a bookmark about every minute."""
+    """Time without an event after which the connection is dead: a bookmark comes about every minute."""
     watch: tuple[float, float] = (300.0, 600.0)
-    """Between these the server is asked to end a watch; spread, so that not all come back at once."""
+    """The range of the timeout that a watch asks for; spread, so that not all watches resume at once."""
     healthy_after: float = 30.0
-    """A watch that lived so long was a good one, even if nothing happened."""
+    """A watch that lasted at least this long was healthy, even without an event."""
     initial_backoff: float = 0.2
-    """The first pause after a failure; it doubles from there."""
+    """The delay after the first failure; it doubles with each further one."""
     max_backoff: float = 30.0
 
 
@@ -60,145 +60,144 @@ RequestKind = Literal["list", "stream", "watch"]
 
 @dataclass(frozen=True, slots=True)
 class NextRequest:
-    """What to ask of the cluster next, and how long to wait before."""
+    """The request to send next, and the delay before it."""
 
-    ask: RequestKind
+    kind: RequestKind
     version: str
-    wait: float
+    delay: float
 
 
 class Reflector(Generic[T]):
-    """The objects as last heard of, and the version of the cluster that they stand for."""
+    """The objects as last observed, and the resource version of that state."""
 
     def __init__(self, timing: WatchTiming, random: Random) -> None:
         self._timing = timing
         self._random = random
         self._objects: dict[Key, T] = {}
         self.objects: Final[Mapping[Key, T]] = MappingProxyType(self._objects)
-        """The objects, in a view that cannot be written to and stays true."""
+        """A read-only view of the objects that follows the cluster."""
         self._arriving: dict[Key, T] = {}
-        self._buried: dict[Key, T] = {}
-        """Deleted while their list was still arriving; keeps a late copy of them from coming back to life."""
+        self._deleted: dict[Key, T] = {}
+        """Objects deleted while their streamed list arrives; keeps a late copy from restoring them."""
         self._version = ""
         self._following = False
-        self._streams = True
-        """Whether this server streams lists, as far as we know."""
-        self._asked: RequestKind = "list"
-        self._doubt = False
-        """The last streamed list never came to its end: ask for a plain one next."""
-        self._heard = False
-        self._quiet = 0.0
-        """For how long watches have said nothing at all, over as many of them as it took."""
+        self._can_stream = True
+        """Whether this server streams lists; true until it refuses one."""
+        self._last_request: RequestKind = "list"
+        self._stream_failed = False
+        """The last streamed list never completed: send a plain list next."""
+        self._received = False
+        self._idle = 0.0
+        """Seconds without any event, summed over consecutive watches."""
         self._failures = 0
-        self._wait = 0.0
+        self._delay = 0.0
         self.synced = False
 
     @property
     def following(self) -> bool:
-        """Whether the copy is complete, so that what is heard now changes it."""
+        """Whether the copy is complete, so that events change it."""
         return self._following
 
     def next_request(self) -> NextRequest:
-        """Return what to ask now."""
-        self._heard = False
-        self._arriving, self._buried = {}, {}
+        """Return the request to send now."""
+        self._received = False
+        self._arriving, self._deleted = {}, {}
         if self._following:
-            self._asked = "watch"
-            return NextRequest(self._asked, self._version, self._wait)
-        self._asked = "stream" if self._streams and not self._doubt else "list"
-        return NextRequest(self._asked, "", self._wait)
+            self._last_request = "watch"
+            return NextRequest(self._last_request, self._version, self._delay)
+        self._last_request = "stream" if self._can_stream and not self._stream_failed else "list"
+        return NextRequest(self._last_request, "", self._delay)
 
     def on_list(self, objects: Iterable[T], version: str) -> list[ObjectChange[T]]:
-        """Take a complete list."""
+        """Replace the copy with a complete list."""
         return self._replace({item.key: item for item in objects}, version)
 
-    def on_event(self, what: str, item: T) -> list[ObjectChange[T]]:
-        """Take `ADDED`, `MODIFIED` or `DELETED` from a watch."""
+    def on_event(self, event_type: str, item: T) -> list[ObjectChange[T]]:
+        """Apply an `ADDED`, `MODIFIED` or `DELETED` event of a watch."""
         if not self._following:
-            self._arrive(what, item)
+            self._collect(event_type, item)
             return []
-        self._heard = True
+        self._received = True
         old = self._objects.get(item.key)
         fresh = self._advance(item.metadata.resource_version)
-        if old is not None and _age(item, old) < 0:
-            return []  # heard before
-        if what == "DELETED":
+        if old is not None and _compare_versions(item, old) < 0:
+            return []  # an event that arrived before
+        if event_type == "DELETED":
             self._objects.pop(item.key, None)
             return changes_between(old, None)
         if not fresh and old is None:
-            self._following = False  # either it was deleted since, or we were told too early that we know it
+            self._following = False  # it was deleted since, or a bookmark came before the event: list again
             return []
         self._objects[item.key] = item
         return changes_between(old, item)
 
     def on_bookmark(self, version: str, *, complete: bool) -> list[ObjectChange[T]]:
-        """Take a bookmark; `complete` says that it ends a streamed list."""
+        """Apply a bookmark; `complete` says that it ends a streamed list."""
         if not self._following:
             return self._replace(self._arriving, version) if complete else []
-        self._heard = True
+        self._received = True
         if not self._advance(version) and version != self._version:
-            self._following = False  # the server is behind what we have seen: only a list can tell
+            self._following = False  # the server is behind the copy: only a list shows its state
         return []
 
     def on_request_end(self, end: RequestEnd, lasted: float) -> None:
-        """Take note that the last request is over, `lasted` seconds after it was sent."""
-        if self._asked == "stream":
-            self._streams = self._streams and end is not RequestEnd.REFUSED
-            self._doubt = not self._following and end in (RequestEnd.CLOSED, RequestEnd.TIMED_OUT)
+        """Record the end of the last request, `lasted` seconds after it was sent."""
+        if self._last_request == "stream":
+            self._can_stream = self._can_stream and end is not RequestEnd.REFUSED
+            self._stream_failed = not self._following and end in (RequestEnd.CLOSED, RequestEnd.TIMED_OUT)
         else:
-            self._doubt = False
-        stood = self._following and end in (RequestEnd.CLOSED, RequestEnd.UNAVAILABLE)
-        quiet_but_long = stood and lasted >= self._timing.healthy_after
-        good = self._heard or quiet_but_long
-        # A watch that ends at once with nothing said is how some servers answer for a version they lost.
-        empty = self._asked == "watch" and end is RequestEnd.CLOSED and not good
-        # So is a watch from a version yet to come: silence, without so much as a bookmark.
-        self._quiet = 0.0 if self._heard else self._quiet + lasted
-        self._failures = 0 if good else self._failures + 1
-        silent = self._quiet >= self._timing.idle_timeout
-        if end in _LOST or empty or silent or self._failures >= _PATIENCE:
+            self._stream_failed = False
+        resumable = self._following and end in (RequestEnd.CLOSED, RequestEnd.UNAVAILABLE)
+        healthy = self._received or (resumable and lasted >= self._timing.healthy_after)
+        # Some servers end a watch at once and without an event if they have lost its version.
+        empty = self._last_request == "watch" and end is RequestEnd.CLOSED and not healthy
+        # A watch from a version that the server has not reached gets no event either, not even a bookmark.
+        self._idle = 0.0 if self._received else self._idle + lasted
+        self._failures = 0 if healthy else self._failures + 1
+        timed_out = self._idle >= self._timing.idle_timeout
+        if end in _LOST or empty or timed_out or self._failures >= _MAX_FAILURES:
             self._following = False
-        self._wait = self._backoff()
+        self._delay = self._backoff()
 
     def _backoff(self) -> float:
-        """Return a pause between nothing and twice the last one: all clients of a server fail together."""
+        """Return a random delay up to a limit that doubles: all clients of a server fail together."""
         limit = min(self._timing.max_backoff, self._timing.initial_backoff * 2 ** min(self._failures, 30))
         return self._random.uniform(0, limit)
 
     def _advance(self, version: str) -> bool:
-        """Move on to a version; say whether it is one that we have not come to before."""
+        """Advance to a version; return whether it is newer than the copy's."""
         fresh = _order(version, self._version) > 0
         if fresh:
             self._version = version
         return fresh
 
-    def _arrive(self, what: str, item: T) -> None:
-        known = self._arriving.get(item.key) or self._buried.get(item.key)
-        if known is not None and _age(item, known) <= 0:
+    def _collect(self, event_type: str, item: T) -> None:
+        known = self._arriving.get(item.key) or self._deleted.get(item.key)
+        if known is not None and _compare_versions(item, known) <= 0:
             return
         self._arriving.pop(item.key, None)
-        (self._buried if what == "DELETED" else self._arriving)[item.key] = item
+        (self._deleted if event_type == "DELETED" else self._arriving)[item.key] = item
 
     def _replace(self, objects: dict[Key, T], version: str) -> list[ObjectChange[T]]:
         changes = diff_objects(self._objects, objects)
-        self._objects.clear()  # in place: whoever holds the view goes on seeing what is true
+        self._objects.clear()  # in place: the view that callers hold must follow the cluster
         self._objects.update(objects)
-        self._arriving, self._buried = {}, {}
+        self._arriving, self._deleted = {}, {}
         self._version = version
         self._following = self.synced = True
-        self._wait = self._quiet = 0.0
+        self._delay = self._idle = 0.0
         return changes
 
 
 def _order(version: str, than: str) -> int:
-    """Return whether a version comes after (> 0), is (0) or comes before (< 0) another.
+    """Return whether a version comes after (> 0), equals (0) or comes before (< 0) another.
 
-    Kubernetes promises growing numbers; of what is not a number we only know whether it is another.
+    Kubernetes promises growing numbers; of other versions only the difference is known.
     """
     if version.isdecimal() and than.isdecimal():
         return int(version) - int(than)
     return int(version != than)
 
 
-def _age(item: Object, other: Object) -> int:
+def _compare_versions(item: Object, other: Object) -> int:
     return _order(item.metadata.resource_version, other.metadata.resource_version)
