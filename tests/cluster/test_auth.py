@@ -171,7 +171,7 @@ FAULTS = [
     (
         "no credential",
         f'{{"apiVersion": "{V1}", "kind": "ExecCredential", "status": {{}}}}',
-        "gave neither a token nor a certificate",
+        "printed neither a token nor a certificate",
     ),
     (
         "a strange date",

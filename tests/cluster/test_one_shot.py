@@ -174,8 +174,8 @@ def test_nothing_heavy_is_loaded() -> None:
     code = (
         "import sys, asyncio\nfrom fairlead.cluster.client import Client\n"
         "from fairlead.cluster.config.types import ClusterConfig\n"
-        "async def run():\n    async with Client.connect_once(ClusterConfig('http://127.0.0.1:1')):\n"
-        "        pass\n"
+        "async def run():\n"
+        "    async with Client.connect_once(ClusterConfig('http://127.0.0.1:1')):\n        pass\n"
         "asyncio.run(run())\nprint(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
-"""Say who we are: credentials that change while we run, read again in time.
+"""Credentials that change while the program runs, renewed in time.
 
-A token file is replaced under a running pod, an exec plugin's answer runs out, and a server may stop
-believing either before we expect it: `fresh` gives what is good now, `refused` is told of a 401.
+The kubelet replaces a token file under a running pod, a credential of an exec plugin expires, and a server
+may reject either earlier: `current` returns a valid credential, `invalidate` drops one that got a 401.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from fairlead.cluster.config.types import ClusterConfig
 from fairlead.errors import KubeconfigError
 
 TOKEN_AGE: Final = 60.0
-"""Seconds that the token of a file is used before the file is read again."""
+"""Seconds for which a token is used before its file is read again."""
 EXPIRY_MARGIN: Final = 10.0
-"""Seconds before a credential runs out that a new one is fetched."""
+"""A credential is renewed this many seconds before it expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a request carries, and what the connection under it shows."""
+    """The bearer token of a request, and the client certificate of its connection."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = b""
@@ -29,13 +29,13 @@ class Credential:
 
 
 class Identity(Protocol):
-    """Who we are, as of now."""
+    """A source of credentials."""
 
     async def current(self) -> Credential:
-        """Return a credential that is good now."""
+        """Return a credential that is valid now."""
 
     def invalidate(self, used: Credential) -> bool:
-        """Note that the server did not believe a credential; say whether the next may be another."""
+        """Drop a credential that the server rejected; return whether the next one may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,16 @@ class StaticIdentity:
     credential: Credential
 
     async def current(self) -> Credential:
-        """Return it."""
+        """Return the credential."""
         return self.credential
 
     def invalidate(self, used: Credential) -> bool:
-        """Another try would be the same."""
+        """Return false: the credential never changes."""
         return False
 
 
 class TokenFileIdentity:
-    """A token in a file that someone replaces."""
+    """A token in a file that another program replaces, such as the kubelet."""
 
     def __init__(self, path: str, base: Credential, monotonic: Callable[[], float]) -> None:
         self._path = path
@@ -72,7 +72,7 @@ class TokenFileIdentity:
         return self._last
 
     def invalidate(self, used: Credential) -> bool:
-        """Read the file again, once for each token that was refused."""
+        """Read the file again, once for each rejected token."""
         if self._last is None or used != self._last:
             return True
         self._until = float("-inf")
@@ -89,45 +89,47 @@ class TokenFileIdentity:
             ) from None
         if not token:
             raise KubeconfigError(
-                f"{self._path}: the token file is empty", hint="write a token to it, or log in anew"
+                f"{self._path}: the token file is empty", hint="write a token to it, or log in again"
             )
         return token
 
 
 class PluginIdentity:
-    """A program that prints credentials, run again when they run out."""
+    """A program that prints credentials, run again when they expire."""
 
-    def __init__(self, config: ClusterConfig, env: Mapping[str, str], wall: Callable[[], float]) -> None:
+    def __init__(
+        self, config: ClusterConfig, env: Mapping[str, str], wall_clock: Callable[[], float]
+    ) -> None:
         self._config = config
         self._env = env
-        self._wall = wall
+        self._wall_clock = wall_clock
         self._lock = asyncio.Lock()
         self._last: Credential | None = None
         self._until = float("-inf")
 
     async def current(self) -> Credential:
-        """Return what the program printed last, or run it; many who ask at once wait for one run."""
-        if self._last is not None and self._wall() < self._until:
+        """Return the last credential, or run the program; concurrent callers wait for the same run."""
+        if self._last is not None and self._wall_clock() < self._until:
             return self._last
         async with self._lock:
-            if self._last is None or self._wall() >= self._until:
-                answer = await run_plugin(self._config, self._env)
+            if self._last is None or self._wall_clock() >= self._until:
+                printed = await run_plugin(self._config, self._env)
                 login = self._config.login
                 self._last = Credential(
-                    answer.token,
-                    answer.certificate or login.certificate,
-                    answer.key or login.key,
+                    printed.token,
+                    printed.certificate or login.certificate,
+                    printed.key or login.key,
                 )
-                # Without an expiry it holds until the server says otherwise.
-                self._until = float("inf") if answer.expires is None else answer.expires - EXPIRY_MARGIN
-                if self._until <= self._wall():
-                    # Already over by our clock: ours or the plugin's is wrong, and running it for each
-                    # request would not mend that. The server decides.
-                    self._until = self._wall() + EXPIRY_MARGIN
+                # Without an expiry the credential is used until the server rejects it.
+                self._until = float("inf") if printed.expires is None else printed.expires - EXPIRY_MARGIN
+                if self._until <= self._wall_clock():
+                    # Already expired by this clock: this clock or the plugin's is wrong, and a run for each
+                    # request would not correct that. The server decides.
+                    self._until = self._wall_clock() + EXPIRY_MARGIN
             return self._last
 
     def invalidate(self, used: Credential) -> bool:
-        """Run the program again, once for each credential that was refused."""
+        """Run the program again, once for each rejected credential."""
         if used == self._last:
             self._last = None
         return True
@@ -136,12 +138,12 @@ class PluginIdentity:
 def make_identity(
     config: ClusterConfig,
     env: Mapping[str, str],
-    wall: Callable[[], float],
+    wall_clock: Callable[[], float],
     monotonic: Callable[[], float],
 ) -> Identity:
-    """Return who the configuration says we are."""
+    """Return the credential source that the configuration asks for."""
     login = config.login
     if login.plugin:
-        return PluginIdentity(config, env, wall)
+        return PluginIdentity(config, env, wall_clock)
     base = Credential(login.token, login.certificate, login.key)
     return TokenFileIdentity(login.token_file, base, monotonic) if login.token_file else StaticIdentity(base)

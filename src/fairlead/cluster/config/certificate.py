@@ -1,7 +1,7 @@
-"""Read when a certificate runs out; Python's own library shows that of a peer only.
+"""Read when a certificate expires; Python's own library shows the expiry of a peer's certificate only.
 
 A walk down the DER of RFC 5280: Certificate, TBSCertificate, then version, serial, signature, issuer and
-validity, whose second element is the end. Pure.
+validity, whose second element is the expiry. Pure.
 """
 
 import base64
@@ -18,17 +18,17 @@ _SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
 
 
 def expiry(pem: bytes) -> datetime | None:
-    """Return when the first certificate of a PEM file runs out; None where there is none to read."""
-    found = _PEM.search(pem)
-    if found is None:
+    """Return when the first certificate of a PEM file expires; None if there is no readable one."""
+    match = _PEM.search(pem)
+    if match is None:
         return None
     try:
-        return _end(base64.b64decode(found[1]))
+        return _not_after(base64.b64decode(match[1]))
     except (ValueError, IndexError):
         return None
 
 
-def _end(der: bytes) -> datetime:
+def _not_after(der: bytes) -> datetime:
     certificate, _ = _element(der, 0, _SEQUENCE)
     tbs, _ = _element(certificate, 0, _SEQUENCE)
     at = _element(tbs, 0, _VERSION)[1] if tbs[0] == _VERSION else 0
@@ -39,7 +39,7 @@ def _end(der: bytes) -> datetime:
     text = _element(validity, after)[0].decode("ascii")
     form = {_UTC_TIME: "%y%m%d%H%M%SZ", _GENERALIZED_TIME: "%Y%m%d%H%M%SZ"}.get(validity[after], "")
     when = datetime.strptime(text, form).replace(tzinfo=UTC)
-    # RFC 5280: two digits of a year mean 1950 to 2049; Python takes 1969 to 2068.
+    # RFC 5280: a year of two digits is 1950 to 2049; Python reads it as 1969 to 2068.
     return when.replace(year=when.year - 100) if form.startswith("%y") and when.year >= 2050 else when
 
 

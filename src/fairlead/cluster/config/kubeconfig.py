@@ -1,6 +1,6 @@
-"""Find a cluster: a kubeconfig, several of them merged, or the pod that we run in.
+"""Find the cluster: one kubeconfig, several merged, or the service account of the pod that runs this program.
 
-Whatever is wrong with them is one line that says what, where and what to do.
+Every fault in them becomes one line that says what is wrong, where, and what to do.
 """
 
 import os
@@ -19,7 +19,7 @@ from fairlead.errors import KubeconfigError
 
 SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _SHOWN: Final = 8
-"""Names to offer where one was not found."""
+"""Known names to list when a name was not found."""
 
 
 def load(
@@ -30,43 +30,43 @@ def load(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     mounted: str = SERVICE_ACCOUNT,
 ) -> ClusterConfig:
-    """Return the cluster that the user means.
+    """Return the configuration of the cluster that the user selected.
 
-    The file at `path`, else those of $KUBECONFIG, else ~/.kube/config, else the cluster around this pod.
-    `mounted` is where a pod finds its service account.
+    It comes from the file at `path`, else from those of $KUBECONFIG, else from ~/.kube/config, else from this
+    pod's service account, which is mounted at `mounted`.
     """
     listed = [part for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]
-    usual = os.path.join(env.get("HOME") or os.path.expanduser("~"), ".kube", "config")
+    default_path = os.path.join(env.get("HOME") or os.path.expanduser("~"), ".kube", "config")
     if path is not None:
         paths = [path]
     elif listed:
-        # Like kubectl: files of the list that do not exist yet are passed over, but not all of them.
+        # Like kubectl: files of the list that do not exist are skipped, unless none exists.
         paths = [part for part in listed if os.path.exists(part)] or listed[:1]
-    elif os.path.exists(usual):
-        paths = [usual]
+    elif os.path.exists(default_path):
+        paths = [default_path]
     elif env.get("KUBERNETES_SERVICE_HOST") and context is None:
         return in_cluster(env, mounted)
     else:
         raise KubeconfigError(
-            f"no cluster is known: there is no {usual}, and KUBECONFIG is not set",
+            f"no cluster is configured: {default_path} does not exist, and KUBECONFIG is not set",
             hint="name a kubeconfig, or start a cluster of your own with: fairlead lab up",
         )
     return _config(read(paths), context, now())
 
 
 def in_cluster(env: Mapping[str, str] = os.environ, mounted: str = SERVICE_ACCOUNT) -> ClusterConfig:
-    """Return the cluster around the pod that we run in."""
+    """Return the cluster of the pod that runs this program."""
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT") or "443"
     if not host:
         raise KubeconfigError(
-            "this is no pod of a cluster: KUBERNETES_SERVICE_HOST is not set", hint="name a kubeconfig"
+            "not running in a pod: KUBERNETES_SERVICE_HOST is not set", hint="name a kubeconfig"
         )
     try:
         with open(os.path.join(mounted, "ca.crt"), "rb") as file:
             authority = file.read()
     except OSError as error:
         raise KubeconfigError(
-            f"{mounted}: no service account is mounted here: {error.strerror}",
+            f"{mounted}: no service account is mounted: {error.strerror}",
             hint="leave automountServiceAccountToken of the pod and of its service account on",
         ) from None
     try:
@@ -96,10 +96,10 @@ def _config(file: Kubefile, wanted: str | None, now: datetime) -> ClusterConfig:
     cluster = _pick(
         file.clusters, context.value.cluster, f"{context.where} names no known cluster", "its cluster"
     )
-    login, acting = AuthInfo(), None
+    login, impersonation = AuthInfo(), None
     if context.value.user:
         user = _pick(file.users, context.value.user, f"{context.where} names no known user", "its user")
-        login, acting = _login(user, cluster, now), _impersonation(user.value)
+        login, impersonation = _login(user, cluster, now), _impersonation(user.value)
     return ClusterConfig(
         server=_server(cluster),
         source=file.source,
@@ -116,15 +116,15 @@ def _config(file: Kubefile, wanted: str | None, now: datetime) -> ClusterConfig:
         server_name=cluster.value.tls_server_name,
         proxy=cluster.value.proxy_url,
         login=login,
-        impersonate=acting,
+        impersonate=impersonation,
     )
 
 
 def _pick(entries: Mapping[str, NamedEntry[E]], name: str, missing: str, where: str) -> NamedEntry[E]:
     if name in entries:
         return entries[name]
-    looked = f" ({name!r})" if name and repr(name) not in missing else ""
-    raise KubeconfigError(f"{missing}{looked}", hint=f"correct {where}; known: {_names(entries)}")
+    quoted_name = f" ({name!r})" if name and repr(name) not in missing else ""
+    raise KubeconfigError(f"{missing}{quoted_name}", hint=f"correct {where}; known: {_names(entries)}")
 
 
 def _names(entries: Iterable[str]) -> str:
@@ -137,13 +137,13 @@ def _server(cluster: NamedEntry[ClusterEntry]) -> str:
     server = cluster.value.server
     try:
         parts = urlsplit(server)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-        sound = sound and not (parts.query or parts.fragment or parts.username or parts.password)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = valid and not (parts.query or parts.fragment or parts.username or parts.password)
     except ValueError:
-        sound = False
-    if not sound:
+        valid = False
+    if not valid:
         raise KubeconfigError(
-            f"{cluster.where}: server {server!r} is no address",
+            f"{cluster.where}: server {server!r} is not a URL",
             hint="write it like https://10.0.0.1:6443",
         )
     return server.rstrip("/")
@@ -153,22 +153,25 @@ def _login(user: NamedEntry[UserEntry], cluster: NamedEntry[ClusterEntry], now: 
     entry = user.value
     if entry.username or entry.password:
         raise KubeconfigError(
-            f"{user.where} logs in with a password, which no API server takes any more",
+            f"{user.where} logs in with a password, which API servers no longer accept",
             hint="use a client certificate, a token or an exec plugin",
         )
     if entry.auth_provider is not None:
         raise KubeconfigError(
-            f"{user.where} uses an auth-provider, which Kubernetes has given up",
+            f"{user.where} uses an auth-provider, which Kubernetes has removed",
             hint="use the cloud's exec plugin, such as kubelogin or gke-gcloud-auth-plugin",
         )
-    shown = _data(user, "client-certificate", entry.client_certificate, entry.client_certificate_data)
+    client_certificate = _data(
+        user, "client-certificate", entry.client_certificate, entry.client_certificate_data
+    )
     key = _data(user, "client-key", entry.client_key, entry.client_key_data)
-    if bool(shown) != bool(key):
-        lacks = "client-key" if shown else "client-certificate"
-        raise KubeconfigError(f"{user.where} has no {lacks} to go with the other", hint=f"add {lacks}(-data)")
-    _check_date(user, shown, now)
+    if bool(client_certificate) != bool(key):
+        lacks = "client-key" if client_certificate else "client-certificate"
+        has = "client-certificate" if client_certificate else "client-key"
+        raise KubeconfigError(f"{user.where} has a {has} but no {lacks}", hint=f"add {lacks}(-data)")
+    _check_date(user, client_certificate, now)
     return AuthInfo(
-        certificate=shown,
+        certificate=client_certificate,
         key=key,
         token=entry.token.strip(),
         token_file=user.resolve_path(entry.token_file) if entry.token_file else "",
@@ -176,16 +179,17 @@ def _login(user: NamedEntry[UserEntry], cluster: NamedEntry[ClusterEntry], now: 
     )
 
 
-def _check_date(user: NamedEntry[UserEntry], shown: bytes, now: datetime) -> None:
-    end = certificate.expiry(shown)
-    if shown and end is None and b"BEGIN CERTIFICATE" not in shown:
+def _check_date(user: NamedEntry[UserEntry], client_certificate: bytes, now: datetime) -> None:
+    expiry = certificate.expiry(client_certificate)
+    if client_certificate and expiry is None and b"BEGIN CERTIFICATE" not in client_certificate:
         raise KubeconfigError(
             f"{user.where}: client-certificate(-data) holds no PEM certificate", hint="get the user a new one"
         )
-    if end is not None and end <= now:
+    if expiry is not None and expiry <= now:
         raise KubeconfigError(
-            f"{user.where}: the client certificate ran out on {end:%Y-%m-%d %H:%M} UTC",
-            hint="get a new one from the cluster's owner (kubeadm: kubeadm certs renew), or mend this clock",
+            f"{user.where}: the client certificate expired on {expiry:%Y-%m-%d %H:%M} UTC",
+            hint="get a new one from the cluster's owner (kubeadm: kubeadm certs renew), "
+            "or correct this machine's clock",
         )
 
 
@@ -193,16 +197,16 @@ def _plugin(user: NamedEntry[UserEntry], entry: Exec, cluster: ClusterEntry) -> 
     if entry.api_version not in VERSIONS:
         raise KubeconfigError(
             f"{user.where}: exec.apiVersion {entry.api_version!r} is not known",
-            hint=f"write {' or '.join(VERSIONS)}, as the plugin speaks it",
+            hint=f"write {' or '.join(VERSIONS)}, whichever the plugin supports",
         )
     if not entry.command:
         raise KubeconfigError(f"{user.where}: exec has no command", hint="name the plugin to run")
     if entry.interactive_mode == "Always":
         raise KubeconfigError(
-            f"{user.where}: exec plugin {entry.command!r} always asks on a terminal, and here is none",
+            f"{user.where}: exec plugin {entry.command!r} always needs a terminal, and this program has none",
             hint="set exec.interactiveMode to IfAvailable, or use another way to log in",
         )
-    handed = next((item.extension for item in cluster.extensions if item.name == f"{API}/exec"), None)
+    cluster_config = next((item.extension for item in cluster.extensions if item.name == f"{API}/exec"), None)
     return ExecPlugin(
         command=user.resolve_path(entry.command) if "/" in entry.command else entry.command,
         api_version=entry.api_version,
@@ -210,7 +214,7 @@ def _plugin(user: NamedEntry[UserEntry], entry: Exec, cluster: ClusterEntry) -> 
         env=tuple((item.name, item.value) for item in entry.env),
         install_hint=entry.install_hint,
         provide_cluster_info=entry.provide_cluster_info,
-        cluster_config=handed,
+        cluster_config=cluster_config,
     )
 
 
@@ -221,14 +225,14 @@ def _impersonation(entry: UserEntry) -> Impersonation | None:
 
 
 def _data(entry: NamedEntry[E], what: str, path: str, inline: str) -> bytes:
-    """Return what stands in the file itself, else in the file that it names."""
+    """Return the inline data of an entry, else the content of the file that it names."""
     if inline:
         try:
             return b64decode("".join(inline.split()), validate=True)
         except ValueError:
             raise KubeconfigError(
                 f"{entry.where}: {what}-data is not base64",
-                hint="copy the whole value anew, without line breaks",
+                hint="copy the whole value again, without line breaks",
             ) from None
     if not path:
         return b""

@@ -1,4 +1,4 @@
-"""Read kubeconfig files as they are written, and merge several: the first to name a thing wins."""
+"""Read kubeconfig files and merge several: the first file that defines an entry wins."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ E = TypeVar("E")
 
 
 class Extension(Struct, frozen=True):
-    """Something that another program keeps in a kubeconfig."""
+    """Data that another program keeps in a kubeconfig."""
 
     name: str
     extension: Any = None
 
 
 class ClusterEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
-    """A server and how to trust it."""
+    """A server and how to verify it."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -35,7 +35,7 @@ class ClusterEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class Variable(Struct, frozen=True):
-    """A variable that a plugin sees."""
+    """An environment variable of an exec plugin."""
 
     name: str
     value: str = ""
@@ -54,7 +54,7 @@ class Exec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UserEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
-    """A way to log in."""
+    """The credentials of a user."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -73,7 +73,7 @@ class UserEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class ContextEntry(Struct, frozen=True, kw_only=True):
-    """Which user on which cluster."""
+    """A user on a cluster."""
 
     cluster: str = ""
     user: str = ""
@@ -104,7 +104,7 @@ class _File(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True)
 class NamedEntry(Generic[E]):
-    """Something named in a kubeconfig, and the file that it stands in: paths are relative to that."""
+    """A named entry of a kubeconfig, and its file: paths are relative to the file."""
 
     value: E
     path: str
@@ -112,7 +112,7 @@ class NamedEntry(Generic[E]):
     """For messages: `FILE: user 'jane'`."""
 
     def resolve_path(self, name: str) -> str:
-        """Return a path that the file names."""
+        """Return the absolute path of a file that the entry names."""
         return os.path.join(os.path.dirname(os.path.abspath(self.path)), os.path.expanduser(name))
 
 
@@ -134,14 +134,14 @@ def read(paths: Sequence[str]) -> Kubefile:
     contexts: dict[str, NamedEntry[ContextEntry]] = {}
     current = ""
     for path in paths:
-        found = _read(path)
-        current = current or found.current_context
-        for cluster in found.clusters:
+        file = _read(path)
+        current = current or file.current_context
+        for cluster in file.clusters:
             entry = NamedEntry(cluster.cluster, path, f"{path}: cluster {cluster.name!r}")
             clusters.setdefault(cluster.name, entry)
-        for user in found.users:
+        for user in file.users:
             users.setdefault(user.name, NamedEntry(user.user, path, f"{path}: user {user.name!r}"))
-        for context in found.contexts:
+        for context in file.contexts:
             named = NamedEntry(context.context, path, f"{path}: context {context.name!r}")
             contexts.setdefault(context.name, named)
     return Kubefile(os.pathsep.join(paths), current, clusters, users, contexts)

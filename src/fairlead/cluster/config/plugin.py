@@ -20,13 +20,13 @@ from fairlead.errors import KubeconfigError
 API: Final = "client.authentication.k8s.io"
 VERSIONS: Final = (f"{API}/v1", f"{API}/v1beta1")
 TIMEOUT: Final = 60.0
-"""Seconds for the program to answer; some ask a service far away."""
+"""Seconds for the program to answer; some programs call a remote service."""
 _TEXT_LIMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What the program gave us, and until when it holds."""
+    """The credential that the program printed, and when it expires."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = b""
@@ -42,82 +42,85 @@ class _Credentials(ObjectPart, frozen=True):
     expiration_timestamp: str = ""
 
 
-class _Printed(ObjectPart, frozen=True):
+class _PrintedCredential(ObjectPart, frozen=True):
     api_version: str = ""
     kind: str = ""
     status: _Credentials | None = None
 
 
 async def run_plugin(config: ClusterConfig, env: Mapping[str, str]) -> ExecCredential:
-    """Run the program and read what it prints; it has no terminal to ask anything on."""
+    """Run the program and parse its output; it has no terminal for questions."""
     plugin = config.login.plugin
     assert plugin is not None
-    here = f"{config.source}: user {config.user!r}: exec plugin {plugin.command!r}"
+    subject = f"{config.source}: user {config.user!r}: exec plugin {plugin.command!r}"
     path = shutil.which(plugin.command, path=env.get("PATH", os.defpath))
     if path is None:
         raise KubeconfigError(
-            f"{here} is not installed or not executable",
-            hint=_line(plugin.install_hint) or "install it, or correct users[].user.exec.command",
+            f"{subject} is not installed or not executable",
+            hint=_last_line(plugin.install_hint) or "install it, or correct users[].user.exec.command",
         )
-    world = {**env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": _info(config, plugin)}
-    return parse_credential(await _output(path, plugin, world, here), plugin, here)
+    environment = {**env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": _exec_info(config, plugin)}
+    return parse_credential(await _run(path, plugin, environment, subject), plugin, subject)
 
 
-async def _output(path: str, plugin: ExecPlugin, env: Mapping[str, str], here: str) -> bytes:
+async def _run(path: str, plugin: ExecPlugin, env: Mapping[str, str], subject: str) -> bytes:
     try:
         process = await asyncio.create_subprocess_exec(
             path, *plugin.args, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=env
         )
     except OSError as error:
         raise KubeconfigError(
-            f"{here} cannot be run: {error.strerror}", hint="correct or reinstall it"
+            f"{subject} cannot be run: {error.strerror}", hint="correct or reinstall it"
         ) from None
     try:
         async with timeout(TIMEOUT):
-            printed, complaint = await process.communicate()
+            stdout, stderr = await process.communicate()
     except TimeoutError:
         raise KubeconfigError(
-            f"{here} did not answer within {TIMEOUT:.0f} s", hint="run it by hand to see what it waits for"
+            f"{subject} did not answer within {TIMEOUT:.0f} s",
+            hint="run it by hand to see what it waits for",
         ) from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        said = _line(complaint.decode("utf-8", "replace")) or "it said nothing"
+        reason = _last_line(stderr.decode("utf-8", "replace")) or "it printed no reason"
         raise KubeconfigError(
-            f"{here} failed ({process.returncode}): {said}",
-            hint=_line(plugin.install_hint) or "log in anew with it, or run it by hand",
+            f"{subject} failed ({process.returncode}): {reason}",
+            hint=_last_line(plugin.install_hint) or "log in again with it, or run it by hand",
         )
-    return printed
+    return stdout
 
 
-def parse_credential(printed: bytes, plugin: ExecPlugin, here: str) -> ExecCredential:
-    """Read what the program printed."""
+def parse_credential(stdout: bytes, plugin: ExecPlugin, subject: str) -> ExecCredential:
+    """Parse the program's output."""
     try:
-        found = msgspec.json.decode(printed, type=_Printed)
-        expires = found.status.expiration_timestamp if found.status else ""
+        printed = msgspec.json.decode(stdout, type=_PrintedCredential)
+        expires = printed.status.expiration_timestamp if printed.status else ""
         until = parse_time(expires).timestamp() if expires else None
     except (msgspec.MsgspecError, ValueError) as error:
-        # Never the text itself: it may hold a secret.
-        raise _junk(here, f"printed no ExecCredential: {_line(str(error))}") from None
-    if found.kind != "ExecCredential" or found.status is None:
-        raise _junk(here, "printed no ExecCredential with a status")
-    if found.api_version != plugin.api_version:
-        raise _junk(here, f"answered in {found.api_version!r}, not in {plugin.api_version!r}")
-    got = found.status
-    if not got.token and not (got.client_certificate_data and got.client_key_data):
-        raise _junk(here, "gave neither a token nor a certificate with its key")
+        # Never the text itself: it may contain a secret.
+        raise _bad_output(subject, f"printed no ExecCredential: {_last_line(str(error))}") from None
+    if printed.kind != "ExecCredential" or printed.status is None:
+        raise _bad_output(subject, "printed no ExecCredential with a status")
+    if printed.api_version != plugin.api_version:
+        raise _bad_output(subject, f"answered in {printed.api_version!r}, not in {plugin.api_version!r}")
+    status = printed.status
+    if not status.token and not (status.client_certificate_data and status.client_key_data):
+        raise _bad_output(subject, "printed neither a token nor a certificate with its key")
     return ExecCredential(
-        got.token, got.client_certificate_data.encode(), got.client_key_data.encode(), until
+        status.token, status.client_certificate_data.encode(), status.client_key_data.encode(), until
     )
 
 
-def _junk(here: str, what: str) -> KubeconfigError:
-    return KubeconfigError(f"{here} {what}", hint="run it by hand, or correct users[].user.exec.apiVersion")
+def _bad_output(subject: str, what: str) -> KubeconfigError:
+    return KubeconfigError(
+        f"{subject} {what}", hint="run it by hand, or correct users[].user.exec.apiVersion"
+    )
 
 
-def _info(config: ClusterConfig, plugin: ExecPlugin) -> str:
+def _exec_info(config: ClusterConfig, plugin: ExecPlugin) -> str:
     spec: dict[str, Any] = {"interactive": False}
     if plugin.provide_cluster_info:
         cluster = {
@@ -133,8 +136,8 @@ def _info(config: ClusterConfig, plugin: ExecPlugin) -> str:
     return msgspec.json.encode(info).decode()
 
 
-def _line(text: str) -> str:
-    """Return the last line of what a program said: there the reason stands."""
+def _last_line(text: str) -> str:
+    """Return the last line of a program's output, which holds the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     return last if len(last) <= _TEXT_LIMIT else f"{last[: _TEXT_LIMIT - 1]}…"

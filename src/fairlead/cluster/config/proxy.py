@@ -1,4 +1,4 @@
-"""Which proxy leads to a server: the kubeconfig's own, else the environment's. Pure."""
+"""The proxy of a server: the kubeconfig's own, else the environment's. Pure."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -9,23 +9,23 @@ from fairlead.errors import KubeconfigError
 
 
 def find_proxy(config: ClusterConfig, env: Mapping[str, str]) -> str | None:
-    """Return the proxy to go through, or None."""
+    """Return the URL of the proxy, or None for a direct connection."""
     parts = urlsplit(config.server)
     host = parts.hostname or ""
-    found, said_by = config.proxy, f"{config.display_name}: proxy-url"
-    if not found and not is_loopback(host) and not _excepted(host, _either(env, "no_proxy")):
+    proxy, source = config.proxy, f"{config.display_name}: proxy-url"
+    if not proxy and not is_loopback(host) and not _is_exempt(host, _either_case(env, "no_proxy")):
         name = f"{parts.scheme}_proxy"
-        found, said_by = _either(env, name), name.upper()
-    if found and urlsplit(found).scheme not in ("http", "https"):
+        proxy, source = _either_case(env, name), name.upper()
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
         raise KubeconfigError(
-            f"{said_by} {_bare(found)!r} is not an HTTP proxy",
+            f"{source} {_without_password(proxy)!r} is not an HTTP proxy",
             hint="SOCKS is not supported: name an http:// proxy, or tunnel to the server yourself",
         )
-    return found or None
+    return proxy or None
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine."""
+    """Return whether a host is this machine."""
     if host == "localhost":
         return True
     try:
@@ -34,16 +34,16 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _either(env: Mapping[str, str], name: str) -> str:
+def _either_case(env: Mapping[str, str], name: str) -> str:
     return env.get(name) or env.get(name.upper()) or ""
 
 
-def _bare(url: str) -> str:
-    """Return a URL without the password that may stand in it."""
+def _without_password(url: str) -> str:
+    """Return a URL without the password that it may contain."""
     return f"{urlsplit(url).scheme}://{urlsplit(url).hostname or ''}"
 
 
-def _excepted(host: str, exceptions: str) -> bool:
+def _is_exempt(host: str, exceptions: str) -> bool:
     return any(_matches(host, part.strip()) for part in exceptions.split(",") if part.strip())
 
 

@@ -1,4 +1,4 @@
-"""Make the TLS side of a connection from what a kubeconfig holds."""
+"""Create the TLS context of a connection from a kubeconfig's certificates."""
 
 import os
 import ssl
@@ -11,28 +11,30 @@ from fairlead.errors import KubeconfigError
 
 
 def create_context(config: ClusterConfig, certificate: bytes, key: bytes) -> ssl.SSLContext:
-    """Return how to verify the server, and what to show it."""
+    """Return a context that verifies the server and presents the client certificate."""
     try:
-        made = ssl.create_default_context(cadata=config.ca.decode("ascii") if config.ca else None)
+        context = ssl.create_default_context(cadata=config.ca.decode("ascii") if config.ca else None)
     except (ssl.SSLError, ValueError) as error:
         raise KubeconfigError(
             f"{config.display_name}: the certificate authority is not a PEM certificate: {error}",
             hint="correct certificate-authority(-data) of the cluster",
         ) from None
-    # Many clusters' own authorities lack what stricter checks ask for, and kubectl takes them.
-    made.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # Many clusters' own authorities lack extensions that stricter checks require, and kubectl accepts them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if config.insecure:
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     if certificate:
-        _show(made, config, certificate, key)
-    return made
+        _load_client_certificate(context, config, certificate, key)
+    return context
 
 
-def _show(made: ssl.SSLContext, config: ClusterConfig, certificate: bytes, key: bytes) -> None:
+def _load_client_certificate(
+    context: ssl.SSLContext, config: ClusterConfig, certificate: bytes, key: bytes
+) -> None:
     try:
-        with _file(certificate.rstrip() + b"\n" + key) as path:
-            made.load_cert_chain(path, password=_no_password)
+        with _temporary_file(certificate.rstrip() + b"\n" + key) as path:
+            context.load_cert_chain(path, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         raise KubeconfigError(
             f"{config.display_name}: the client certificate and key of user {config.user!r} cannot be used: "
@@ -42,13 +44,13 @@ def _show(made: ssl.SSLContext, config: ClusterConfig, certificate: bytes, key: 
 
 
 def _no_password() -> str:
-    """Answer for the terminal, where OpenSSL would otherwise ask and wait."""
+    """Return no password; without this OpenSSL prompts on the terminal and waits."""
     return ""
 
 
 @contextmanager
-def _file(content: bytes) -> Iterator[str]:
-    """Give a path to some bytes: Python loads keys from files only, and keys should not touch the disk."""
+def _temporary_file(content: bytes) -> Iterator[str]:
+    """Yield a path to some bytes: Python loads keys from files only, and a key should not reach the disk."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         handle = os.memfd_create("fairlead", os.MFD_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""Where a cluster is and who we are there: plain values, however they were come by."""
+"""The address of a cluster and the credentials for it: plain values, from whatever source."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,25 +16,25 @@ class ExecPlugin:
     install_hint: str = ""
     provide_cluster_info: bool = False
     cluster_config: object = None
-    """What the cluster entry holds for the plugin, handed on unread."""
+    """The cluster entry's extension for the plugin, passed on unread."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthInfo:
-    """How we say who we are; several at once are sent together."""
+    """The credentials of a client; those that are set are all sent."""
 
     certificate: bytes = field(default=b"", repr=False)
     """PEM, with the chain."""
     key: bytes = field(default=b"", repr=False)
     token: str = field(default="", repr=False)
     token_file: str = ""
-    """Read again and again: such tokens are replaced while programs run."""
+    """Read again every minute: such tokens are replaced while programs run."""
     plugin: ExecPlugin | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Whom we act as, where we may."""
+    """The user that requests act as, if the cluster allows it."""
 
     user: str
     uid: str = ""
@@ -44,19 +44,19 @@ class Impersonation:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """A cluster, and who we are there."""
+    """A cluster, and the credentials for it."""
 
     server: str
     """`https://host:port`, with a path where a gateway needs one."""
     source: str = ""
-    """Where this was read, for messages: a file, or the pod we run in."""
+    """Where this was read, for messages: a file, or the mounted service account."""
     context: str = ""
     user: str = ""
     namespace: str = "default"
     ca: bytes = field(default=b"", repr=False)
-    """PEM; empty to trust what the system trusts."""
+    """PEM; empty for the system's certificate authorities."""
     insecure: bool = False
-    """Do not verify the server: whoever answers is believed."""
+    """Do not verify the server's certificate."""
     server_name: str = ""
     """The name that the server's certificate must have, where it is not the host's."""
     proxy: str = ""
@@ -65,6 +65,6 @@ class ClusterConfig:
 
     @property
     def display_name(self) -> str:
-        """Return what a person would call it: the context and the file, or the server."""
+        """The context and the file, or the server, as messages name them."""
         named = f"context {self.context!r} of {self.source}" if self.context else self.source
         return named or self.server
