@@ -1,7 +1,7 @@
-"""DCGM's fields under their old and their new names: one table, read in both directions.
+"""DCGM's fields under their old and their new names: one table, used in both directions.
 
 dcgm-exporter 4.9 (with DCGM 4.7) renamed 23 of its default and profiling fields and gave eleven of them base
-units. The names are those of its release notes, of DCGM's field identifiers and of DCGM's dcgm_fields.py.
+units. The names come from its release notes, from DCGM's field identifiers and from DCGM's dcgm_fields.py.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Field:
     old: str
     new: str
     kind: str
-    """What Prometheus takes it for: gauge or counter."""
+    """Its Prometheus type: gauge or counter."""
     text: str
     old_unit: str = ""
     new_unit: str = ""
@@ -36,16 +36,16 @@ class Field:
     """The old value for each 1 of the new one."""
 
     def help(self, name: str) -> str:
-        """Return what to say of the field under one of its names."""
+        """Return the help text of the field under one of its names."""
         unit = self.old_unit if name == self.old else self.new_unit
-        said = f"{self.text} (in {unit})." if unit else f"{self.text}."
+        text = f"{self.text} (in {unit})." if unit else f"{self.text}."
         if self.old == self.new:
-            return said
+            return text
         if self not in RENAMED:
-            return f"{said} Older name of {self.new}." if name == self.old else said
+            return f"{text} Older name of {self.new}." if name == self.old else text
         if name == self.old:
-            return f"{said} Name and unit of dcgm-exporter up to 4.8; {self.new} since 4.9."
-        return f"{said} Name and unit of dcgm-exporter since 4.9; {self.old} up to 4.8."
+            return f"{text} Name and unit of dcgm-exporter up to 4.8; {self.new} since 4.9."
+        return f"{text} Name and unit of dcgm-exporter since 4.9; {self.old} up to 4.8."
 
 
 def _clock(old: str, new: str, text: str) -> Field:
@@ -118,7 +118,7 @@ RENAMED: Final = (  # the fields of dcgm-exporter's default and profiling sets t
     _active("PIPE_TENSOR_ACTIVE", "TENSOR_UTIL_RATIO", "Cycles the tensor pipe is active"),
     _active("DRAM_ACTIVE", "DRAM_UTIL_RATIO", "Cycles the device memory interface is active"),
 )
-"""22 of the 23: the last is no metric but a label."""
+"""22 of the 23: the last one is a label, not a metric."""
 LABELS: Final[Mapping[str, str]] = {
     "DCGM_FI_DRIVER_VERSION": "DCGM_FI_SYSTEM_DRIVER_VERSION",
     "Hostname": "hostname",
@@ -163,7 +163,7 @@ _BY_NAME: Final = {name: field for field in FIELDS.values() for name in (field.o
 
 
 def read(name: str, value: float) -> tuple[Field, float] | None:
-    """Return the field that a series of either name belongs to, and its value in the new unit."""
+    """Return the field of a series of either name, and its value in the new unit."""
     field = _BY_NAME.get(name)
     if field is None:
         return None
@@ -171,7 +171,7 @@ def read(name: str, value: float) -> tuple[Field, float] | None:
 
 
 def write(field: Field, value: float, names: Names) -> list[tuple[str, float]]:
-    """Return a value in the new unit under the names that are asked for; one that kept its name once."""
+    """Return a value in the new unit under the requested names; a field that kept its name appears once."""
     both = [(field.old, value * field.scale), (field.new, value)]
     wanted = {Names.OLD: both[:1], Names.NEW: both[1:], Names.BOTH: both}[names]
     return list(dict(wanted).items())

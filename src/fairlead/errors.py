@@ -1,7 +1,7 @@
 """Every error this program raises on purpose.
 
-FairleadError              someone must act; `hint` says how
-├── UserError              the user must change something            exit 2
+FairleadError              `hint` says what to do
+├── UserError              the user must change something              exit 2
 │   ├── AnalysisError      a model file cannot be analysed
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
@@ -12,23 +12,23 @@ FairleadError              someone must act; `hint` says how
 │   ├── NewerFormatError   a newer version of fairlead wrote it
 │   ├── RecordingError     a recording cannot be written or replayed
 │   └── SettingsError      an option or setting has no such value
-├── MissingPartError       an optional part is not installed          exit 2
-├── OutputError            the disk cannot take what is written       exit 74
-├── KubeletError           a kubelet could not be asked or served      exit 1
-├── AllocationRefusedError an allocation was refused                  exit 1
-├── WardenError            the warden refused or cannot be reached    exit 1
-└── ClusterError           the cluster did not do what it was asked   exit 1
-    ├── ClusterUnavailableError  it cannot be reached, or is not well   exit 3
-    ├── AccessError        it does not know us, or forbids it         exit 2
-    ├── MissingApiError    it does not serve this API group or kind   exit 2
-    ├── InvalidError       it will not take this object or request    exit 2
-    │   └── TooLargeError  the object would be larger than it keeps
-    ├── NotFoundError      there is no such object
-    ├── AlreadyExistsError there is one of that name already
-    ├── ConflictError      the object is not as we thought it was
-    ├── GoneError          this resource version is no longer kept: list anew
-    ├── TooNewError        this resource version is yet to come: list anew
-    └── TooManyRequestsError  it is too busy, and was when asked again  exit 3
+├── MissingPartError       an optional part is not installed           exit 2
+├── OutputError            the disk cannot store the output            exit 74
+├── KubeletError           a kubelet cannot be reached or served       exit 1
+├── AllocationRefusedError an allocation was refused                   exit 1
+├── WardenError            the warden refused or cannot be reached     exit 1
+└── ClusterError           the cluster refused or failed a request     exit 1
+    ├── ClusterUnavailableError  it cannot be reached, or fails        exit 3
+    ├── AccessError        it rejects the credentials, or forbids it   exit 2
+    ├── MissingApiError    it does not serve this API group or kind    exit 2
+    ├── InvalidError       it does not accept this object or request   exit 2
+    │   └── TooLargeError  the object exceeds a size limit
+    ├── NotFoundError      the object does not exist
+    ├── AlreadyExistsError an object of that name exists already
+    ├── ConflictError      the object has changed since it was read
+    ├── GoneError          this resource version is no longer kept: list again
+    ├── TooNewError        this resource version is yet to come: list again
+    └── TooManyRequestsError  it is too busy, also after retries       exit 3
 """
 
 
@@ -102,44 +102,44 @@ class MissingPartError(FairleadError):
 
 
 class OutputError(FairleadError):
-    """The disk is full or damaged; what was written so far is removed. The code is sysexits.h's EX_IOERR."""
+    """The disk is full or damaged; the partial file is removed. The code is sysexits.h's EX_IOERR."""
 
     exit_code = 74
 
 
 class KubeletError(FairleadError):
-    """A kubelet could not be asked, or a socket for it could not be opened."""
+    """A kubelet cannot be reached, or a socket for it cannot be opened."""
 
 
 class AllocationRefusedError(FairleadError):
-    """An allocation was refused; the message is the reason, and the user of the pod reads it."""
+    """An allocation was refused; the message is the reason, which the pod's user sees."""
 
 
 class WardenError(FairleadError):
-    """The warden refused what was asked, or cannot be reached."""
+    """The warden refused a request, or cannot be reached."""
 
 
 class ClusterError(FairleadError):
-    """The cluster did not do what it was asked."""
+    """The cluster refused a request, or failed to execute it."""
 
     def __init__(self, message: str, hint: str = "", *, code: int = 0, reason: str = "") -> None:
         super().__init__(message, hint)
         self.code = code
-        """The HTTP status; 0 where there was no answer."""
+        """The HTTP status; 0 without a response."""
         self.reason = reason
-        """The API server's own word for it, such as `AlreadyExists`."""
+        """The reason in the API server's Status, such as `AlreadyExists`."""
 
 
 class ClusterUnavailableError(ClusterError):
-    """The cluster cannot be reached, or is not well enough to answer."""
+    """The cluster cannot be reached, or cannot serve requests."""
 
     exit_code = 3
     maybe_done = False
-    """The request was sent and may have been carried out: read back before undoing anything."""
+    """The request was sent, and the server may have executed it: read the object before undoing anything."""
 
 
 class AccessError(ClusterError):
-    """The cluster does not know us, or forbids what was asked."""
+    """The cluster rejects the credentials, or forbids the request."""
 
     exit_code = 2
 
@@ -151,36 +151,36 @@ class MissingApiError(ClusterError):
 
 
 class InvalidError(ClusterError):
-    """The cluster will not take this object or request."""
+    """The cluster does not accept this object or request."""
 
     exit_code = 2
 
 
 class TooLargeError(InvalidError):
-    """The object would be larger than the cluster keeps one: nothing can be added to it."""
+    """The object exceeds the cluster's size limit: nothing can be added to it."""
 
 
 class NotFoundError(ClusterError):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class AlreadyExistsError(ClusterError):
-    """There is an object of that name already."""
+    """An object of that name exists already."""
 
 
 class ConflictError(ClusterError):
-    """The object is not, or no longer, as we thought it was: read it again."""
+    """The object has changed since it was read: read it again."""
 
 
 class GoneError(ClusterError):
-    """The resource version or page is no longer kept: list anew."""
+    """The server no longer keeps the resource version or page: list again."""
 
 
 class TooNewError(ClusterError):
-    """The server has not come to this resource version, or has lost it: list anew."""
+    """The server has not reached this resource version, or has lost it: list again."""
 
 
 class TooManyRequestsError(ClusterError):
-    """The cluster asks us to wait, and we have waited as long as we may."""
+    """The cluster asks for a pause, and the retries are used up."""
 
     exit_code = 3

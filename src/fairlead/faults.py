@@ -1,4 +1,4 @@
-"""Which of NVML's answers make a GPU unfit for work.
+"""The faults that NVML reports which make a GPU unhealthy.
 
 An XID is the number of an error that the NVIDIA driver reports. Some are the fault of the program on the GPU;
 those that NVIDIA's device plugin for Kubernetes ignores (internal/rm/health.go) are ignored here too. Every
@@ -21,12 +21,12 @@ class XidPolicy:
     """No XID makes a GPU unhealthy."""
 
     def is_fatal(self, xid: int) -> bool:
-        """Say whether an XID makes a GPU unhealthy."""
+        """Return whether an XID makes a GPU unhealthy."""
         return not self.every and xid not in self.ignored
 
 
 def fault(*, lost: bool, uncorrected: int | None, remap_failed: bool | None) -> str:
-    """Return why a GPU must not be given work; empty where nothing speaks against it."""
+    """Return why a GPU must not be allocated; empty for a GPU without a fault."""
     if lost:
         return "NVML calls the GPU lost (fallen off the bus) or in need of a reset; reset it or reboot"
     if uncorrected:  # no number: a reason that changes with every sample would be published with every sample
@@ -37,5 +37,5 @@ def fault(*, lost: bool, uncorrected: int | None, remap_failed: bool | None) -> 
 
 
 def xid_fault(xid: int) -> str:
-    """Return why a GPU that reported a fatal XID must not be given work."""
+    """Return why a GPU that reported a fatal XID must not be allocated."""
     return f"the driver reported XID {xid}; reset the GPU, then restart the agent on this node"

@@ -1,7 +1,7 @@
-"""The machine below a root folder, read so that nothing found there can harm the reader.
+"""The files of a machine below a root folder, read so that no content there can harm the reader.
 
 Every read is bounded, never blocks on a pipe or a device, and stays below the root: a captured host comes
-from a stranger, and its symlinks must not lead to our own files.
+from an untrusted source, and its symlinks must not lead to files of this machine.
 """
 
 import errno
@@ -15,14 +15,14 @@ READ_LIMIT: Final = 64 * 1024
 LIST_LIMIT: Final = 8192
 _LINK_LIMIT: Final = 40
 _PART_LIMIT: Final = 128
-"""Parts of a path that links make longer; sysfs nests less than half as deep."""
+"""Components of a path after links are followed; sysfs nests less than half as deep."""
 _PROBLEM_LIMIT: Final = 50
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line and in valid Unicode, whatever bytes it came from."""
+    """Return `text` on one line and in valid Unicode, whatever bytes it was decoded from."""
     try:
         clean = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:  # half a surrogate pair, as JSON can hold one
@@ -37,14 +37,14 @@ class Host:
         self.root = os.path.abspath(root)
         self.live = self.root == "/"
         self.here = here or self.live
-        """Whether this is the machine that the program runs on; in a container its files lie below a root."""
+        """Whether this is the machine that the program runs on; a container mounts its files below a root."""
         self._dev = dev
-        """Whether the machine's /dev is to be seen; in a user namespace another lies in its place."""
+        """Whether the machine's /dev is visible; a user namespace mounts another one over it."""
         self._prefix = "" if self.live else self.root
         self._problems: dict[str, str] = {}
         self._folders: dict[str, str | None] = {}
         self._plain: set[str] = set()
-        """Paths outside the root that are known to be no links."""
+        """Paths outside the root that are known not to be links."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -63,33 +63,33 @@ class Host:
             finally:
                 os.close(handle)
         except (OSError, ValueError) as error:
-            self._refused(path, error)
+            self._add_os_error(path, error)
             return None
 
     def read_with_mtime(self, path: str) -> tuple[float, bytes] | None:
-        """Return when a regular file was written (seconds since 1970) and its start.
+        """Return a regular file's modification time (seconds since 1970) and its start.
 
-        For folders that strangers may write to: nothing but a regular file is ever opened, not even in a
-        race, because opening a device can have effects.
+        For folders that any user may write to: only a regular file is ever opened, even in a race, because
+        opening a device can have effects.
         """
         real = self._locate(path)
         if real is None:
             return None
         try:
-            place = os.open(real, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            location = os.open(real, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                facts = os.fstat(place)
-                if not stat.S_ISREG(facts.st_mode):
+                status = os.fstat(location)
+                if not stat.S_ISREG(status.st_mode):
                     return None
-                handle = os.open(f"/proc/self/fd/{place}", _OPEN_FLAGS)
+                handle = os.open(f"/proc/self/fd/{location}", _OPEN_FLAGS)
             finally:
-                os.close(place)
+                os.close(location)
             try:
-                return facts.st_mtime, os.read(handle, READ_LIMIT)
+                return status.st_mtime, os.read(handle, READ_LIMIT)
             finally:
                 os.close(handle)
         except (OSError, ValueError) as error:
-            self._refused(path, error)
+            self._add_os_error(path, error)
             return None
 
     def text(self, path: str) -> str | None:
@@ -129,16 +129,16 @@ class Host:
         return tuple(printable(part.decode("utf-8", "replace")) for part in data.split(b"\0") if part)
 
     def names(self, path: str, pattern: str = "*") -> list[str]:
-        """Return the sorted names in a folder that fit a glob; empty when there is no such folder."""
-        found = sorted(entry.name for entry in self._entries(path))
-        return found if pattern == "*" else fnmatch.filter(found, pattern)
+        """Return the sorted names in a folder that match a glob; empty if the folder does not exist."""
+        names = sorted(entry.name for entry in self._entries(path))
+        return names if pattern == "*" else fnmatch.filter(names, pattern)
 
     def folders(self, path: str) -> list[str]:
         """Return the sorted names of the real folders in a folder: no links, no files."""
         return sorted(entry.name for entry in self._entries(path) if entry.is_dir(follow_symlinks=False))
 
     def exists(self, path: str) -> bool:
-        """Say whether something is there, of whatever type."""
+        """Return whether a file of any type exists at the path."""
         real = None if self._hidden(path) else self._locate(path)
         if real is None:
             return False
@@ -149,7 +149,7 @@ class Host:
         return True
 
     def link(self, path: str) -> str | None:
-        """Return the last name a symlink points to, as sysfs names drivers and classes."""
+        """Return the last component of a symlink's target, which is how sysfs names drivers and classes."""
         folder, name = os.path.split(path)
         real = self._locate(folder)
         if real is None:
@@ -161,7 +161,7 @@ class Host:
         return printable(os.path.basename(target.rstrip("/"))) or None
 
     def resolve(self, path: str) -> str | None:
-        """Return the path, below the root, that `path` leads to once every link is followed."""
+        """Return the path below the root that `path` leads to after every link is followed."""
         if "\0" in path:
             return None
         real = os.path.realpath(path) if self.live else self._locate(path)
@@ -173,30 +173,30 @@ class Host:
         return not self._dev and (path == "/dev" or path.startswith("/dev/"))
 
     def add_problem(self, path: str, why: str) -> None:
-        """Remember why something could not be read or used."""
+        """Record why a path could not be read or used."""
         if len(self._problems) < _PROBLEM_LIMIT:
             self._problems.setdefault(path, why)
 
     def _entries(self, path: str) -> list["os.DirEntry[str]"]:
-        """Return what is in a folder, as far as a kernel could have named it."""
+        """Return the entries of a folder whose names a kernel could have given."""
         real = None if self._hidden(path) else self._locate(path)
         if real is None:
             return []
         try:
             with os.scandir(real) as entries:
-                found = list(islice(entries, LIST_LIMIT))
+                listed = list(islice(entries, LIST_LIMIT))
         except (OSError, ValueError) as error:
-            self._refused(path, error)
+            self._add_os_error(path, error)
             return []
-        if len(found) == LIST_LIMIT:
-            self.add_problem(path, f"more than {LIST_LIMIT} entries: the rest is not looked at")
-        sound = [entry for entry in found if entry.name.isprintable()]
-        if len(sound) < len(found):
-            self.add_problem(path, "holds names that no kernel gives: they are not looked at")
-        return sound
+        if len(listed) == LIST_LIMIT:
+            self.add_problem(path, f"more than {LIST_LIMIT} entries: the rest is ignored")
+        printable_entries = [entry for entry in listed if entry.name.isprintable()]
+        if len(printable_entries) < len(listed):
+            self.add_problem(path, "contains names that no kernel gives: they are ignored")
+        return printable_entries
 
     def _regular(self, path: str) -> str | None:
-        """Return where a regular file of a foreign root lies; a pipe or a device is never opened."""
+        """Return the real path of a regular file of a foreign root; a pipe or a device is never opened."""
         folder, _, name = path.rpartition("/")
         base = self._folder(folder)
         if base is None:
@@ -225,7 +225,7 @@ class Host:
         return self._follow(path) if os.path.islink(real) else real
 
     def _folder(self, path: str) -> str | None:
-        """Return where a folder of a foreign root lies; a scan asks for the same ones again and again."""
+        """Return the real path of a folder of a foreign root, cached: a scan needs the same ones often."""
         if path not in self._folders:
             if len(self._folders) > LIST_LIMIT:
                 self._folders.clear()
@@ -259,7 +259,7 @@ class Host:
         return done
 
     def _target(self, real: str) -> str | None:
-        """Return what a path outside the root links to; None when it is no link."""
+        """Return the target of a link outside the root; None if the path is not a link."""
         if real in self._plain:
             return None
         try:
@@ -276,6 +276,6 @@ class Host:
             self.add_problem(path, "not a number")
             return None
 
-    def _refused(self, path: str, error: OSError | ValueError) -> None:
+    def _add_os_error(self, path: str, error: OSError | ValueError) -> None:
         if isinstance(error, ValueError) or error.errno not in _ABSENT:
             self.add_problem(path, str(getattr(error, "strerror", None) or error).lower())

@@ -1,4 +1,4 @@
-"""What exists on a machine: accelerators, their state, and the evidence for each of them."""
+"""The inventory of a machine: its accelerators, their state, and the evidence for each of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from fairlead.units import BitsPerSecond, Bytes, Ops, Watts
 
 
 class State(StrEnum):
-    """How far an accelerator is from doing work; each step includes the ones before it."""
+    """How ready an accelerator is for work; each state includes the ones before it."""
 
     PRESENT = "present"
     DRIVER_BOUND = "driver-bound"
@@ -18,20 +18,20 @@ class State(StrEnum):
 
     @property
     def allocatable(self) -> bool:
-        """Whether work may be sent to an accelerator in this state."""
+        """Whether an accelerator in this state may be allocated."""
         return self in (State.USABLE, State.HEALTHY)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing that was read, and what it says about a device."""
+    """One fact that was read, and what it says about a device."""
 
     source: str
-    """Who says so: dt, pci, usb, class, driver, node, nvml or proc."""
+    """The witness: dt, pci, usb, class, driver, node, nvml or proc."""
     path: str
-    """Where it was read."""
+    """Where the fact was read."""
     says: str
-    """What it says, for a person."""
+    """What the fact says, for people."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -40,7 +40,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The line between the accelerator and its host, as negotiated and at its best."""
+    """The link between the accelerator and its host: the negotiated rate and the maximum."""
 
     rate: BitsPerSecond
     best: BitsPerSecond
@@ -52,7 +52,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A unit inside an accelerator that can be given work of its own (a Jetson's DLA)."""
+    """A unit inside an accelerator that runs work of its own (a Jetson's DLA)."""
 
     name: str
     kind: str
@@ -70,7 +70,7 @@ class Accelerator:
     id: str
     """Stable across re-enumeration and driver changes; unique on the machine; a DNS label."""
     model: str | None
-    """The catalog id, or None while more than one candidate fits the evidence."""
+    """The catalog id, or None if more than one candidate fits the evidence."""
     name: str
     vendor: str
     kind: str
@@ -81,13 +81,13 @@ class Accelerator:
     candidates: tuple[str, ...]
     """Every catalog id that fits the evidence, likeliest first."""
     bus: str
-    """Where it sits: `pci:0000:01:00.0`, `usb:1-1.2`, `platform:17000000.gpu`, `cpu:0`."""
+    """Its address: `pci:0000:01:00.0`, `usb:1-1.2`, `platform:17000000.gpu`, `cpu:0`."""
     memory: Bytes | None = None
     unified_memory: bool = False
-    """The memory is the host's RAM: never add the two."""
+    """The memory is the host's RAM: do not add the two."""
     peak: Mapping[str, Ops] = field(default_factory=dict)
     effective: Mapping[str, Ops] = field(default_factory=dict)
-    """The peak under the clock cap and the link that it has now."""
+    """The peak under the present clock cap and link."""
     power: Watts | None = None
     driver: str | None = None
     driver_version: str | None = None
@@ -98,7 +98,7 @@ class Accelerator:
     engines: tuple[Engine, ...] = ()
     shareable: bool = False
     path: str = ""
-    """The device's own folder in sysfs; empty where it has none."""
+    """The device's own folder in sysfs; empty if it has none."""
     node: str | None = None
     """The device node through which work reaches it."""
     evidence: tuple[Evidence, ...] = ()
@@ -179,14 +179,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Everything that one look at a machine found."""
+    """The result of one scan of a machine."""
 
     machine: Machine
     accelerators: tuple[Accelerator, ...] = ()
     unknown: tuple[Unknown, ...] = ()
 
     def total_memory(self) -> Bytes:
-        """Return all memory that models can live in, the host's RAM counted once."""
+        """Return all memory that models can use, the host's RAM counted once."""
         own = sum(acc.memory or 0 for acc in self.accelerators if not acc.unified_memory)
         return Bytes(own + (self.machine.memory or 0))
 

@@ -1,4 +1,4 @@
-"""What was measured of an accelerator, in base units, and the running totals that busy shares come from."""
+"""Samples of an accelerator, in base units, and the running totals from which busy shares are computed."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from fairlead.compat import StrEnum
 
 
 class Metric(StrEnum):
-    """What can be measured; the name ends with the unit."""
+    """A measured quantity; the value ends with the unit."""
 
     MEMORY_TOTAL = "memory_bytes"
     MEMORY_USED = "memory_used_bytes"
@@ -32,7 +32,7 @@ class Metric(StrEnum):
     RETIRED_PAGES = "retired_pages_total"
     RETIREMENT_PENDING = "page_retirement_pending"
     CLOCKS_EVENTS = "clocks_event_reasons"
-    """Why the clocks are below their best: NVML's mask."""
+    """Why the clocks are below their maximum: NVML's mask."""
     PCIE_REPLAYS = "pcie_replays_total"
     NVLINK_UP = "nvlink_up"
     NVLINK_ERRORS = "nvlink_errors_total"
@@ -55,7 +55,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class BusyCounter:
-    """Two running totals; the busy share is how much the first grew for each step of the second."""
+    """Two running totals; the busy share is the growth of the first divided by the growth of the second."""
 
     accelerator: str
     busy: float
@@ -63,7 +63,7 @@ class BusyCounter:
 
 
 def busy_share(before: BusyCounter, after: BusyCounter) -> float | None:
-    """Return the busy share between two counts; None where no time passed or a counter started anew."""
+    """Return the busy share between two counts; None if no time passed or a counter was reset."""
     busy, whole = after.busy - before.busy, after.whole - before.whole
     if whole <= 0 or busy < 0:
         return None

@@ -19,22 +19,22 @@ Seconds = NewType("Seconds", float)
 _QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/]*)\s*")
 _BINARY: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BEGINS: Final = re.compile(r"[+-]?[0-9]")
-"""Kubernetes takes a unit without a number for zero; who writes one has forgotten the number."""
+_STARTS_WITH_NUMBER: Final = re.compile(r"[+-]?[0-9]")
+"""Kubernetes reads a unit without a number as zero; here it is an error, for the number was forgotten."""
 _LARGEST: Final = 10**30
 _DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _AMOUNT: Final = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SHIFTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]{1,5})")
-_FURTHEST: Final = 512
-"""The largest exponent: Go takes up to 2147483647, and would work on such a number for hours."""
+_LARGEST_EXPONENT: Final = 512
+"""The largest exponent: Go accepts up to 2147483647, and would compute such a number for hours."""
 _LONGEST: Final = 256
 """Characters."""
 _NANO: Final = -9
 _INT64: Final = 2**63 - 1
 _DIGITS: Final = 18
-"""What an int64 holds of decimal digits in any case."""
+"""The decimal digits that always fit an int64."""
 
 FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC: Final = "unable to parse numeric part of quantity"
@@ -42,24 +42,24 @@ SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """What was written is no quantity: what is wrong with it, and how to write one."""
+    """A text is not a quantity: what is wrong with it, and how to write one."""
 
     def __init__(self, fault: str, hint: str) -> None:
         super().__init__(f"{fault}; {hint}")
         self.fault = fault
-        """What is wrong, for a caller that gives a hint of its own."""
+        """What is wrong, for a caller with a hint of its own."""
 
 
 def fault(error: ValueError) -> str:
-    """Return what is wrong, without the hint that a quantity's error carries."""
+    """Return what is wrong, without the hint of a quantity's error."""
     return error.fault if isinstance(error, QuantityError) else str(error)
 
 
 def _split(text: str, what: str, example: str) -> tuple[float, str]:
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
         raise QuantityError(f"{text!r} is not {what}", f"write it like {example}")
-    return float(found[1]), found[2]
+    return float(match[1]), match[2]
 
 
 def _scale(text: str, scales: dict[str, int], suffix: str, what: str, example: str) -> float:
@@ -71,17 +71,17 @@ def _scale(text: str, scales: dict[str, int], suffix: str, what: str, example: s
 
 
 def parse_bytes(text: str) -> Bytes:
-    """Read an amount of memory: `8MiB`, `4Gi`, `512MB`, `1024`."""
+    """Parse an amount of memory: `8MiB`, `4Gi`, `512MB`, `1024`."""
     bare = text.strip().removesuffix("B")
     scales = _BINARY if bare.endswith("i") else _DECIMAL
     return Bytes(round(_scale(bare, scales, "", "an amount of memory", "4GiB")))
 
 
 def parse_exact_quantity(text: str) -> "Quantity":
-    """Read an amount as Kubernetes writes it, exactly: `2Gi`, `500m`, `1e3`."""
+    """Parse a Kubernetes quantity exactly: `2Gi`, `500m`, `1e3`."""
     bare = text.strip()
     try:
-        if _BEGINS.match(bare):
+        if _STARTS_WITH_NUMBER.match(bare):
             return Quantity.parse(bare)
     except ValueError:
         pass
@@ -89,25 +89,25 @@ def parse_exact_quantity(text: str) -> "Quantity":
 
 
 def parse_quantity(text: str) -> int:
-    """Read an amount as Kubernetes writes it; parts of one are rounded up."""
-    found = parse_exact_quantity(text).rounded_up()
-    if abs(found) > _LARGEST:
-        raise QuantityError(f"{text[:40]!r} is more than anything can have", "write it like 4Gi")
-    return found
+    """Parse a Kubernetes quantity as a whole number; fractions are rounded up."""
+    amount = parse_exact_quantity(text).rounded_up()
+    if abs(amount) > _LARGEST:
+        raise QuantityError(f"{text[:40]!r} is larger than any real amount", "write it like 4Gi")
+    return amount
 
 
 def parse_bandwidth(text: str) -> BytesPerSecond:
-    """Read a memory bandwidth: `25.6GB/s`."""
+    """Parse a memory bandwidth: `25.6GB/s`."""
     return BytesPerSecond(_scale(text, _DECIMAL, "B/s", "a bandwidth", "25.6GB/s"))
 
 
 def parse_bitrate(text: str) -> BitsPerSecond:
-    """Read a link rate: `5Gb/s`."""
+    """Parse a link rate: `5Gb/s`."""
     return BitsPerSecond(_scale(text, _DECIMAL, "b/s", "a link rate", "5Gb/s"))
 
 
 def parse_duration(text: str) -> Seconds:
-    """Read a duration: `500ms`, `10s`, `5m`, `1h`; a bare number is seconds."""
+    """Parse a duration: `500ms`, `10s`, `5m`, `1h`; a bare number is seconds."""
     number, unit = _split(text, "a duration", "10s")
     if (unit or "s") not in _DURATIONS:
         raise QuantityError(f"{text!r} is not a duration", "write it like 10s, 5m or 1h")
@@ -115,7 +115,7 @@ def parse_duration(text: str) -> Seconds:
 
 
 def format_bytes(amount: int) -> str:
-    """Print an amount of memory in the largest binary unit that keeps it readable."""
+    """Format an amount of memory in the largest binary unit that keeps it readable."""
     size = float(amount)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size) < 1024:
@@ -125,7 +125,7 @@ def format_bytes(amount: int) -> str:
 
 
 def format_ops(rate: float) -> str:
-    """Print operations per second as people quote them: `26 TOPS`, `472 GOPS`."""
+    """Format operations per second as people quote them: `26 TOPS`, `472 GOPS`."""
     for scale, unit in ((1e15, "POPS"), (1e12, "TOPS"), (1e9, "GOPS"), (1e6, "MOPS")):
         if rate >= scale:
             return f"{rate / scale:.3g} {unit}" if rate / scale < 100 else f"{rate / scale:.0f} {unit}"
@@ -133,20 +133,20 @@ def format_ops(rate: float) -> str:
 
 
 def format_bitrate(rate: float) -> str:
-    """Print a link rate: `5 Gb/s`."""
+    """Format a link rate: `5 Gb/s`."""
     number, unit = (rate / 1e9, "Gb/s") if rate >= 1e9 else (rate / 1e6, "Mb/s")
     return f"{format_number(number)} {unit}"
 
 
 def format_number(number: float) -> str:
-    """Print three digits, or all before the point, and no power of ten: `0.42`, `37.5`, `87,123`."""
+    """Format three digits, or all before the point, and no power of ten: `0.42`, `37.5`, `87,123`."""
     if abs(number) >= 999.5:  # three digits would round it to 1e+03
         return f"{number:,.0f}"
     return format(Decimal(f"{number:.3g}"), "f")
 
 
 def pluralize(number: int, noun: str, plural: str = "") -> str:
-    """Print a number with its noun: `1 pod`, `3 pods`."""
+    """Format a number with its noun: `1 pod`, `3 pods`."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -158,17 +158,17 @@ class Quantity:
     value: int
     scale: int = 0
     small: bool = True
-    """Go keeps it as an int64 and a scale; of what it keeps otherwise it never says that it is an integer."""
+    """Go stores it as an int64 and a scale; a quantity stored otherwise is never an integer to Go."""
     summed: bool = False
-    """It is a sum or a difference."""
+    """The quantity is a sum or a difference."""
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
-        """Read a quantity; ValueError in the words of Kubernetes for what is none."""
-        found = _AMOUNT.fullmatch(text) if 0 < len(text) <= _LONGEST else None
-        if found is None:
+        """Parse a quantity; the ValueError for any other text has Kubernetes' own message."""
+        match = _AMOUNT.fullmatch(text) if 0 < len(text) <= _LONGEST else None
+        if match is None:
             raise ValueError(FORMAT)
-        sign, digits, fraction, suffix = found[1], found[2] or "0", found[3] or "", found[4]
+        sign, digits, fraction, suffix = match[1], match[2] or "0", match[3] or "", match[4]
         exponent, binary = _suffix(suffix)
         whole = -int(digits + fraction) if sign == "-" else int(digits + fraction)
         scale = -len(fraction)
@@ -204,14 +204,14 @@ class Quantity:
         return Quantity(total, low, self.small and other.small and abs(total) <= _INT64, summed=True)
 
     def rounded_up(self, scale: int = 0) -> int:
-        """Return how many times ten to the power of `scale` it is; parts of one are rounded up."""
+        """Return the amount in units of ten to the power of `scale`; fractions are rounded up."""
         power = self.scale - scale
         factor: int = 10 ** abs(power)
         return self.value * factor if power >= 0 else -(-self.value // factor)
 
     @property
     def integer(self) -> int | None:
-        """The amount as an int64, where Kubernetes can tell without effort; else None."""
+        """The amount as an int64 if Kubernetes' AsInt64 returns one; else None."""
         if not self.small or self.scale < 0:
             return None
         whole = self.value * 10**self.scale
@@ -239,19 +239,19 @@ class Quantity:
 
 
 def _suffix(suffix: str) -> tuple[int, bool]:
-    """Return the exponent, and whether it is one of two."""
+    """Return the exponent, and whether its base is two."""
     if suffix in _POWERS:
         return _POWERS[suffix], False
     if suffix in _SHIFTS:
         return _SHIFTS[suffix], True
-    found = _EXPONENT.fullmatch(suffix)
-    if found is None or abs(int(found[1])) > _FURTHEST:
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None or abs(int(match[1])) > _LARGEST_EXPONENT:
         raise ValueError(SUFFIX)
-    return int(found[1]), False
+    return int(match[1]), False
 
 
 def _rounded(value: int, scale: int) -> Quantity:
-    """Return an amount without what is below a billionth, rounded away from zero."""
+    """Return an amount rounded to billionths, away from zero."""
     if scale < _NANO:
         down, rest = divmod(abs(value), 10 ** (_NANO - scale))
         value, scale = (down + bool(rest)) * (1 if value > 0 else -1), _NANO
@@ -259,7 +259,7 @@ def _rounded(value: int, scale: int) -> Quantity:
 
 
 def _capped(value: int, scale: int) -> Quantity:
-    found = _rounded(value, scale)
-    # Go caps the magnitude, and gives the sign back afterwards.
-    most = Quantity(_INT64 if found.value > 0 else -_INT64, small=False)
-    return most if abs(found.value) > _INT64 * 10 ** -min(0, found.scale) else found
+    rounded = _rounded(value, scale)
+    # Go caps the magnitude, and restores the sign afterwards.
+    most = Quantity(_INT64 if rounded.value > 0 else -_INT64, small=False)
+    return most if abs(rounded.value) > _INT64 * 10 ** -min(0, rounded.scale) else rounded

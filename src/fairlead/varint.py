@@ -1,4 +1,4 @@
-"""Numbers as protocol buffers write them: seven bits a byte, the lowest first."""
+"""Varints of protocol buffers: seven bits per byte, the lowest first."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ CUT: Final = "a message is cut off"
 
 
 def encode(number: int) -> bytes:
-    """Return a number as it is written; a negative one as if it had no sign."""
+    """Return a number as a varint; a negative one in two's complement of 64 bits."""
     number &= WORD
-    written = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        written.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    written.append(number)
-    return bytes(written)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def decode(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return the unsigned number at `start` and where it ends; ValueError where that is not before `end`."""
+    """Return the unsigned number at `start` and its end; ValueError if it does not end before `end`."""
     value = shift = 0
     while start < end:
         byte = data[start]

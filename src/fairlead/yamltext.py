@@ -1,8 +1,8 @@
-"""The door to the YAML library, opened only where there is YAML to read.
+"""The door to the YAML library, imported only when there is YAML to read.
 
-Documents are built from the parser's events, so that hostile text can be neither too deep nor too much: the
-library's own loaders follow any nesting down to the end of the stack, and anchors to the end of memory.
-Scalars mean what the YAML 1.2 core schema says, so `no` is a text and a time stays as it was written.
+Documents are built from the parser's events, so that hostile text can be neither too deep nor too large: the
+library's own loaders follow any nesting until the stack is full, and anchors until memory is full. Scalars
+follow the YAML 1.2 core schema, so `no` is a string and a time stays as it was written.
 """
 
 import re
@@ -16,7 +16,7 @@ from fairlead.errors import MissingPartError
 DEEPEST: Final = 64
 """Levels of nesting; the deepest field of a pod is at 12."""
 MOST_VALUES: Final = 4_000_000
-"""Values in one text, what anchors repeat counted each time."""
+"""Values in one text; a value that an alias repeats counts each time."""
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,40}")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 _WORDS: Final[dict[str, Any]] = {
@@ -32,7 +32,7 @@ _MERGE: Final = "<<"
 
 
 class BadYamlError(ValueError):
-    """A text is not YAML, or not such as is read here; says what and in which line."""
+    """A text is not YAML, or not the subset that is read here; the message names the line."""
 
 
 @dataclass(slots=True)
@@ -45,19 +45,19 @@ class _Open:
     key: str | None = None
     """Of a mapping: the key whose value comes next."""
     merged: list[dict[str, Any]] = field(default_factory=list)
-    """What `<<` brings where the mapping does not say otherwise."""
+    """The mappings that `<<` merges in; the mapping's own keys win."""
 
 
 @dataclass(slots=True)
 class _Builder:
-    """Values in the making."""
+    """The values under construction."""
 
     stack: list[_Open] = field(default_factory=list)
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """By name: the value, and how many values it is."""
+    """By name: the value, and how many values it contains."""
     count: int = 0
     starts: list[int] = field(default_factory=list)
-    """For each open collection: the count when it began."""
+    """For each open collection: the count at its start."""
     root: Any = None
 
     def begin(self, value: dict[str, Any] | list[Any], event: Any) -> None:
@@ -68,8 +68,8 @@ class _Builder:
 
     def end(self) -> None:
         done, start = self.stack.pop(), self.starts.pop()
-        for each in done.merged:
-            done.value = {**each, **done.value}  # type: ignore[dict-item]  # only mappings have merged ones
+        for mapping in done.merged:
+            done.value = {**mapping, **done.value}  # type: ignore[dict-item]  # only mappings have merged ones
         self._add(done.value, done.line, 1)
         if done.anchor:
             self.anchors[done.anchor] = (done.value, self.count - start)
@@ -83,7 +83,7 @@ class _Builder:
     def alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
             raise BadYamlError(f"no anchor &{event.anchor} before line {_line(event)}")
-        self._add(*_placed(self.anchors[event.anchor], _line(event)))
+        self._add(*_with_line(self.anchors[event.anchor], _line(event)))
 
     def _add(self, value: Any, line: int, count: int) -> None:
         self.count += count
@@ -108,7 +108,7 @@ class _Builder:
 
 
 def parse_documents(text: bytes) -> Iterator[Any]:
-    """Yield what each document of a text says; BadYamlError where it is not YAML."""
+    """Yield the value of each document of a text; BadYamlError if it is not YAML."""
     yaml = _library()
     builder = _Builder()
     try:
@@ -129,16 +129,16 @@ def parse_documents(text: bytes) -> Iterator[Any]:
                 case "AliasEvent":
                     builder.alias(event)
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
-        raise _said(error) from None
+        raise _bad_yaml(error) from None
 
 
 def parse(text: bytes) -> Any:
-    """Return what the user's own file says, in YAML 1.1 as Kubernetes' programs read it: `yes` is true."""
+    """Return the value of the user's own file, in YAML 1.1 as Kubernetes' programs read it: `yes` is true."""
     yaml = _library()
     try:
         return yaml.load(text, Loader=_loader(yaml))
     except (yaml.YAMLError, UnicodeError) as error:
-        raise _said(error) from None
+        raise _bad_yaml(error) from None
 
 
 def dump(value: Any) -> str:
@@ -148,7 +148,7 @@ def dump(value: Any) -> str:
 
 def _library() -> ModuleType:
     try:
-        import yaml  # noqa: PLC0415 - read only where there is YAML: JSON needs none, nor does the agent
+        import yaml  # noqa: PLC0415 - imported only for YAML: JSON and the agent need none
     except ModuleNotFoundError:
         raise MissingPartError("reading YAML needs pyyaml") from None
     return yaml
@@ -158,8 +158,8 @@ def _loader(yaml: ModuleType) -> Any:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _said(error: Exception) -> BadYamlError:
-    """Return what the library says: with the line, where it names one."""
+def _bad_yaml(error: Exception) -> BadYamlError:
+    """Return the library's error, with the line if it names one."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return BadYamlError(getattr(error, "problem", None) or " ".join(str(error).split()))
@@ -170,8 +170,8 @@ def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def _placed(found: tuple[Any, int], line: int) -> tuple[Any, int, int]:
-    value, count = found
+def _with_line(anchored: tuple[Any, int], line: int) -> tuple[Any, int, int]:
+    value, count = anchored
     return value, line, count
 
 
@@ -195,7 +195,7 @@ def _key(value: Any, line: int) -> str:
 
 
 def _mappings(value: Any, line: int) -> list[dict[str, Any]]:
-    found = value if isinstance(value, list) else [value]
-    if not all(isinstance(each, dict) for each in found):
+    mappings = value if isinstance(value, list) else [value]
+    if not all(isinstance(mapping, dict) for mapping in mappings):
         raise BadYamlError(f"<< of something that is not a mapping by line {line}")
-    return found
+    return mappings

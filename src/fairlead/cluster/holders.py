@@ -1,7 +1,7 @@
-"""Pods and claims that hold devices of our driver, and how they are released: an uninstall waits for them.
+"""Pods and claims that hold devices of fairlead's driver, and how to release them: an uninstall waits.
 
-While a pod holds a claim of ours, its kubelet needs the node's agent to end the pod: without the driver the
-pod stays in Terminating, and its CDI file on the node. So agents may go only after the last holder.
+While a pod holds a claim of the driver, its kubelet needs the node's agent to end the pod: without the agent
+the pod stays in Terminating, and its CDI file on the node. So agents may go only after the last holder.
 """
 
 import asyncio
@@ -18,28 +18,28 @@ from fairlead.errors import ConflictError, InvalidError, MissingApiError, NotFou
 from fairlead.keys import PREFIX, RETRACTING
 from fairlead.offer import DRIVER
 
-_PAUSE: Final = 1.0
+_LIST_INTERVAL: Final = 1.0
 """Seconds between two lists."""
-_ENDED: Final = ("Succeeded", "Failed")
-_TRIES: Final = 5
-"""How often a taint is tried to be changed while others change theirs."""
+_ENDED_PHASES: Final = ("Succeeded", "Failed")
+_MAX_ATTEMPTS: Final = 5
+"""Attempts to change a taint while other writers change theirs."""
 
 
 class HeldClaimStatus(ObjectPart, frozen=True):
-    """What a claim was given, and for which pods it is reserved."""
+    """The devices allocated to a claim, and the pods that it is reserved for."""
 
     allocation: Allocation = Allocation()
     reserved_for: tuple[Consumer, ...] = ()
 
 
 class HeldClaim(Object, frozen=True):
-    """A claim, as far as it holds devices."""
+    """A claim, reduced to the devices that it holds."""
 
     status: HeldClaimStatus = HeldClaimStatus()
 
     @property
     def ours(self) -> bool:
-        """Whether it holds a device of our driver."""
+        """Whether the claim holds a device of fairlead's driver."""
         return any(result.driver == DRIVER for result in self.status.allocation.devices.results)
 
 
@@ -55,11 +55,11 @@ CLAIMS: Final = Kind(
 
 @dataclass(frozen=True, slots=True, order=True)
 class DeviceHolder:
-    """A pod that holds devices of ours, or a claim that holds some without a pod."""
+    """A pod that holds devices of fairlead's driver, or a claim that holds some without a pod."""
 
     namespace: str
     pod: str
-    """Its name; empty where a claim is reserved for no pod that exists."""
+    """The pod's name; empty if the claim is reserved for no existing pod."""
     claims: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     node: str = ""
@@ -67,14 +67,14 @@ class DeviceHolder:
     """The controller of the pod: `ReplicaSet web-5d9c`."""
 
     def __str__(self) -> str:
-        """Return it for a sentence."""
+        """Return the holder as messages name it."""
         if not self.pod:
             return f"claim {self.namespace}/{self.claims[0]} (no pod)"
         where = f" on {self.node}" if self.node else ""
         made = f", made by {self.made_by}" if self.made_by else ""
-        return f"pod {self.namespace}/{self.pod}{where} ({self._what()}{made})"
+        return f"pod {self.namespace}/{self.pod}{where} ({self._held()}{made})"
 
-    def _what(self) -> str:
+    def _held(self) -> str:
         claims = [f"claim {name}" for name in self.claims]
         return ", ".join([*claims, *self.resources])
 
@@ -91,36 +91,36 @@ class DeviceHolder:
 
 
 def find_holders(pods: Iterable[Pod], claims: Iterable[HeldClaim]) -> list[DeviceHolder]:
-    """Return the pods that hold devices of ours, by claim or by resource, and the claims without a pod."""
+    """Return the pods that hold devices of the driver, by claim or by resource, and claims without a pod."""
     by_uid = {pod.metadata.uid: pod for pod in pods}
-    named: dict[str, list[str]] = {}
-    loose = []
+    claims_by_pod: dict[str, list[str]] = {}
+    unused = []
     for claim in claims:
         if not claim.ours:
             continue
-        users = [each.uid for each in claim.status.reserved_for if each.uid in by_uid]
+        users = [consumer.uid for consumer in claim.status.reserved_for if consumer.uid in by_uid]
         for uid in users:
-            named.setdefault(uid, []).append(claim.metadata.name)
+            claims_by_pod.setdefault(uid, []).append(claim.metadata.name)
         if not users:
-            loose.append(DeviceHolder(claim.metadata.namespace, "", (claim.metadata.name,)))
-    found = [_holder(pod, named.get(uid, ())) for uid, pod in by_uid.items()]
-    return sorted([*loose, *(each for each in found if each.claims or each.resources)])
+            unused.append(DeviceHolder(claim.metadata.namespace, "", (claim.metadata.name,)))
+    candidates = [_holder(pod, claims_by_pod.get(uid, ())) for uid, pod in by_uid.items()]
+    return sorted([*unused, *(holder for holder in candidates if holder.claims or holder.resources)])
 
 
 def _holder(pod: Pod, claims: Iterable[str]) -> DeviceHolder:
-    # A kubelet reports the end of a pod only after its claims were unprepared: what has ended holds nothing.
-    maker = next(
+    # A kubelet reports a pod as ended only after it unprepared the claims: an ended pod holds nothing.
+    controller = next(
         (owner_reference for owner_reference in pod.metadata.owner_references if owner_reference.controller),
         None,
     )
-    holds = pod.spec.node_name and pod.status.phase not in _ENDED
+    holds = pod.spec.node_name and pod.status.phase not in _ENDED_PHASES
     return DeviceHolder(
         pod.metadata.namespace,
         pod.metadata.name,
         tuple(sorted(claims)),
         tuple(sorted(_resources(pod))) if holds else (),
         pod.spec.node_name,
-        f"{maker.kind} {maker.name}" if maker else "",
+        f"{controller.kind} {controller.name}" if controller else "",
     )
 
 
@@ -143,38 +143,38 @@ async def list_holders(cluster: ClusterClient) -> list[DeviceHolder]:
     claims: tuple[HeldClaim, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
         claims = (await cluster.list(CLAIMS)).items
-    # Pods come second: a claim that is reserved for a pod is then never taken for one without.
+    # Pods are listed second: a claim that is reserved for a pod then never looks like one without.
     return find_holders((await cluster.list(PODS)).items, claims)
 
 
 async def wait_for_holders(
     cluster: ClusterClient,
     seconds: float,
-    say: Callable[[list[DeviceHolder]], None] = lambda holders: None,
-    look: Callable[[list[DeviceHolder]], Awaitable[None]] | None = None,
+    on_change: Callable[[list[DeviceHolder]], None] = lambda holders: None,
+    on_list: Callable[[list[DeviceHolder]], Awaitable[None]] | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> list[DeviceHolder]:
-    """Return the holders that are left after so many seconds; none as soon as there is none.
+    """Wait until no holder is left, at most this many seconds; return the holders that are left.
 
-    `say` is called when they change, `look` with every list.
+    `on_change` is called when the holders change, `on_list` with every list.
     """
     before: list[DeviceHolder] = []
     while True:
-        found = await list_holders(cluster)
-        if found and found != before:
-            say(found)
-        if found and look is not None:
-            await look(found)
-        if not found or seconds <= 0:
-            return found
-        before = found
-        step = min(_PAUSE, seconds)
+        holders = await list_holders(cluster)
+        if holders and holders != before:
+            on_change(holders)
+        if holders and on_list is not None:
+            await on_list(holders)
+        if not holders or seconds <= 0:
+            return holders
+        before = holders
+        step = min(_LIST_INTERVAL, seconds)
         await pause(step)
         seconds -= step
 
 
 async def taint_nodes(cluster: ClusterClient) -> list[str]:
-    """Taint the nodes that offer devices of ours, and return their names: controllers replace their pods."""
+    """Taint the nodes that offer devices of the driver: controllers replace their pods. Return the names."""
     slices: tuple[Any, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
         slices = (await cluster.list(RESOURCE_SLICES, fields=f"spec.driver={DRIVER}")).items
@@ -186,18 +186,20 @@ async def taint_nodes(cluster: ClusterClient) -> list[str]:
         or any(_is_ours(name, amount) for name, amount in node.status.allocatable.items())
     ]
     for node in nodes:
-        await _change(cluster, node, _tainted)
+        await _change_taint(cluster, node, _add_taint)
     return sorted(node.metadata.name for node in nodes)
 
 
 async def untaint_node(cluster: ClusterClient, node: Node) -> None:
-    """Take the taint off a node, where it has it."""
-    await _change(cluster, node, _freed)
+    """Remove the taint from a node that has it."""
+    await _change_taint(cluster, node, _remove_taint)
 
 
-async def _change(cluster: ClusterClient, node: Node, change: Callable[[Node], list[dict[str, Any]]]) -> None:
-    """Change one taint of a node: the list is one value, in which others write as well."""
-    for _ in range(_TRIES):
+async def _change_taint(
+    cluster: ClusterClient, node: Node, change: Callable[[Node], list[dict[str, Any]]]
+) -> None:
+    """Change one taint of a node: the taints are one list that other writers change as well."""
+    for _ in range(_MAX_ATTEMPTS):
         patch = change(node)
         if not patch:
             return
@@ -206,16 +208,16 @@ async def _change(cluster: ClusterClient, node: Node, change: Callable[[Node], l
             return
         except NotFoundError:
             return
-        except InvalidError:  # the taints are not as we saw them
+        except InvalidError:  # the taints have changed since the node was read
             node = await cluster.get(NODES, node.metadata.name)
     raise ConflictError(
-        f"the taints of node {node.metadata.name} change all the time", "see what writes them, and try again"
+        f"the taints of node {node.metadata.name} keep changing", "find what writes them, and try again"
     )
 
 
-def _tainted(node: Node) -> list[dict[str, Any]]:
+def _add_taint(node: Node) -> list[dict[str, Any]]:
     taint = {"key": RETRACTING, "effect": "NoSchedule"}
-    if any(each.key == RETRACTING for each in node.spec.taints):
+    if any(present.key == RETRACTING for present in node.spec.taints):
         return []
     if node.spec.taints:
         return [{"op": "add", "path": "/spec/taints/-", "value": taint}]
@@ -225,21 +227,21 @@ def _tainted(node: Node) -> list[dict[str, Any]]:
     ]
 
 
-def _freed(node: Node) -> list[dict[str, Any]]:
-    found = [number for number, each in enumerate(node.spec.taints) if each.key == RETRACTING]
-    if not found:
+def _remove_taint(node: Node) -> list[dict[str, Any]]:
+    indices = [index for index, taint in enumerate(node.spec.taints) if taint.key == RETRACTING]
+    if not indices:
         return []
-    place = f"/spec/taints/{found[0]}"
-    return [{"op": "test", "path": f"{place}/key", "value": RETRACTING}, {"op": "remove", "path": place}]
+    path = f"/spec/taints/{indices[0]}"
+    return [{"op": "test", "path": f"{path}/key", "value": RETRACTING}, {"op": "remove", "path": path}]
 
 
-async def release_holders(cluster: ClusterClient, found: Iterable[DeviceHolder]) -> None:
-    """Delete the pods that hold something, and deallocate claims that are reserved for none.
+async def release_holders(cluster: ClusterClient, holders: Iterable[DeviceHolder]) -> None:
+    """Delete the pods that hold devices, and deallocate claims that are reserved for no pod.
 
-    A claim that is reserved for a pod that is gone is left to its controller, which knows more.
+    A claim that is reserved for a deleted pod is left to its controller, which knows more.
     """
-    for holder in found:
-        with suppress(NotFoundError, ConflictError):  # gone or changed: the next list tells
+    for holder in holders:
+        with suppress(NotFoundError, ConflictError):  # deleted or changed: the next list shows it
             if holder.pod:
                 await cluster.delete(PODS, holder.pod, holder.namespace)
                 continue

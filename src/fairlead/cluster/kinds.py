@@ -1,4 +1,4 @@
-"""Every kind that this program knows by name, and how to name another."""
+"""The kinds of objects that this program uses, and how to describe another one."""
 
 from dataclasses import dataclass
 from typing import Final, Generic
@@ -20,7 +20,7 @@ from fairlead.cluster.objects import (
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """A kind of object: where the API server keeps it, and how it is read."""
+    """A kind of object: its path on the API server, and the type that it is decoded to."""
 
     group: str
     """Empty for the core group."""
@@ -29,31 +29,31 @@ class Kind(Generic[T]):
     namespaced: bool
     type: type[T]
     name: str = ""
-    """As `kind:` says it in a manifest; what is created must say it, or this fills it in."""
+    """The `kind:` of a manifest; filled in for a created object that does not name it."""
     whole: bool = False
-    """The type has every field of the kind, so that an update cannot erase one."""
+    """Whether the type has every field of the kind, so that an update cannot erase one."""
 
     @staticmethod
     def of(group: str, version: str, plural: str, *, namespaced: bool, name: str = "") -> "Kind[Raw]":
-        """Name a kind that is not in the table below."""
+        """Describe a kind that is not in the table below."""
         return Kind(group, version, plural, namespaced, Raw, name, whole=True)
 
     def raw(self) -> "Kind[Raw]":
-        """Return the same kind, read whole."""
+        """Return the same kind, decoded with all fields."""
         return Kind.of(self.group, self.version, self.plural, namespaced=self.namespaced, name=self.name)
 
     @property
     def api_version(self) -> str:
-        """As `apiVersion:` says it in a manifest."""
+        """The `apiVersion:` of a manifest."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def resource(self) -> str:
-        """As roles and error messages say it: `pods`, `leases.coordination.k8s.io`."""
+        """The name in roles and error messages: `pods`, `leases.coordination.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None = None, name: str = "", sub: str = "") -> str:
-        """Return where on the server the kind, or one object of it, is found."""
+        """Return the path of the kind, or of one object of it, on the server."""
         parts = [f"/apis/{self.group}" if self.group else "/api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -103,4 +103,4 @@ KINDS: Final[dict[str, Kind[Object]]] = {
         RESOURCE_CLAIMS,
     )
 }
-"""What every server has, by the name that roles and error messages use."""
+"""The kinds that every server has, by the name in roles and error messages."""

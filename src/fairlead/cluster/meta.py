@@ -1,20 +1,20 @@
-"""What all Kubernetes objects have in common, and the shapes that the API server wraps them in."""
+"""The metadata that all Kubernetes objects share, and the types that the API server wraps them in."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec import field as field  # noqa: PLC0414 - the door: other rooms describe kinds, too
-from msgspec.structs import replace as replace  # noqa: PLC0414 - the door: a changed object is a new one
+from msgspec import field as field  # noqa: PLC0414 - the door to msgspec: other rooms describe kinds, too
+from msgspec.structs import replace as replace  # noqa: PLC0414 - the door to msgspec: objects are immutable
 
 
 class ObjectPart(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
-    """A piece of an object. Values hold no cycles, so the garbage collector need not walk them."""
+    """A part of an object. The values have no cycles, so the garbage collector need not traverse them."""
 
 
 class OwnerReference(ObjectPart, frozen=True):
-    """The object that another one belongs to."""
+    """The object that owns another one."""
 
     api_version: str = ""
     kind: str = ""
@@ -25,7 +25,7 @@ class OwnerReference(ObjectPart, frozen=True):
 
 
 class Metadata(ObjectPart, frozen=True):
-    """What every object says of itself."""
+    """The metadata of an object."""
 
     name: str = ""
     generate_name: str = ""
@@ -43,13 +43,13 @@ class Metadata(ObjectPart, frozen=True):
 
 
 class Object(ObjectPart, frozen=True):
-    """Anything that the API server keeps."""
+    """Any object that the API server stores."""
 
     metadata: Metadata = Metadata()
 
     @property
     def key(self) -> tuple[str, str]:
-        """The namespace (empty for objects of the whole cluster) and the name."""
+        """The namespace (empty for cluster-scoped objects) and the name."""
         return self.metadata.namespace, self.metadata.name
 
 
@@ -57,7 +57,7 @@ T = TypeVar("T", bound=Object)
 
 
 class Raw(Object, frozen=True):
-    """An object of any kind: its metadata typed, all of it kept as it came."""
+    """An object of any kind: its metadata typed, the whole kept as it arrived."""
 
     api_version: str = ""
     kind: str = ""
@@ -66,16 +66,16 @@ class Raw(Object, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """Return the whole object."""
-        found: dict[str, Any] = msgspec.json.decode(self.body)
-        return {"apiVersion": self.api_version, "kind": self.kind, **found}
+        fields: dict[str, Any] = msgspec.json.decode(self.body)
+        return {"apiVersion": self.api_version, "kind": self.kind, **fields}
 
 
 class Listing(Struct, Generic[T], frozen=True, kw_only=True, gc=False):
-    """Every object of one question, as of one moment."""
+    """Every object of a list request, at one resource version."""
 
     items: tuple[T, ...]
     resource_version: str
-    """The moment: a watch that starts here misses nothing."""
+    """A watch that starts here misses nothing."""
 
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
@@ -83,20 +83,20 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
 class WatchEvent(Struct, Generic[T], frozen=True, kw_only=True, gc=False):
-    """One thing that happened: ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
     object: T
-    """The object after the change; for a bookmark, one that only has a resource version."""
+    """The object after the change; for a bookmark, one with a resource version only."""
 
     @property
     def initial_end(self) -> bool:
-        """Whether a streamed list is complete with this bookmark."""
+        """Whether this bookmark ends a streamed list."""
         return self.type == "BOOKMARK" and self.object.metadata.annotations.get(INITIAL_END) == "true"
 
 
 class Cause(ObjectPart, frozen=True):
-    """One of several things wrong with a request."""
+    """One of the faults of a request."""
 
     reason: str = ""
     message: str = ""
@@ -104,7 +104,7 @@ class Cause(ObjectPart, frozen=True):
 
 
 class StatusDetails(ObjectPart, frozen=True):
-    """What an answer is about."""
+    """What a Status refers to."""
 
     name: str = ""
     group: str = ""
@@ -115,7 +115,7 @@ class StatusDetails(ObjectPart, frozen=True):
 
 
 class Status(ObjectPart, frozen=True):
-    """The API server's answer where it is not an object."""
+    """The API server's response to a failed request."""
 
     status: str = ""
     message: str = ""
@@ -125,7 +125,7 @@ class Status(ObjectPart, frozen=True):
 
 
 class ServerVersion(ObjectPart, frozen=True):
-    """What the API server is."""
+    """The version of the API server."""
 
     major: str = ""
     minor: str = ""

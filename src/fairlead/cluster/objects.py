@@ -1,7 +1,7 @@
-"""Kubernetes objects as far as this program reads them: typed, frozen, every other field ignored.
+"""The fields of Kubernetes objects that this program reads: typed, frozen, every other field ignored.
 
-Decoding only what is used is what makes a list of 50,000 pods cheap. A field that the server leaves out or
-sends as null has its default. Times stay as the server writes them (RFC 3339, UTC): see `times.py`.
+A list of 50,000 pods is cheap because only these fields are decoded. A field that the server omits or sends
+as null has its default. Times stay as the server writes them (RFC 3339, UTC): see `times.py`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from fairlead.cluster.meta import Object, ObjectPart
 
 
 class Taint(ObjectPart, frozen=True):
-    """Keeps pods away from a node that do not tolerate it."""
+    """A taint of a node, which repels the pods that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -21,7 +21,7 @@ class Taint(ObjectPart, frozen=True):
 
 
 class Condition(ObjectPart, frozen=True):
-    """One aspect of an object's state."""
+    """A condition: one aspect of an object's state."""
 
     type: str = ""
     status: str = ""
@@ -31,7 +31,7 @@ class Condition(ObjectPart, frozen=True):
 
 
 class NodeSpec(ObjectPart, frozen=True):
-    """What is asked of a node."""
+    """The desired state of a node."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
@@ -46,7 +46,7 @@ class NodeAddress(ObjectPart, frozen=True):
 
 
 class NodeInfo(ObjectPart, frozen=True):
-    """What a node runs."""
+    """The operating system and the programs of a node."""
 
     architecture: str = ""
     operating_system: str = ""
@@ -57,7 +57,7 @@ class NodeInfo(ObjectPart, frozen=True):
 
 
 class NodeStatus(ObjectPart, frozen=True):
-    """What a node has."""
+    """The observed state of a node."""
 
     capacity: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
@@ -74,14 +74,14 @@ class Node(Object, frozen=True):
 
 
 class ResourceRequirements(ObjectPart, frozen=True):
-    """What a container asks for, and what it may not exceed."""
+    """The requests and limits of a container."""
 
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
 
 
 class Container(ObjectPart, frozen=True):
-    """One program of a pod."""
+    """A container of a pod."""
 
     name: str = ""
     image: str = ""
@@ -91,7 +91,7 @@ class Container(ObjectPart, frozen=True):
 
 
 class Toleration(ObjectPart, frozen=True):
-    """A taint that a pod puts up with."""
+    """A taint that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -122,14 +122,14 @@ class NodeSelector(ObjectPart, frozen=True):
 
 
 class PreferredTerm(ObjectPart, frozen=True):
-    """A term that a node had better meet."""
+    """A term that a node should meet, with its weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(ObjectPart, frozen=True):
-    """Which nodes a pod must have or would like."""
+    """The nodes that a pod requires or prefers."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[PreferredTerm, ...] = field(
@@ -138,7 +138,7 @@ class NodeAffinity(ObjectPart, frozen=True):
 
 
 class Affinity(ObjectPart, frozen=True):
-    """Where a pod wants to be, as far as nodes are concerned."""
+    """The affinity of a pod, as far as nodes are concerned."""
 
     node_affinity: NodeAffinity = NodeAffinity()
 
@@ -150,7 +150,7 @@ class SchedulingGate(ObjectPart, frozen=True):
 
 
 class PodResourceClaim(ObjectPart, frozen=True):
-    """A claim on devices that a pod names."""
+    """A resource claim that a pod names."""
 
     name: str = ""
     resource_claim_name: str = ""
@@ -158,7 +158,7 @@ class PodResourceClaim(ObjectPart, frozen=True):
 
 
 class PodSpec(ObjectPart, frozen=True):
-    """What a pod asks for."""
+    """The desired state of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -169,7 +169,7 @@ class PodSpec(ObjectPart, frozen=True):
 
 
 class ContainerExtendedResourceRequest(ObjectPart, frozen=True):
-    """Which resource of which container a request of a claim stands for."""
+    """The container and its extended resource that a request of a claim stands for."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -184,7 +184,7 @@ class PodExtendedResourceClaimStatus(ObjectPart, frozen=True):
 
 
 class PodStatus(ObjectPart, frozen=True):
-    """How a pod is doing."""
+    """The observed state of a pod."""
 
     phase: str = ""
     pod_ip: str = field(default="", name="podIP")
@@ -194,14 +194,14 @@ class PodStatus(ObjectPart, frozen=True):
 
 
 class Pod(Object, frozen=True):
-    """Containers that live and die together on one node."""
+    """A pod: containers that run together on one node."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
 class ObjectReference(ObjectPart, frozen=True):
-    """Which object is meant."""
+    """A reference to an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -213,21 +213,21 @@ class ObjectReference(ObjectPart, frozen=True):
 
 
 class EventSource(ObjectPart, frozen=True):
-    """Who reports."""
+    """The component that reports an event."""
 
     component: str = ""
     host: str = ""
 
 
 class EventSeries(ObjectPart, frozen=True):
-    """How often the same thing happened."""
+    """How often the same event happened."""
 
     count: int = 0
     last_observed_time: str = ""
 
 
 class Event(Object, frozen=True):
-    """A report that people read in `kubectl describe`."""
+    """An event, as `kubectl describe` shows it."""
 
     involved_object: ObjectReference = ObjectReference()
     related: ObjectReference | None = None
@@ -246,7 +246,7 @@ class Event(Object, frozen=True):
 
 
 class LeaseSpec(ObjectPart, frozen=True):
-    """Who holds a lease, since when, and for how long."""
+    """The holder of a lease, since when, and for how long."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -258,29 +258,29 @@ class LeaseSpec(ObjectPart, frozen=True):
 
 
 class Lease(Object, frozen=True):
-    """A claim that must be renewed."""
+    """A lease, which its holder must renew."""
 
     spec: LeaseSpec = LeaseSpec()
 
 
 class NamespaceStatus(ObjectPart, frozen=True):
-    """Whether a namespace is in use or on its way out."""
+    """Whether a namespace is active or terminating."""
 
     phase: str = ""
 
 
 class Namespace(Object, frozen=True):
-    """A room for objects."""
+    """A namespace."""
 
     status: NamespaceStatus = NamespaceStatus()
 
 
 class ServiceAccount(Object, frozen=True):
-    """A name that pods act under."""
+    """A service account: the identity of pods."""
 
 
 class ConfigMap(Object, frozen=True):
-    """Settings as text."""
+    """A config map."""
 
     data: Mapping[str, str] = field(default_factory=dict)
     binary_data: Mapping[str, str] = field(default_factory=dict)
@@ -288,7 +288,7 @@ class ConfigMap(Object, frozen=True):
 
 
 class CrdNames(ObjectPart, frozen=True):
-    """What a custom kind is called."""
+    """The names of a custom kind."""
 
     plural: str = ""
     singular: str = ""
@@ -305,7 +305,7 @@ class CrdVersion(ObjectPart, frozen=True):
 
 
 class CrdSpec(ObjectPart, frozen=True):
-    """What a custom kind is."""
+    """The definition of a custom kind."""
 
     group: str = ""
     scope: str = ""
@@ -314,13 +314,13 @@ class CrdSpec(ObjectPart, frozen=True):
 
 
 class CrdStatus(ObjectPart, frozen=True):
-    """Whether a custom kind is served yet."""
+    """Whether the server serves a custom kind yet."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 class CustomResourceDefinition(Object, frozen=True):
-    """A kind that someone added to the API."""
+    """A custom kind of the API."""
 
     spec: CrdSpec = CrdSpec()
     status: CrdStatus = CrdStatus()
@@ -335,7 +335,7 @@ class ResourcePool(ObjectPart, frozen=True):
 
 
 class Device(ObjectPart, frozen=True):
-    """One device that may be claimed; attributes and capacity as the driver wrote them."""
+    """One device that a claim may get; attributes and capacity as the driver wrote them."""
 
     name: str = ""
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -343,7 +343,7 @@ class Device(ObjectPart, frozen=True):
 
 
 class ResourceSliceSpec(ObjectPart, frozen=True):
-    """The devices of one driver in one place."""
+    """The devices that one driver offers on one node, or on all."""
 
     driver: str = ""
     node_name: str = ""
@@ -359,7 +359,7 @@ class ResourceSlice(Object, frozen=True):
 
 
 class AllocatedDevice(ObjectPart, frozen=True):
-    """A device that a claim was given."""
+    """A device that is allocated to a claim."""
 
     driver: str = ""
     pool: str = ""
@@ -368,19 +368,19 @@ class AllocatedDevice(ObjectPart, frozen=True):
 
 
 class AllocatedDevices(ObjectPart, frozen=True):
-    """The devices that a claim was given."""
+    """The devices that are allocated to a claim."""
 
     results: tuple[AllocatedDevice, ...] = ()
 
 
 class Allocation(ObjectPart, frozen=True):
-    """What a claim was given."""
+    """The allocation of a claim."""
 
     devices: AllocatedDevices = AllocatedDevices()
 
 
 class Consumer(ObjectPart, frozen=True):
-    """Who may use a claim."""
+    """A consumer of a claim: usually a pod."""
 
     resource: str = ""
     name: str = ""

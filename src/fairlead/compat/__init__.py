@@ -1,7 +1,7 @@
 """What Python 3.11 has and 3.10 lacks: JetPack 6 and Ubuntu 22.04 ship 3.10, and the agent runs there.
 
-On 3.11 and newer every name here is the standard library's own. Each file is imported by those that need it
-alone: `--help` and the warden load neither a TOML parser nor asyncio.
+On 3.11 and newer every name here is the standard library's own. Each module is imported only where it is
+needed: `--help` and the warden load neither a TOML parser nor asyncio.
 """
 
 import sys

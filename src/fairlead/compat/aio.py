@@ -1,4 +1,4 @@
-"""Deadlines of asyncio, and which errors say that one has passed."""
+"""Timeouts of asyncio, and the exceptions that they raise."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ if sys.version_info >= (3, 11):
     from asyncio import timeout, timeout_at
 
     TIMEOUTS: Final = (TimeoutError,)
-    """What a deadline that has passed raises, in asyncio and in what is built upon it."""
+    """The exceptions of an expired timeout, in asyncio and in libraries built on it."""
 else:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -14,10 +14,10 @@ else:
     _FRACTION = re.compile(r"\.(\d+)")
 
     def parse_iso(text: str) -> datetime:
-        """Read a time; Python 3.10 by itself takes no Z, and a fraction of three or six digits alone."""
-        plain = text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text
-        six = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", plain)
+        """Parse a time; Python 3.10 itself accepts no Z, and only fractions of three or six digits."""
+        with_offset = text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text
+        six_digits = _FRACTION.sub(lambda match: f".{match[1][:6]:0<6}", with_offset)
         try:
-            return datetime.fromisoformat(six)
+            return datetime.fromisoformat(six_digits)
         except ValueError:
             raise ValueError(f"Invalid isoformat string: {text!r}") from None

@@ -1,11 +1,11 @@
-"""The one door to NVIDIA's management library: the few calls this program makes, through ctypes.
+"""The door to NVIDIA's management library: the few calls that this program makes, through ctypes.
 
-The library is opened only when it is there. Every call may be unsupported (on a Jetson Orin most are), and
-then reads as None, never as zero.
+The library is loaded only if it exists. Every call may be unsupported (on a Jetson Orin most are), and then
+reads as None, never as zero.
 
-types.py    Gpu, Reading, Health: what NVML says of one GPU
+types.py    Gpu, GpuReading, Health: what NVML reports of one GPU
 library.py  calls, return codes and the structs of nvml.h
-health.py   reads Health; the event set that XIDs arrive in
+health.py   reads Health; the event set in which XIDs arrive
 session.py  an open session
 """
 

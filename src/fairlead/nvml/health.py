@@ -1,4 +1,4 @@
-"""How well a GPU is: memory errors, throttle reasons and NVLink, and the event set that XIDs arrive in."""
+"""The health of a GPU: memory errors, throttle reasons and NVLink, and the event set in which XIDs arrive."""
 
 import ctypes
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from fairlead.units import Bytes
 _CORRECTED, _UNCORRECTED = 0, 1
 _VOLATILE, _AGGREGATE = 0, 1
 _SINGLE_BIT, _DOUBLE_BIT = 0, 1
-_MORE: Final = 7
-"""NVML_ERROR_INSUFFICIENT_SIZE: the answer to a question that only asks how many there are."""
+_INSUFFICIENT_SIZE: Final = 7
+"""NVML_ERROR_INSUFFICIENT_SIZE: the result of a call that only asks for the count."""
 _MOST_LINKS: Final = 36
 _NO_SUCH_LINK: Final = 2
 """NVML_ERROR_INVALID_ARGUMENT."""
 _ALL_LINKS: Final = 0xFFFFFFFF
-_FIELDS: Final = {  # what nvml.h numbers: the field, and whether it wants all links as its scope
+_FIELDS: Final = {  # nvml.h's number of the field, and its scope: all links for some
     "link_crc_flit": (38, 0),
     "link_crc_data": (45, 0),
     "link_replay": (52, 0),
@@ -28,11 +28,11 @@ _FIELDS: Final = {  # what nvml.h numbers: the field, and whether it wants all l
 _UNSIGNED_INT, _UNSIGNED_SHORT, _DOUBLE = 1, 6, 0
 _XID_CRITICAL: Final = 0x8
 _MOST_EVENTS: Final = 256
-"""Events of one look; a GPU that reports without end must not hold the agent up."""
+"""Events per read; a GPU that reports without end must not block the agent."""
 
 
 def read_health(library: NvmlLibrary, handle: Handle) -> Health:
-    """Return how well a GPU is; whether it is lost is for the caller to add, after all other calls."""
+    """Return the health of a GPU; the caller adds whether it is lost, after all other calls."""
     rows = _rows(library, handle)
     fields = _fields(library, handle)
     sent, received = fields["link_sent"], fields["link_received"]
@@ -67,13 +67,13 @@ def uncorrected_errors(library: NvmlLibrary, handle: Handle) -> int | None:
 
 
 def remap_failed(library: NvmlLibrary, handle: Handle) -> bool | None:
-    """Say whether a row of the memory could not be remapped."""
+    """Return whether a row of the memory could not be remapped."""
     rows = _rows(library, handle)
     return bool(rows[3]) if rows else None
 
 
 class XidEvents:
-    """NVML's event set: it holds the XIDs that came since it was last read, never those from before it."""
+    """NVML's event set: it holds the XIDs since the last read, and none from before its creation."""
 
     def __init__(self, library: NvmlLibrary, handles: Mapping[int, Handle]) -> None:
         self._library = library
@@ -83,17 +83,17 @@ class XidEvents:
             self._indices = {handle.value: i for i, handle in handles.items() if self._register(handle)}
 
     def read(self) -> dict[int, list[int]]:
-        """Return the XIDs of each GPU that reports any, in order; GPUs that cannot report are left out."""
-        found: dict[int, list[int]] = {index: [] for index in self._indices.values()}
+        """Return the XIDs of each GPU that can report any, in order; other GPUs are left out."""
+        xids: dict[int, list[int]] = {index: [] for index in self._indices.values()}
         event = EventData()
-        for _ in range(_MOST_EVENTS if found else 0):
-            waited = ("nvmlEventSetWait_v2", self._set, ctypes.byref(event), ctypes.c_uint(0))
-            if not self._library.call(*waited):
+        for _ in range(_MOST_EVENTS if xids else 0):
+            wait = ("nvmlEventSetWait_v2", self._set, ctypes.byref(event), ctypes.c_uint(0))
+            if not self._library.call(*wait):
                 break
             index = self._indices.get(event.device)
             if event.type == _XID_CRITICAL and index is not None:
-                found[index].append(int(event.data))
-        return found
+                xids[index].append(int(event.data))
+        return xids
 
     def close(self) -> None:
         """Free the event set."""
@@ -101,10 +101,10 @@ class XidEvents:
             self._library.call("nvmlEventSetFree", self._set)
 
     def _register(self, handle: Handle) -> bool:
-        able = self._library.number("nvmlDeviceGetSupportedEventTypes", handle, wide=True) or 0
-        wanted = ctypes.c_ulonglong(_XID_CRITICAL)
-        return bool(able & _XID_CRITICAL) and self._library.call(
-            "nvmlDeviceRegisterEvents", handle, wanted, self._set
+        supported = self._library.number("nvmlDeviceGetSupportedEventTypes", handle, wide=True) or 0
+        types = ctypes.c_ulonglong(_XID_CRITICAL)
+        return bool(supported & _XID_CRITICAL) and self._library.call(
+            "nvmlDeviceRegisterEvents", handle, types, self._set
         )
 
 
@@ -122,10 +122,10 @@ def _rows(library: NvmlLibrary, handle: Handle) -> tuple[int, int, int, int] | N
 
 
 def _pages(library: NvmlLibrary, handle: Handle, cause: int) -> int | None:
-    """Return how many pages are retired; asked without room for their addresses."""
+    """Return how many pages are retired; the call has no buffer for their addresses."""
     count = ctypes.c_uint(0)
     code = library.code("nvmlDeviceGetRetiredPages", handle, cause, ctypes.byref(count), None)
-    return count.value if code in (SUCCESS, _MORE) else None
+    return count.value if code in (SUCCESS, _INSUFFICIENT_SIZE) else None
 
 
 def _reasons(library: NvmlLibrary, handle: Handle) -> int | None:
@@ -136,29 +136,29 @@ def _reasons(library: NvmlLibrary, handle: Handle) -> int | None:
 
 
 def _links(library: NvmlLibrary, handle: Handle) -> tuple[tuple[int, bool], ...]:
-    """Return the state of every NVLink by its number; some numbers in between may have none."""
-    found: list[tuple[int, bool]] = []
+    """Return the state of every NVLink by its number; some numbers may have no link."""
+    links: list[tuple[int, bool]] = []
     for link in range(_MOST_LINKS):
         state = ctypes.c_uint()
         code = library.code("nvmlDeviceGetNvLinkState", handle, ctypes.c_uint(link), ctypes.byref(state))
         if code in (_NO_SUCH_LINK, NO_FUNCTION):
             break
         if code == SUCCESS:
-            found.append((link, bool(state.value)))
-    return tuple(found)
+            links.append((link, bool(state.value)))
+    return tuple(links)
 
 
 def _fields(library: NvmlLibrary, handle: Handle) -> dict[str, int | None]:
-    """Ask for all fields in one call; each carries a code of its own."""
+    """Read all fields in one call; each has a return code of its own."""
     values = (FieldValue * len(_FIELDS))()
     for value, (field, scope) in zip(values, _FIELDS.values(), strict=True):
         value.field, value.scope = field, scope
-    asked = library.call("nvmlDeviceGetFieldValues", handle, len(values), values)
-    return {name: _value(value) if asked else None for name, value in zip(_FIELDS, values, strict=True)}
+    succeeded = library.call("nvmlDeviceGetFieldValues", handle, len(values), values)
+    return {name: _value(value) if succeeded else None for name, value in zip(_FIELDS, values, strict=True)}
 
 
 def _value(value: FieldValue) -> int | None:
-    """Read the union by its type; only the low bytes of a short one are meant."""
+    """Read the union by its type; only the low bytes of a short type are valid."""
     if value.code != SUCCESS or value.type == _DOUBLE:
         return None
     width = {_UNSIGNED_INT: 0xFFFFFFFF, _UNSIGNED_SHORT: 0xFFFF}.get(value.type)

@@ -11,15 +11,15 @@ Handle = ctypes.c_void_p
 
 
 class NvmlLibrary:
-    """NVML, called by name; a function that the library lacks is one that is not supported."""
+    """NVML, called by function name; a function that the library lacks counts as unsupported."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self.lost = False
-        """Whether a call since this was last set to False was answered by: the GPU is lost."""
+        """Whether a call since this was last set to False returned that the GPU is lost."""
 
     def code(self, function: str, *args: object) -> int:
-        """Call a function and return its code."""
+        """Call a function and return its return code."""
         try:
             code = int(getattr(self._library, function)(*args))
         except AttributeError:
@@ -28,7 +28,7 @@ class NvmlLibrary:
         return code
 
     def call(self, function: str, *args: object) -> bool:
-        """Call a function and say whether it succeeded."""
+        """Call a function and return whether it succeeded."""
         return self.code(function, *args) == SUCCESS
 
     def text(self, function: str, *args: object) -> str | None:
@@ -95,7 +95,7 @@ class EventData(ctypes.Structure):
 
 
 class FieldValue(ctypes.Structure):
-    """nvmlFieldValue_t; the value is a union that is eight bytes wide."""
+    """nvmlFieldValue_t; the value is a union of eight bytes."""
 
     _fields_ = (
         ("field", ctypes.c_uint),

@@ -27,29 +27,29 @@ class Nvml:
         self._events: XidEvents | None = None
 
     def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
-        """Return every GPU; of `expected`, the addresses that the driver has, also those that are lost."""
+        """Return every GPU, and those of `expected` (the addresses that the driver has) that are lost."""
         version = self.library.text("nvmlSystemGetDriverVersion") or ""
-        opened = [self._gpu(index, handle, version) for index, handle in self._handles().items()]
-        found = [
-            gpu for gpu in opened if gpu.address or not gpu.lost
-        ]  # a lost one may not know where it sits
-        away = sorted(set(expected) - {gpu.address for gpu in found})
-        lost = [address for address in away if self._is_lost(address)]
-        return found + [Gpu(-1, address, "", "", None, None, version, None, lost=True) for address in lost]
+        listed = [self._gpu(index, handle, version) for index, handle in self._handles().items()]
+        gpus = [
+            gpu for gpu in listed if gpu.address or not gpu.lost
+        ]  # NVML may not know a lost one's address
+        missing = sorted(set(expected) - {gpu.address for gpu in gpus})
+        lost = [address for address in missing if self._is_lost(address)]
+        return gpus + [Gpu(-1, address, "", "", None, None, version, None, lost=True) for address in lost]
 
     def reading(self, index: int) -> GpuReading | None:
-        """Return what is measured of one GPU now; None when it is gone."""
+        """Return the present measurements of one GPU; None if it is gone."""
         self.library.lost = False
         handle = self._handle(index)
         if handle is None:
             return _LOST if self.library.lost else None
-        reading = self._measured(handle)
+        reading = self._read(handle)
         return replace(reading, health=replace(reading.health, lost=self.library.lost))
 
     def xids(self) -> dict[int, list[int]]:
-        """Return the XIDs since this was last asked, of every GPU that can report any.
+        """Return the XIDs since the last call, of every GPU that can report any.
 
-        The first call starts the watch: what came before is known to the kernel's log alone.
+        The first call starts the watch: earlier XIDs are in the kernel's log only.
         """
         if self._events is None:
             self._events = XidEvents(self.library, self._handles())
@@ -61,7 +61,7 @@ class Nvml:
             self._events.close()
         self.library.call("nvmlShutdown")
 
-    def _measured(self, handle: Handle) -> GpuReading:
+    def _read(self, handle: Handle) -> GpuReading:
         library, memory, busy = self.library, self._memory(handle), Utilization()
         used = library.call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(busy))
         energy = library.number("nvmlDeviceGetTotalEnergyConsumption", handle, wide=True)
@@ -106,17 +106,17 @@ class Nvml:
 
     def _handle(self, index: int) -> Handle | None:
         handle = Handle()
-        asked = ("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
-        return handle if self.library.call(*asked) else None
+        call = ("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+        return handle if self.library.call(*call) else None
 
     def _is_lost(self, address: str) -> bool:
-        """Say whether NVML answers that a GPU is lost; one that it may not see is not."""
+        """Return whether NVML reports that a GPU is lost; one that it may not see is not."""
         self.library.lost, handle = False, Handle()
         self.library.call("nvmlDeviceGetHandleByPciBusId_v2", address.encode(), ctypes.byref(handle))
         return self.library.lost
 
     def _memory(self, handle: Handle) -> tuple[Bytes, Bytes, Bytes, Bytes | None] | None:
-        """Return used, free, total and reserved; the first version counts the driver's reserve as used."""
+        """Return used, free, total and reserved; version 1 counts the driver's reserve as used."""
         newer = MemoryV2(version=ctypes.sizeof(MemoryV2) | 2 << 24)
         if self.library.call("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(newer)):
             return Bytes(newer.used), Bytes(newer.free), Bytes(newer.total), Bytes(newer.reserved)
@@ -134,7 +134,7 @@ def sysfs_address(address: str) -> str:
 
 @contextmanager
 def open_session(library: str = LIBRARY) -> Iterator[Nvml | None]:
-    """Open NVML for a while; None where there is no library or no driver behind it."""
+    """Open a session with NVML; yield None if there is no library or no driver."""
     try:
         nvml: Nvml | None = Nvml(ctypes.CDLL(library))
     except OSError:

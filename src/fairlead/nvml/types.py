@@ -1,4 +1,4 @@
-"""What NVML says of one GPU: who it is, what is measured of it now, and how well it is."""
+"""What NVML reports of one GPU: its identity, its present measurements, and its health."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ class Gpu:
     """One GPU as NVML knows it."""
 
     index: int
-    """NVML's number; -1 for a GPU that it can no longer open."""
+    """NVML's index; -1 for a GPU that NVML can no longer open."""
     address: str
-    """The PCI address as sysfs spells it; empty where the GPU has none."""
+    """The PCI address as sysfs spells it; empty if the GPU has none."""
     name: str
     uuid: str
     memory: Bytes | None
@@ -24,20 +24,20 @@ class Gpu:
     remap_failed: bool | None = None
     """Whether a row of its memory could not be remapped."""
     lost: bool = False
-    """Whether NVML answers that it is lost or must be reset."""
+    """Whether NVML reports that it is lost or must be reset."""
 
     @property
     def fault(self) -> str:
-        """Why it must not be given work; empty where nothing speaks against it."""
+        """Why the GPU must not be allocated; empty without a fault."""
         return fault(lost=self.lost, uncorrected=self.ecc_errors, remap_failed=self.remap_failed)
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How well a GPU is; None is what NVML does not support."""
+    """The health of a GPU; None is a value that NVML does not support."""
 
     lost: bool = False
-    """Whether NVML answers that it is lost or must be reset."""
+    """Whether NVML reports that it is lost or must be reset."""
     corrected_volatile: int | None = None
     """Volatile counters start with the driver, aggregate ones with the GPU."""
     uncorrected_volatile: int | None = None
@@ -51,12 +51,12 @@ class Health:
     pages_double_bit: int | None = None
     pages_pending: bool | None = None
     clocks_event_reasons: int | None = None
-    """Why the clocks are below their best: a mask."""
+    """Why the clocks are below their maximum: a mask."""
     pcie_replays: int | None = None
     links: tuple[tuple[int, bool], ...] = ()
     """Each NVLink by its number, and whether it is active."""
     link_crc_flit: int | None = None
-    """NVLink's errors are summed over all links."""
+    """NVLink errors are summed over all links."""
     link_crc_data: int | None = None
     link_replay: int | None = None
     link_recovery: int | None = None
@@ -65,13 +65,13 @@ class Health:
 
     @property
     def fault(self) -> str:
-        """Why the GPU must not be given work; empty where nothing speaks against it."""
+        """Why the GPU must not be allocated; empty without a fault."""
         return fault(lost=self.lost, uncorrected=self.uncorrected_volatile, remap_failed=self.remap_failed)
 
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """What NVML measures of one GPU now."""
+    """The present measurements of one GPU."""
 
     memory_used: Bytes | None
     memory_free: Bytes | None
@@ -84,5 +84,5 @@ class GpuReading:
     sm_clock: Hertz | None
     memory_clock: Hertz | None
     memory_reserved: Bytes | None = None
-    """What the driver keeps for itself."""
+    """The memory that the driver reserves."""
     health: Health = Health()
