@@ -143,7 +143,7 @@ def test_a_huge_file_is_read_from_its_start_only(world: World) -> None:
 def test_a_huge_folder_is_listed_to_a_limit_and_says_so(world: World) -> None:
     host = world({f"/many/{n}": "" for n in range(LIST_LIMIT + 10)})
     assert len(host.names("/many")) == LIST_LIMIT
-    assert host.problems == (f"/many: more than {LIST_LIMIT} entries: the rest is not looked at",)
+    assert host.problems == (f"/many: more than {LIST_LIMIT} entries: the rest is ignored",)
 
 
 def test_problems_are_bounded(world: World) -> None:

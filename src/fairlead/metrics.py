@@ -1,7 +1,7 @@
 """An inventory and its latest samples as a page in Prometheus' text format.
 
 `fairlead_*` metrics are in base units. Beside them, every GPU has the names, units and labels that NVIDIA's
-dcgm-exporter gives to its own, those up to 4.8 and those since 4.9, so that boards made for it work here too.
+dcgm-exporter gives to its own, those up to 4.8 and those since 4.9, so that dashboards made for it work here.
 """
 
 import platform
@@ -30,7 +30,7 @@ Row = tuple[Sequence[str], float]
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """One metric: its name, what it means, and its series."""
+    """One metric: its name, its help text, and its series."""
 
     name: str
     kind: str
@@ -49,13 +49,13 @@ class MetricFamily:
 
 @dataclass(slots=True)
 class Histogram:
-    """Observed durations in seconds, counted by bounds."""
+    """A histogram of durations in seconds."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Add one."""
+        """Add one duration."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.total += seconds
 
@@ -70,10 +70,10 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class PublishStatus:
-    """What the agent published, and who holds what."""
+    """The writes of the agent, and the holdings of pods and claims."""
 
     writes: Mapping[str, int] = field(default_factory=dict)
-    """Writes to the API server, by what was written."""
+    """Writes to the API server, by object."""
     errors: Mapping[str, int] = field(default_factory=dict)
     registered: Mapping[str, bool] = field(default_factory=dict)
     """Whether the kubelet has accepted a plugin, by resource."""
@@ -81,19 +81,19 @@ class PublishStatus:
     refused: Mapping[str, int] = field(default_factory=dict)
     """Allocations that were refused, by form."""
     pod_resources_age: float | None = None
-    """Seconds since the kubelet's books were read."""
+    """Seconds since the kubelet's pod resources were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """All that a metrics page tells."""
+    """The values of a metrics page."""
 
     inventory: Inventory
     samples: tuple[Sample, ...] = ()
     node: str = ""
-    """The machine's name, for the DCGM-compatible metrics; empty leaves it out."""
+    """The machine's name, for the DCGM-compatible metrics; empty omits it."""
     scans: Mapping[str, int] = field(default_factory=dict)
-    """How many scans there were, by what triggered them."""
+    """The number of scans, by trigger."""
     scan_seconds: float = 0.0
     scanned_at: float = 0.0
     publishing: PublishStatus | None = None
@@ -101,31 +101,31 @@ class MetricsSnapshot:
     """Which of DCGM's names the metrics of GPUs carry."""
 
 
-_MEASURED: Final = {  # metric: help, and the label that tells several of them apart
+_MEASURED: Final = {  # metric: help, and the label that distinguishes several values
     Metric.MEMORY_USED: ("Memory in use; where unified, of the whole machine.", "unified"),
-    Metric.MEMORY_FREE: ("Memory that can still be had.", "unified"),
+    Metric.MEMORY_FREE: ("Memory that is still available.", "unified"),
     Metric.BUSY: ("Share of time in which the accelerator was busy.", ""),
     Metric.MEMORY_BUSY: ("Share of time in which the accelerator's memory was busy.", ""),
     Metric.POWER: ("Power draw; on a Jetson, of the rails that feed the GPU.", ""),
     Metric.TEMPERATURE: ("Temperature of a sensor.", "sensor"),
     Metric.TEMPERATURE_LIMIT: ("Temperature at which the accelerator slows down or stops.", "sensor"),
     Metric.CLOCK: ("Clock frequency.", "clock"),
-    Metric.CLOCK_MIN: ("Lowest clock frequency that is allowed now.", "clock"),
-    Metric.CLOCK_MAX: ("Highest clock frequency that is allowed now.", "clock"),
-    Metric.LINK: ("Rate of the link to the host, as negotiated.", ""),
-    Metric.MEMORY_RESERVED: ("Memory that the driver keeps for itself.", ""),
-    Metric.ROW_REMAP: ("1 where the remapping of a row of memory is pending, or has failed.", "remap"),
-    Metric.RETIREMENT_PENDING: ("1 where pages of memory are to be retired at the next reset.", ""),
-    Metric.NVLINK_UP: ("1 where an NVLink is active.", "link"),
+    Metric.CLOCK_MIN: ("Lowest clock frequency allowed at present.", "clock"),
+    Metric.CLOCK_MAX: ("Highest clock frequency allowed at present.", "clock"),
+    Metric.LINK: ("Negotiated rate of the link to the host.", ""),
+    Metric.MEMORY_RESERVED: ("Memory that the driver reserves for itself.", ""),
+    Metric.ROW_REMAP: ("1 if the remapping of a row of memory is pending, or has failed.", "remap"),
+    Metric.RETIREMENT_PENDING: ("1 if pages of memory will be retired at the next reset.", ""),
+    Metric.NVLINK_UP: ("1 if an NVLink is active.", "link"),
     Metric.XID: ("The last XID that the driver reported; 0 before the first.", ""),
 }
-_COUNTED: Final = {  # totals: help, and the label that tells several of them apart
+_COUNTED: Final = {  # totals: help, and the label that distinguishes several values
     Metric.ECC_ERRORS: ("Memory errors, volatile ones since the driver was loaded.", "counter"),
-    Metric.REMAPPED_ROWS: ("Rows of memory that were remapped, by the error that led to it.", "cause"),
-    Metric.RETIRED_PAGES: ("Pages of memory that were retired, by the error that led to it.", "cause"),
+    Metric.REMAPPED_ROWS: ("Remapped rows of memory, by the error that caused it.", "cause"),
+    Metric.RETIRED_PAGES: ("Retired pages of memory, by the error that caused it.", "cause"),
     Metric.PCIE_REPLAYS: ("Retries on the PCIe link.", ""),
     Metric.NVLINK_ERRORS: ("Errors of all NVLinks.", "counter"),
-    Metric.NVLINK_BYTES: ("Bytes that went over all NVLinks.", "direction"),
+    Metric.NVLINK_BYTES: ("Bytes transferred over all NVLinks.", "direction"),
 }
 _REASONS: Final = (  # NVML's clock event reasons, bit by bit, by the names that DCGM gives them
     "gpu_idle",
@@ -176,140 +176,151 @@ _NEW_LABELS: Final = tuple(dcgm.LABELS.get(label, label) for label in _DCGM_LABE
 def render(snapshot: MetricsSnapshot) -> bytes:
     """Return the page: every metric that has a value."""
     families = (
-        *_described(snapshot.inventory),
-        *_measured(snapshot),
+        *_inventory_metrics(snapshot.inventory),
+        *_sample_metrics(snapshot),
         *_dcgm(snapshot),
-        *_own(snapshot),
-        *(_held(snapshot.inventory, snapshot.publishing) if snapshot.publishing else ()),
-        *(_published(snapshot.publishing) if snapshot.publishing else ()),
+        *_agent_metrics(snapshot),
+        *(_holding_metrics(snapshot.inventory, snapshot.publishing) if snapshot.publishing else ()),
+        *(_publish_metrics(snapshot.publishing) if snapshot.publishing else ()),
     )
     return "".join(line for family in families for line in family.lines()).encode()
 
 
-def _described(inventory: Inventory) -> Iterator[MetricFamily]:
-    """Yield what the inventory says."""
+def _inventory_metrics(inventory: Inventory) -> Iterator[MetricFamily]:
+    """Yield the metrics of the inventory."""
     accs = inventory.accelerators
     labels = ("id", "model", "name", "vendor", "kind", "bus", "driver", "driver_version", "uuid", "node")
-    facts = ((_facts(acc), 1.0) for acc in accs)
+    facts = ((_info_labels(acc), 1.0) for acc in accs)
     yield from _gauge("fairlead_accelerator_info", "What the accelerator is.", labels, facts)
-    states = (((*_who(acc), state.value), float(acc.state == state)) for acc in accs for state in State)
+    states = (((*_id_labels(acc), state.value), float(acc.state == state)) for acc in accs for state in State)
     text = "Whether the accelerator is in this state."
     yield from _gauge("fairlead_accelerator_state", text, ("id", "model", "state"), states)
-    sure = ((_who(acc), acc.confidence) for acc in accs)
-    text = "How sure it is that the accelerator is what it is taken for."
-    yield from _gauge("fairlead_accelerator_confidence", text, ("id", "model"), sure)
-    best = ((_who(acc), acc.link.best) for acc in accs if acc.link)
-    text = "Best rate of the link to the host."
+    confidences = ((_id_labels(acc), acc.confidence) for acc in accs)
+    text = "Confidence that the accelerator is correctly identified, from 0 to 1."
+    yield from _gauge("fairlead_accelerator_confidence", text, ("id", "model"), confidences)
+    best = ((_id_labels(acc), acc.link.best) for acc in accs if acc.link)
+    text = "Maximum rate of the link to the host."
     yield from _gauge("fairlead_accelerator_link_max_bits_per_second", text, ("id", "model"), best)
-    yield from _rates("peak_ops", "Operations per second at best.", ((acc, acc.peak) for acc in accs))
-    text = "Operations per second under the clock cap and the link that it has now."
+    yield from _rates("peak_ops", "Peak operations per second.", ((acc, acc.peak) for acc in accs))
+    text = "Operations per second under the present clock cap and link."
     yield from _rates("effective_ops", text, ((acc, acc.effective) for acc in accs))
-    odd = [((), float(len(inventory.unknown)))]
+    unknown = [((), float(len(inventory.unknown)))]
     text = "Devices shaped like an accelerator that the catalog does not know."
-    yield from _gauge("fairlead_unknown_devices", text, (), odd)
+    yield from _gauge("fairlead_unknown_devices", text, (), unknown)
 
 
 def _rates(
     name: str, text: str, tables: Iterable[tuple[Accelerator, Mapping[str, float]]]
 ) -> Iterator[MetricFamily]:
-    rows = (((*_who(acc), precision), rate) for acc, table in tables for precision, rate in table.items())
+    rows = (
+        ((*_id_labels(acc), precision), rate) for acc, table in tables for precision, rate in table.items()
+    )
     yield from _gauge(f"fairlead_accelerator_{name}", text, ("id", "model", "precision"), rows)
 
 
-def _measured(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
-    """Yield what was measured."""
+def _sample_metrics(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
+    """Yield the metrics of the samples."""
     accs = {acc.id: acc for acc in snapshot.inventory.accelerators}
     known = [item for item in snapshot.samples if item.accelerator in accs]
     totals = {item.accelerator: item.value for item in known if item.metric is Metric.MEMORY_TOTAL}
     sizes = ((acc, totals.get(acc.id, acc.memory)) for acc in accs.values())
-    rows: Iterable[Row] = (((*_who(acc), _unified(acc)), size) for acc, size in sizes if size)
+    rows: Iterable[Row] = (((*_id_labels(acc), _unified(acc)), size) for acc, size in sizes if size)
     text = "Memory that the accelerator can use; where unified, the machine's RAM."
     yield from _gauge("fairlead_accelerator_memory_bytes", text, ("id", "model", "unified"), rows)
     for metric, (text, label) in _MEASURED.items():
         mine = [(accs[item.accelerator], item) for item in known if item.metric is metric]
         labels = ("id", "model", label) if label else ("id", "model")
-        rows = (((*_who(acc), *_details(label, acc, item)), item.value) for acc, item in mine)
+        rows = (((*_id_labels(acc), *_details(label, acc, item)), item.value) for acc, item in mine)
         yield from _gauge(f"fairlead_accelerator_{metric.value}", text, labels, rows)
-    spent = ((_who(accs[i.accelerator]), i.value) for i in known if i.metric is Metric.ENERGY)
-    text = "Energy spent since the driver was loaded."
+    spent = ((_id_labels(accs[i.accelerator]), i.value) for i in known if i.metric is Metric.ENERGY)
+    text = "Energy consumed since the driver was loaded."
     yield from _counter("fairlead_accelerator_energy_joules_total", text, ("id", "model"), spent)
-    yield from _counted(accs, known)
+    yield from _total_metrics(accs, known)
     rails = (((i.detail,), i.value) for i in known if i.metric is Metric.RAIL_POWER)
     yield from _gauge("fairlead_power_rail_watts", "Power draw of a rail of the board.", ("rail",), rails)
 
 
-def _counted(accs: Mapping[str, Accelerator], known: Sequence[Sample]) -> Iterator[MetricFamily]:
-    """Yield totals, and the reasons for low clocks one by one."""
+def _total_metrics(accs: Mapping[str, Accelerator], known: Sequence[Sample]) -> Iterator[MetricFamily]:
+    """Yield the totals, and one series for each reason for low clocks."""
     for metric, (text, label) in _COUNTED.items():
         mine = [item for item in known if item.metric is metric]
         labels = ("id", "model", label) if label else ("id", "model")
         rows: Iterable[Row] = (
-            ((*_who(accs[item.accelerator]), *([item.detail] if label else [])), item.value) for item in mine
+            ((*_id_labels(accs[item.accelerator]), *([item.detail] if label else [])), item.value)
+            for item in mine
         )
         yield from _counter(f"fairlead_accelerator_{metric.value}", text, labels, rows)
     masks = [(accs[i.accelerator], int(i.value)) for i in known if i.metric is Metric.CLOCKS_EVENTS]
     rows = (
-        ((*_who(acc), reason), float(mask >> bit & 1))
+        ((*_id_labels(acc), reason), float(mask >> bit & 1))
         for acc, mask in masks
         for bit, reason in enumerate(_REASONS)
     )
-    text = "Whether the clocks are below their best for this reason."
+    text = "Whether the clocks are below their maximum for this reason."
     yield from _gauge("fairlead_accelerator_clocks_event", text, ("id", "model", "reason"), rows)
 
 
 def _dcgm(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
     """Yield the GPUs' samples under DCGM's names, old and new."""
     gpus = [acc for acc in snapshot.inventory.accelerators if acc.kind == "gpu"]
-    gpus.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep the numbers they have without others
+    gpus.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep their numbers if there are others
     labels = {acc.id: _dcgm_labels(index, acc, snapshot.node) for index, acc in enumerate(gpus)}
     for name, metric, detail in _DCGM:
         field = dcgm.FIELDS[f"DCGM_FI_DEV_{name}"]
         rows: dict[str, list[Row]] = {}
         for item in snapshot.samples:
             if item.metric is metric and item.accelerator in labels and detail in (None, item.detail):
-                for called, value in dcgm.write(field, item.value, snapshot.dcgm_names):
-                    rows.setdefault(called, []).append((labels[item.accelerator], round(value, 6)))
-        for called, mine in rows.items():
-            old = called == field.old and snapshot.dcgm_names is not dcgm.Names.NEW
+                for exposed_name, value in dcgm.write(field, item.value, snapshot.dcgm_names):
+                    rows.setdefault(exposed_name, []).append((labels[item.accelerator], round(value, 6)))
+        for exposed_name, mine in rows.items():
+            old = exposed_name == field.old and snapshot.dcgm_names is not dcgm.Names.NEW
             keys = _DCGM_LABELS if old else _NEW_LABELS
-            yield from _filled(called, field.kind, field.help(called), keys, mine)
+            yield from _family(exposed_name, field.kind, field.help(exposed_name), keys, mine)
 
 
-def _own(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
-    """Yield what the agent tells of itself."""
+def _agent_metrics(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
+    """Yield the metrics of the agent itself."""
     version = [((__version__, platform.python_version()), 1.0)]
     text = "The program that serves this page."
     yield from _gauge("fairlead_build_info", text, ("version", "python"), version)
     scans = (((trigger,), float(count)) for trigger, count in snapshot.scans.items())
     yield from _counter("fairlead_scans_total", "Scans of the whole machine.", ("trigger",), scans)
     lasted: list[Row] = [((), snapshot.scan_seconds)]
-    yield from _gauge("fairlead_scan_duration_seconds", "How long the last scan took.", (), lasted)
+    yield from _gauge("fairlead_scan_duration_seconds", "Duration of the last scan.", (), lasted)
     ended: list[Row] = [((), snapshot.scanned_at)]
-    yield from _gauge("fairlead_last_scan_timestamp_seconds", "When the last scan ended.", (), ended)
+    yield from _gauge("fairlead_last_scan_timestamp_seconds", "Time when the last scan ended.", (), ended)
 
 
-def _held(inventory: Inventory, publishing: PublishStatus) -> Iterator[MetricFamily]:
-    """Yield who holds what; a whole accelerator counts with all of its memory."""
+def _holding_metrics(inventory: Inventory, publishing: PublishStatus) -> Iterator[MetricFamily]:
+    """Yield the holdings of pods and claims; a whole accelerator counts with all of its memory."""
     accs = {acc.id: acc for acc in inventory.accelerators}
-    held = [(accs[each.accelerator], each) for each in publishing.holdings if each.accelerator in accs]
+    held = [
+        (accs[holding.accelerator], holding) for holding in publishing.holdings if holding.accelerator in accs
+    ]
     sums: dict[tuple[str, ...], float] = {}
     counts: dict[tuple[str, ...], float] = {}
-    for acc, each in held:
-        key = (*_who(acc), each.form.value)
-        sums[key] = sums.get(key, 0.0) + _amount(acc, each)
+    for acc, holding in held:
+        key = (*_id_labels(acc), holding.form.value)
+        sums[key] = sums.get(key, 0.0) + _amount(acc, holding)
         counts[key] = counts.get(key, 0.0) + 1
     labels: Sequence[str] = ("id", "model", "form")
-    text = "Memory of the accelerator that containers and claims hold; all of it where it is held whole."
+    text = "Memory of the accelerator that containers and claims hold; all of it if it is held whole."
     yield from _gauge("fairlead_accelerator_allocated_bytes", text, labels, sums.items())
     text = "Containers and claims that hold the accelerator or a part of it."
     yield from _gauge("fairlead_accelerator_allocations", text, labels, counts.items())
     rows = (
         (
-            (each.holder.namespace, each.holder.name, each.holder.container, *_who(acc), each.form.value),
-            _amount(acc, each),
+            (
+                holding.holder.namespace,
+                holding.holder.name,
+                holding.holder.container,
+                *_id_labels(acc),
+                holding.form.value,
+            ),
+            _amount(acc, holding),
         )
-        for acc, each in held
-        if each.form is not Form.CLAIM
+        for acc, holding in held
+        if holding.form is not Form.CLAIM
     )
     text = "Memory of an accelerator that a container holds."
     labels = ("namespace", "pod", "container", "id", "model", "form")
@@ -320,34 +331,34 @@ def _amount(acc: Accelerator, holding: Holding) -> float:
     return float(holding.mebibytes << 20) if holding.mebibytes else float(acc.memory or 0)
 
 
-def _published(publishing: PublishStatus) -> Iterator[MetricFamily]:
-    """Yield how publishing goes."""
+def _publish_metrics(publishing: PublishStatus) -> Iterator[MetricFamily]:
+    """Yield the metrics of publishing."""
     rows: Iterable[Row] = (((what,), float(count)) for what, count in publishing.writes.items())
-    text = "Writes to the API server, by what was written; none while nothing changes."
+    text = "Writes to the API server, by object; none while nothing changes."
     yield from _counter("fairlead_api_writes_total", text, ("object",), rows)
     rows = (((what,), float(count)) for what, count in publishing.errors.items())
     text = "Writes to the API server that failed."
     yield from _counter("fairlead_api_errors_total", text, ("object",), rows)
     rows = (((resource,), float(known)) for resource, known in publishing.registered.items())
-    text = "Whether the kubelet has accepted the plugin of a resource; `claims` is the one for DRA."
+    text = "Whether the kubelet has accepted the plugin of a resource; `claims` is the DRA plugin."
     yield from _gauge("fairlead_plugin_registered", text, ("resource",), rows)
     rows = (((form,), float(count)) for form, count in publishing.refused.items())
-    text = "Allocations that were refused because the accelerator is held otherwise."
+    text = "Allocations refused because the accelerator is already held in another form."
     yield from _counter("fairlead_allocations_refused_total", text, ("form",), rows)
     age: list[Row] = [] if publishing.pod_resources_age is None else [((), publishing.pod_resources_age)]
-    text = "Seconds since the kubelet last said who holds what."
+    text = "Seconds since the kubelet last reported its pod resources."
     yield from _gauge("fairlead_pod_resources_age_seconds", text, (), age)
 
 
 def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[MetricFamily]:
-    yield from _filled(name, "gauge", text, labels, rows)
+    yield from _family(name, "gauge", text, labels, rows)
 
 
 def _counter(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[MetricFamily]:
-    yield from _filled(name, "counter", text, labels, rows)
+    yield from _family(name, "counter", text, labels, rows)
 
 
-def _filled(
+def _family(
     name: str, kind: str, text: str, labels: Sequence[str], rows: Iterable[Row]
 ) -> Iterator[MetricFamily]:
     """Fill a family, the first of equal series only: Prometheus refuses a page that has two."""
@@ -358,13 +369,13 @@ def _filled(
         yield MetricFamily(name, kind, text, labels, series)
 
 
-def _who(acc: Accelerator) -> tuple[str, str]:
+def _id_labels(acc: Accelerator) -> tuple[str, str]:
     return acc.id, acc.model or ""
 
 
-def _facts(acc: Accelerator) -> tuple[str, ...]:
+def _info_labels(acc: Accelerator) -> tuple[str, ...]:
     more = (acc.driver or "", acc.driver_version or "", acc.uuid or "", acc.node or "")
-    return (*_who(acc), acc.name, acc.vendor, acc.kind, acc.bus, *more)
+    return (*_id_labels(acc), acc.name, acc.vendor, acc.kind, acc.bus, *more)
 
 
 def _unified(acc: Accelerator) -> str:

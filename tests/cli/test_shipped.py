@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> N
 
 def test_an_image_holds_no_pages(tmp_path: Path) -> None:
     for name in FOLDERS:
-        with pytest.raises(UserError, match=f"the {name} did not come with this installation"):
+        with pytest.raises(UserError, match=f"this installation does not contain the {name}"):
             folder(name, tmp_path / "usr/lib/fairlead")
 
 

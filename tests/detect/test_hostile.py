@@ -160,7 +160,7 @@ def test_any_name_may_stand_in_any_folder(
 def test_a_name_that_no_kernel_gives_is_passed_over_with_a_reason(small: Catalog) -> None:
     inventory = look_at({f"{PCI}/a\nb/{name}": "0xaaaa" for name in ("vendor", "device")}, small)
     assert inventory.accelerators == ()
-    assert inventory.machine.problems == (f"{PCI}: holds names that no kernel gives: they are not looked at",)
+    assert inventory.machine.problems == (f"{PCI}: contains names that no kernel gives: they are ignored",)
 
 
 def test_thousands_of_devices_end_in_time(catalog: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""Measurement: what each accelerator is doing now, read without privilege and without harm."""
+"""Measurement: present load, memory, power and temperature of each accelerator, read without privilege."""
 
 from fairlead.measure.health import GpuHealth as GpuHealth
 from fairlead.measure.observer import Observer as Observer

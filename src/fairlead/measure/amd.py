@@ -20,9 +20,9 @@ def read(view: ReaderView) -> Iterator[Sample]:
     if is_suspended(view):
         yield from view.sample(Metric.BUSY, 0.0)
         return
-    found = list(view.files(view.acc.path, _FILES))
-    yield from found
-    amounts = {item.metric: item.value for item in found}
+    samples = list(view.files(view.acc.path, _FILES))
+    yield from samples
+    amounts = {item.metric: item.value for item in samples}
     if Metric.MEMORY_TOTAL in amounts and Metric.MEMORY_USED in amounts:
         free = amounts[Metric.MEMORY_TOTAL] - amounts[Metric.MEMORY_USED]
         yield from view.sample(Metric.MEMORY_FREE, max(0.0, free))

@@ -1,4 +1,4 @@
-"""Reader: Coral on PCIe, whose driver shows temperatures and no more; on USB there is nothing to read."""
+"""Reader: Coral on PCIe, whose driver shows temperatures only; a Coral on USB shows nothing."""
 
 from collections.abc import Iterator
 from typing import Final

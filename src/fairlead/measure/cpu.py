@@ -12,11 +12,11 @@ STAT: Final = "/proc/stat"
 _IDLE: Final = (3, 4)
 """The fields idle and iowait."""
 _ALL: Final = 8
-"""The fields up to steal; guest time, which follows, is already counted as user time."""
+"""The fields up to steal; guest time, which follows, is already part of user time."""
 
 
 def read(view: ReaderView) -> Iterator[Sample | BusyCounter]:
-    """Read the time that all cores together were busy, and the RAM."""
+    """Read the busy time of all cores together, and the RAM."""
     ticks = total_ticks(view.host.read(STAT, 4096) or b"")
     if ticks is not None:
         yield BusyCounter(view.acc.id, *ticks)
@@ -24,9 +24,9 @@ def read(view: ReaderView) -> Iterator[Sample | BusyCounter]:
 
 
 def total_ticks(stat: bytes) -> tuple[int, int] | None:
-    """Return busy and all ticks since boot."""
-    found = re.match(rb"cpu((?: +[0-9]{1,20})+)", stat)
-    fields = [int(field) for field in found[1].split()[:_ALL]] if found else []
+    """Return the busy ticks and all ticks since boot."""
+    match = re.match(rb"cpu((?: +[0-9]{1,20})+)", stat)
+    fields = [int(field) for field in match[1].split()[:_ALL]] if match else []
     if len(fields) <= max(_IDLE):
         return None
     return sum(fields) - sum(fields[index] for index in _IDLE), sum(fields)

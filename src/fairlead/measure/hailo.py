@@ -1,7 +1,7 @@
-"""Reader: Hailo, whose load only the workload knows.
+"""Reader: Hailo, whose load only the workload's own process knows.
 
-Started with HAILO_MONITOR=1, HailoRT writes a small protobuf file once a second; a file that is not fresh
-belongs to a process that is gone. The Hailo-10H keeps its scheduler on the chip and writes none.
+A workload started with HAILO_MONITOR=1 writes a small protobuf file once a second; an older file belongs to a
+process that has ended. The Hailo-10H has its scheduler on the chip and writes none.
 """
 
 import struct
@@ -13,44 +13,46 @@ from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 from fairlead.varint import decode
 
-MONITOR: Final = "/tmp/hmon_files"  # noqa: S108  # HailoRT's fixed place; only read, never written
-_FRESH: Final = 5.0
-"""Seconds after which a file that is written every second is abandoned."""
+MONITOR: Final = "/tmp/hmon_files"  # noqa: S108  # HailoRT's fixed path; only read, never written
+_MAX_AGE: Final = 5.0
+"""Seconds after which a file that is written every second counts as abandoned."""
 _FILES: Final = 32
 _DEVICE_INFOS, _DEVICE_ID, _UTILIZATION = 4, 1, 2
 _VARINT, _WIDE, _BYTES, _NARROW = 0, 1, 2, 5
 
 
 def read(view: ReaderView) -> Iterator[Sample]:
-    """Read the load from the files of whatever workloads run."""
+    """Read the load from the files of the running workloads."""
     address = view.acc.bus.partition(":")[2].lower()
-    shares = [share for data in _fresh(view) for device, share in devices(data) if device.lower() == address]
+    shares = [
+        share for data in _recent_files(view) for device, share in devices(data) if device.lower() == address
+    ]
     if shares:
         yield from view.sample(Metric.BUSY, max(shares))
 
 
-def _fresh(view: ReaderView) -> Iterator[bytes]:
+def _recent_files(view: ReaderView) -> Iterator[bytes]:
     for name in view.host.names(MONITOR)[:_FILES]:
-        found = view.host.read_with_mtime(f"{MONITOR}/{name}")
-        if found and abs(view.date - found[0]) <= _FRESH:
-            yield found[1]
+        file = view.host.read_with_mtime(f"{MONITOR}/{name}")
+        if file and abs(view.date - file[0]) <= _MAX_AGE:
+            yield file[1]
 
 
 def devices(message: bytes) -> list[tuple[str, float]]:
-    """Return each device's id and busy share from a ProtoMon message; broken ones give what came before."""
-    found = []
+    """Return each device's id and busy share from a ProtoMon message; a broken one up to its fault."""
+    shares = []
     for number, value in _fields(message):
         if number != _DEVICE_INFOS or not isinstance(value, bytes):
             continue
         inner = dict(_fields(value))
         device, percent = inner.get(_DEVICE_ID), inner.get(_UTILIZATION, 0.0)
         if isinstance(device, bytes) and isinstance(percent, float) and 0 <= percent <= 100:
-            found.append((device.decode("utf-8", "replace"), percent / 100))
-    return found
+            shares.append((device.decode("utf-8", "replace"), percent / 100))
+    return shares
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | float]]:
-    """Walk the wire format up to where it is broken: doubles and byte strings; varints are skipped."""
+    """Yield the doubles and byte strings of a message, up to a fault in the wire format; skip varints."""
     at = 0
     with suppress(ValueError):
         while at < len(message):

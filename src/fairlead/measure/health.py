@@ -1,7 +1,7 @@
-"""The health of NVIDIA GPUs between two scans: what each sample and each XID says of it.
+"""The health of NVIDIA GPUs between two scans, from samples and XIDs.
 
-Memory errors, a failed remapping and a GPU that is lost are read again with each sample. An XID is reported
-once: its fault stays until the driver has let go of the GPU, or the agent starts again.
+Memory errors, a failed remapping and a lost GPU are read again with each sample. An XID is reported once: its
+fault stays until the driver is unbound from the GPU, or the agent restarts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from fairlead.telemetry import Metric, Sample
 
 
 class GpuHealth:
-    """What is known of the health of a machine's GPUs, by the id of the accelerator."""
+    """The health of a machine's GPUs, by the id of the accelerator."""
 
     def __init__(self, xids: XidPolicy) -> None:
         self._policy = xids
@@ -22,10 +22,10 @@ class GpuHealth:
         self._last: dict[str, int] = {}
         """The last XID of each GPU that can report any; 0 before the first."""
         self._fatal: dict[str, int] = {}
-        """The first XID since when the GPU must not be given work."""
+        """The first fatal XID of each GPU."""
 
     def record(self, accelerator: str, health: Health | None, xids: Sequence[int] | None) -> None:
-        """Take a sample, and the XIDs since the one before; None where NVML cannot say."""
+        """Record a sample, and the XIDs since the previous one; None for what NVML does not report."""
         if health is not None:
             self._faults[accelerator] = health.fault
         if xids is None:
@@ -37,14 +37,14 @@ class GpuHealth:
                 self._fatal.setdefault(accelerator, xid)
 
     def forget_unbound(self, accelerators: Iterable[Accelerator]) -> None:
-        """Forget what was said of GPUs that the driver no longer has: it starts with a reset."""
+        """Forget the GPUs that are no longer bound to the driver: binding resets a GPU."""
         bound = {acc.id for acc in accelerators if acc.state is not State.PRESENT}
         for table in (self._faults, self._last, self._fatal):
             for gone in set(table) - bound:
                 del table[gone]
 
     def with_faults(self, acc: Accelerator) -> Accelerator:
-        """Return an accelerator as the last sample left it; a faulty one is no further than driver-bound."""
+        """Return an accelerator with the faults of the last sample: a faulty one is at most driver-bound."""
         xid = self._fatal.get(acc.id)
         why = self._faults.get(acc.id) or (xid_fault(xid) if xid is not None else "")
         if not why or not acc.state.allocatable:

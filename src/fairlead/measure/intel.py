@@ -11,9 +11,9 @@ _FILES: Final = (
     ("npu_max_frequency_mhz", Metric.CLOCK_MAX, 1e6),
 )
 _MEMORY: Final = (("npu_memory_utilization", Metric.MEMORY_USED, 1.0),)
-"""Named a utilisation, it is an amount in bytes."""
+"""The file is named a utilisation, but holds an amount in bytes."""
 _BUSY: Final = (("npu_busy_time_us", 1e-6), ("power/runtime_active_time", 1e-3))
-"""The counter, and what stands in for it on kernels before 6.11: the time that the device was awake."""
+"""The counter, and its substitute on kernels before 6.11: the time for which the device was awake."""
 
 
 def read(view: ReaderView) -> Iterator[Sample | BusyCounter]:

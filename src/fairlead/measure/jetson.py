@@ -1,4 +1,4 @@
-"""Reader: the GPU of a Jetson, a part of the SoC whose load, clock, rails and zones lie all over sysfs."""
+"""Reader: the GPU of a Jetson, a part of the SoC whose load, clock, rails and zones are spread over sysfs."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fairlead.telemetry import Metric, Sample
 
 DEVFREQ: Final = "/sys/class/devfreq"
 _NODES: Final = frozenset({"gpu", "gp10b", "gv11b", "ga10b", "gb10b"})
-"""What the device tree calls the GPU, from TX2 to Thor."""
+"""The GPU's names in the device tree, from TX2 to Thor."""
 _THOR: Final = "gpu-gpc-*"
 """Thor's graphics clock, which has no device-tree node of its own."""
 _ALIASES: Final = ("/sys/devices/gpu.0", "/sys/devices/platform/gpu.0")
@@ -20,7 +20,7 @@ _IIO_CHIPS: Final = "/sys/bus/i2c/drivers/ina3221x"
 
 
 def read(view: ReaderView) -> Iterator[Sample]:
-    """Read the GPU's load, clock, rails and temperature, and the RAM that it shares."""
+    """Read the GPU's load, clock, rails and temperature, and the shared RAM."""
     folders = devfreq_folders(view) or _by_class(view)
     yield from view.sample(Metric.BUSY, _load(view, folders))
     for folder in folders[:1]:
@@ -37,10 +37,10 @@ def read(view: ReaderView) -> Iterator[Sample]:
 def _by_class(view: ReaderView) -> list[str]:
     """Find the GPU among all devfreq devices by the name of its device-tree node."""
     names = view.host.names(DEVFREQ)
-    found = [
+    gpus = [
         name for name in names if set(view.host.strings(f"{DEVFREQ}/{name}/device/of_node/name")) & _NODES
     ]
-    return [f"{DEVFREQ}/{name}" for name in [*found, *(n for n in names if fnmatchcase(n, _THOR))]]
+    return [f"{DEVFREQ}/{name}" for name in [*gpus, *(n for n in names if fnmatchcase(n, _THOR))]]
 
 
 def _load(view: ReaderView, folders: list[str]) -> float | None:
@@ -67,12 +67,12 @@ def _rails(view: ReaderView) -> Iterator[Sample]:
 def _hwmon_rails(view: ReaderView, folder: str) -> Iterator[Sample]:
     """Read a chip as JetPack 5 and later show it: millivolts and milliamperes."""
     for name in view.host.names(folder):
-        found = re.fullmatch(r"in([0-9]{1,2})_label", name)
-        rail = view.host.text(f"{folder}/{name}") if found else None
-        if found is None or not _is_rail(rail):
+        match = re.fullmatch(r"in([0-9]{1,2})_label", name)
+        rail = view.host.text(f"{folder}/{name}") if match else None
+        if match is None or not _is_rail(rail):
             continue
-        volts = view.host.number(f"{folder}/in{found[1]}_input")
-        amperes = view.host.number(f"{folder}/curr{found[1]}_input")
+        volts = view.host.number(f"{folder}/in{match[1]}_input")
+        amperes = view.host.number(f"{folder}/curr{match[1]}_input")
         if volts is not None and amperes is not None:
             yield from view.sample(Metric.RAIL_POWER, volts * amperes / 1e6, rail or "")
 
@@ -80,15 +80,15 @@ def _hwmon_rails(view: ReaderView, folder: str) -> Iterator[Sample]:
 def _iio_rails(view: ReaderView, folder: str) -> Iterator[Sample]:
     """Read a chip as JetPack 4 shows it: milliwatts."""
     for name in view.host.names(folder):
-        found = re.fullmatch(r"rail_name_([0-9]{1,2})", name)
-        rail = view.host.text(f"{folder}/{name}") if found else None
-        if found and _is_rail(rail):
-            row = (f"in_power{found[1]}_input", Metric.RAIL_POWER, 1e-3)
+        match = re.fullmatch(r"rail_name_([0-9]{1,2})", name)
+        rail = view.host.text(f"{folder}/{name}") if match else None
+        if match and _is_rail(rail):
+            row = (f"in_power{match[1]}_input", Metric.RAIL_POWER, 1e-3)
             yield from view.files(folder, (row,), rail or "")
 
 
 def _is_rail(name: str | None) -> bool:
-    """Say whether a channel is a rail: not one that is not connected, nor the sum of the others."""
+    """Return whether a channel is a rail: it is connected, and not the sum of the others."""
     return bool(name) and "NC" not in _words(name or "") and "SHUNT" not in _words(name or "")
 
 

@@ -8,7 +8,7 @@ from fairlead.telemetry import Metric, Sample
 
 
 def read(view: ReaderView) -> Iterator[Sample]:
-    """Turn what NVML answered into samples; what it does not support gives nothing."""
+    """Turn NVML's reading into samples; an unsupported value gives none."""
     gpu = view.gpu
     if gpu is None:
         return

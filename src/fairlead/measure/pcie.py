@@ -1,4 +1,4 @@
-"""Reader: the PCIe link that an accelerator has now; a downgraded one halves its throughput."""
+"""Reader: the present PCIe link of an accelerator; a downgraded link halves its throughput."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _SPEED: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s")
 
 
 def read(view: ReaderView) -> Iterator[Sample]:
-    """Read the negotiated speed and width; the best of both does not change and is in the inventory."""
+    """Read the negotiated speed and width; the maxima do not change and are in the inventory."""
     path = view.acc.path
     speed = _SPEED.match(view.host.text(f"{path}/current_link_speed") or "") if path else None
     width = view.host.number(f"{path}/current_link_width") if speed else None

@@ -1,7 +1,7 @@
 """The table of readers: which accelerators each of them can read.
 
-Nothing can be read of a Coral on USB, a Movidius stick or an AMD XDNA without opening the device: for them
-the inventory's state is all there is.
+A Coral on USB, a Movidius stick and an AMD XDNA show nothing unless the device is opened: for them the
+inventory's state is the only information.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ Applies = Callable[[Accelerator], bool]
 
 
 def on(bus: str) -> Applies:
-    """Apply to what sits on a bus."""
+    """Apply to the accelerators on a bus."""
     return lambda acc: acc.bus.startswith(f"{bus}:")
 
 
 def driven_by(*drivers: str) -> Applies:
-    """Apply to what is bound to one of these drivers; names differ in dashes only."""
+    """Apply to the accelerators bound to one of these drivers; dashes in names are ignored."""
     return lambda acc: (acc.driver or "").replace("-", "_") in drivers
 
 
@@ -53,7 +53,7 @@ READERS: Final[tuple[tuple[Applies, Read], ...]] = (
     (is_soc, soc.read),
     (is_driven_pci, hwmon),
 )
-"""Where two readers measure the same thing, the earlier one is believed."""
+"""If two readers measure the same metric, the earlier one wins."""
 
 
 def readers_of(acc: Accelerator) -> list[Read]:

@@ -12,7 +12,7 @@ ROCKCHIP_LOAD: Final = "/sys/kernel/debug/rknpu/load"
 
 
 def read(view: ReaderView) -> Iterator[Sample]:
-    """Read clock, load, temperature and the RAM that the engine shares."""
+    """Read clock, load, temperature and the shared RAM."""
     for folder in devfreq_folders(view):
         yield from devfreq(view, folder)
         yield from view.sample(Metric.BUSY, devfreq_load(view.host.text(f"{folder}/load") or ""))
@@ -22,14 +22,14 @@ def read(view: ReaderView) -> Iterator[Sample]:
 
 
 def read_rockchip(view: ReaderView) -> Iterator[Sample]:
-    """Read the load of each core, where debugfs may be read; it is truer than devfreq's."""
+    """Read the load of each core if debugfs is readable; it is more accurate than devfreq's."""
     yield from view.sample(Metric.BUSY, rknpu_load(view.host.text(ROCKCHIP_LOAD) or ""))
 
 
 def devfreq_load(text: str) -> float | None:
-    """Return the share in `12@1000000000Hz`; some drivers put raw counters there, which mean nothing here."""
-    found = re.fullmatch(r"([0-9]{1,3})@[0-9]+(?:Hz)?", text)
-    return int(found[1]) / 100 if found and int(found[1]) <= 100 else None
+    """Return the share in `12@1000000000Hz`; some drivers write raw counters, which are ignored."""
+    match = re.fullmatch(r"([0-9]{1,3})@[0-9]+(?:Hz)?", text)
+    return int(match[1]) / 100 if match and int(match[1]) <= 100 else None
 
 
 def rknpu_load(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""The kernel's common shapes: hwmon chips, thermal zones, devfreq clocks, class entries, /proc/meminfo."""
+"""The kernel's common interfaces: hwmon, thermal zones, devfreq clocks, class entries, /proc/meminfo."""
 
 import re
 from collections.abc import Iterator
@@ -10,25 +10,25 @@ from fairlead.telemetry import Metric, Sample
 THERMAL: Final = "/sys/class/thermal"
 MEMINFO: Final = "/proc/meminfo"
 _OFFLINE: Final = -200_000
-"""Millidegrees below which a sensor is switched off: Tegra's say -256 degrees."""
+"""Millidegrees below which a sensor is switched off: Tegra's sensors then read -256 degrees."""
 _DEVFREQ: Final = (
     ("cur_freq", Metric.CLOCK, 1.0),
     ("min_freq", Metric.CLOCK_MIN, 1.0),
     ("max_freq", Metric.CLOCK_MAX, 1.0),
 )
 _CLOCKS: Final = {"sclk": "core", "mclk": "memory"}
-"""What amdgpu calls its clocks; a chip with one clock need not name it."""
+"""amdgpu's names of its clocks; a chip with one clock need not name it."""
 _POWER: Final = (("power1_average", Metric.POWER, 1e-6), ("power1_input", Metric.POWER, 1e-6))
 _ENERGY: Final = (("energy1_input", Metric.ENERGY, 1e-6),)
 
 
 def is_suspended(view: ReaderView) -> bool:
-    """Say whether the device is suspended: reading the sensors of one that is would wake it up."""
+    """Return whether the device is suspended: reading its sensors would wake it up."""
     return view.host.text(f"{view.acc.path}/power/runtime_status") == "suspended"
 
 
 def hwmon(view: ReaderView) -> Iterator[Sample]:
-    """Read the monitoring chip that a driver hangs below its device."""
+    """Read the monitoring chips that a driver registers below its device."""
     base = f"{view.acc.path}/hwmon"
     chips = view.host.names(base) if view.acc.path else []
     for name in chips if chips and not is_suspended(view) else []:
@@ -36,15 +36,15 @@ def hwmon(view: ReaderView) -> Iterator[Sample]:
 
 
 def _chip(view: ReaderView, folder: str) -> Iterator[Sample]:
-    """Read one chip: all temperatures and clocks, and the first power and energy, which are the device's."""
+    """Read one chip: all temperatures and clocks, and the first power and energy: the whole device's."""
     names = view.host.names(folder)
     for name in names:
-        found = re.fullmatch(r"(temp|freq)[0-9]{1,3}_input", name)
-        if found is None:
+        match = re.fullmatch(r"(temp|freq)[0-9]{1,3}_input", name)
+        if match is None:
             continue
         value = view.host.number(f"{folder}/{name}")
         label = view.host.text(f"{folder}/{name.replace('_input', '_label')}")
-        if found[1] == "temp":
+        if match[1] == "temp":
             yield from view.sample(Metric.TEMPERATURE, degrees(value), label or name.partition("_")[0])
         else:
             yield from view.sample(Metric.CLOCK, value, _CLOCKS.get(label or "sclk", label or ""))
@@ -54,7 +54,7 @@ def _chip(view: ReaderView, folder: str) -> Iterator[Sample]:
 
 
 def zones(view: ReaderView, prefix: str) -> Iterator[Sample]:
-    """Read the thermal zones whose type starts so; their numbers are not stable, their types are."""
+    """Read the thermal zones whose type has a prefix; their numbers are not stable, their types are."""
     for name in view.host.names(THERMAL):
         if not name.startswith("thermal_zone"):
             continue
@@ -70,7 +70,7 @@ def degrees(millidegrees: int | None) -> float | None:
 
 
 def devfreq(view: ReaderView, folder: str) -> Iterator[Sample]:
-    """Read the clock of a devfreq device and the bounds it moves between."""
+    """Read the clock of a devfreq device and its bounds."""
     yield from view.files(folder, _DEVFREQ, "core")
 
 
@@ -93,7 +93,7 @@ def class_folders(view: ReaderView, kind: str) -> list[str]:
 
 
 def memory(view: ReaderView) -> Iterator[Sample]:
-    """Read the host's RAM, which a unified accelerator shares."""
+    """Read the host's RAM, which an accelerator with unified memory shares."""
     fields = dict(re.findall(rb"(?m)^(MemTotal|MemAvailable):\s+([0-9]{1,15}) kB", _meminfo(view)))
     if len(fields) < 2:
         return

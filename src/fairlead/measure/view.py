@@ -1,4 +1,4 @@
-"""What a reader is given and what it gives back."""
+"""The input and the output of a reader."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from fairlead.telemetry import BusyCounter, Metric, Sample
 from fairlead.units import Seconds
 
 FileRow = tuple[str, Metric, float]
-"""A file that holds one number, what the number measures, and what it is multiplied by for the base unit."""
+"""A file with one number, the metric of the number, and the factor to the base unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,18 @@ class ReaderView:
     host: Host
     acc: Accelerator
     now: Seconds
-    """On a clock that never steps back."""
+    """On a monotonic clock."""
     date: Seconds
-    """Since 1970, to judge the age of files."""
+    """Since 1970, for the age of files."""
     gpu: GpuReading | None = None
-    """What NVML measures of the accelerator, where it knows it."""
+    """NVML's reading of the accelerator, if NVML knows it."""
 
     def sample(self, metric: Metric, value: float | None, detail: str = "") -> tuple[Sample, ...]:
-        """Return a sample, or nothing where there is no value."""
+        """Return a sample, or nothing without a value."""
         return () if value is None else (Sample(self.acc.id, metric, value, detail),)
 
     def files(self, folder: str, rows: Iterable[FileRow], detail: str = "") -> Iterator[Sample]:
-        """Read the files of a table; those that are absent give nothing."""
+        """Read the files of a table; an absent file gives nothing."""
         for name, metric, scale in rows:
             value = self.host.number(f"{folder}/{name}")
             if value is not None:
@@ -39,4 +39,4 @@ class ReaderView:
 
 
 Read = Callable[[ReaderView], Iterator[Sample | BusyCounter]]
-"""A reader: pure, and silent about what it cannot read."""
+"""A reader: a pure function that skips what it cannot read."""
