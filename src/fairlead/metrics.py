@@ -309,22 +309,18 @@ def _holding_metrics(inventory: Inventory, publishing: PublishStatus) -> Iterato
     text = "Containers and claims that hold the accelerator or a part of it."
     yield from _gauge("fairlead_accelerator_allocations", text, labels, counts.items())
     rows = (
-        (
-            (
-                holding.holder.namespace,
-                holding.holder.name,
-                holding.holder.container,
-                *_id_labels(acc),
-                holding.form.value,
-            ),
-            _amount(acc, holding),
-        )
+        (_pod_labels(acc, holding), _amount(acc, holding))
         for acc, holding in held
         if holding.form is not Form.CLAIM
     )
     text = "Memory of an accelerator that a container holds."
     labels = ("namespace", "pod", "container", "id", "model", "form")
     yield from _gauge("fairlead_pod_accelerator_bytes", text, labels, rows)
+
+
+def _pod_labels(acc: Accelerator, holding: Holding) -> tuple[str, ...]:
+    holder = holding.holder
+    return holder.namespace, holder.name, holder.container, *_id_labels(acc), holding.form.value
 
 
 def _amount(acc: Accelerator, holding: Holding) -> float:

@@ -477,7 +477,7 @@ def test_a_root_that_holds_no_machine_is_refused(
     code, out, err = run(*(word.format(room=tmp_path) for word in command), "--root", root)
     assert (code, out) == (2, "")
     first, hint = err.splitlines()
-    assert first == f"fairlead: {root}: not the root of a machine: nothing is below its proc or sys"
+    assert first == f"fairlead: {root}: not the root of a machine: its proc and sys are empty or missing"
     assert "/proc and /sys" in hint
     assert not (tmp_path / "x.tar.gz").exists()
 

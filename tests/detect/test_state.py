@@ -58,7 +58,7 @@ def only(found: tuple[Accelerator, ...]) -> Accelerator:
         (
             pci(ADDRESS, "aaaa:1000", driver="acme", acme__acme0=Special.FOLDER),
             "usable",
-            "no vital sign can be read: not known to be healthy",
+            "no vital sign can be read: its health is unknown",
             "acme",
             "/dev/acme0",
         ),
@@ -72,14 +72,14 @@ def only(found: tuple[Accelerator, ...]) -> Accelerator:
         (
             pci(ADDRESS, "aaaa:1000", driver="acme") | CLASS_LINK | {"/dev/acme0": ""},
             "usable",
-            "no vital sign can be read: not known to be healthy",
+            "no vital sign can be read: its health is unknown",
             "acme",
             "/dev/acme0",
         ),
         (
             pci(ADDRESS, "aaaa:1000", driver="acme") | {"/dev/acme3": ""},
             "usable",
-            "no vital sign can be read: not known to be healthy",
+            "no vital sign can be read: its health is unknown",
             "acme",
             "/dev/acme3",
         ),
@@ -148,7 +148,7 @@ def only(found: tuple[Accelerator, ...]) -> Accelerator:
         (
             SOC | platform("f0.npu", driver="rknpu") | {"/dev/accel/accel0": ""},
             "usable",
-            "no vital sign can be read: not known to be healthy",
+            "no vital sign can be read: its health is unknown",
             "rknpu",
             "/dev/accel/accel0",
         ),
@@ -180,8 +180,8 @@ def test_the_ladder(
         ({"status": "DEAD", "temp": "45000"}, State.USABLE, "the driver says DEAD"),
         ({"temp": "101000"}, State.USABLE, "too hot: 101 C"),
         ({"temp": "96000", "trip_point2_temp": "95000"}, State.USABLE, "too hot: 96 C"),
-        ({"temp": "junk"}, State.USABLE, "no vital sign can be read: not known to be healthy"),
-        ({}, State.USABLE, "no vital sign can be read: not known to be healthy"),
+        ({"temp": "junk"}, State.USABLE, "no vital sign can be read: its health is unknown"),
+        ({}, State.USABLE, "no vital sign can be read: its health is unknown"),
     ],
 )
 def test_vital_signs_of_a_coral(

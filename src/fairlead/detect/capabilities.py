@@ -1,4 +1,4 @@
-"""Figures for one sighting: the SKU, its memory, its peak, and what cap and link leave of it."""
+"""The figures of one sighting: the SKU, its memory, its peak, and the effective peak under cap and link."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fairlead.units import Bytes, Hertz, Ops, Watts, format_bitrate
 
 NVPMODEL_STATUS: Final = "/var/lib/nvpmodel/status"
 NVPMODEL_CONF: Final = "/etc/nvpmodel.conf"
-_KERNEL_TAKES: Final = 0.78
+_LEAST_REPORTED: Final = 0.78
 """The least share of a board's nominal memory that the kernel still reports as MemTotal."""
 
 _ROUNDED: Final = 0.99
@@ -34,12 +34,12 @@ class DeviceCapabilities:
 
 
 def fits_memory(nominal: Bytes, total: Bytes) -> bool:
-    """Say whether a board of `nominal` memory would report `total`."""
-    return nominal * _KERNEL_TAKES <= total <= nominal * 1.01
+    """Return whether a board of `nominal` memory would report `total`."""
+    return nominal * _LEAST_REPORTED <= total <= nominal * 1.01
 
 
 def could_have(device: CatalogDevice, total: Bytes) -> bool:
-    """Say whether some SKU of a device would report this much memory; unknown sizes could."""
+    """Return whether some SKU of a device would report this much memory; one of unknown size would."""
     sizes = [size for size in (device.memory, *(variant.memory for variant in device.variants)) if size]
     return not sizes or any(fits_memory(size, total) for size in sizes)
 
@@ -47,14 +47,14 @@ def could_have(device: CatalogDevice, total: Bytes) -> bool:
 def pick_variant(
     device: CatalogDevice, sighting: Sighting, total: Bytes | None
 ) -> tuple[Variant | None, tuple[Evidence, ...]]:
-    """Return the SKU that the evidence names best; memory tells apart what is named alike, and says so."""
+    """Return the SKU that the evidence names best; memory distinguishes SKUs of one name, as evidence."""
     ranks = {variant.name: _rank(variant, sighting) for variant in device.variants}
     best = max(ranks.values(), default=0)
     named = [variant for variant in device.variants if best and ranks[variant.name] == best]
     if len(named) == 1:
         return named[0], ()
     known = sighting.gpu.memory if sighting.gpu else total if device.unified else None
-    # Memory alone never selects a SKU that does not say how much it has, nor a mode of one.
+    # Memory alone never selects a SKU of unknown memory, nor a power mode of one.
     options = named or [variant for variant in device.variants if not variant.mode]
     fits = [v for v in options if known and v.memory and fits_memory(v.memory, known)]
     if len(fits) != 1 or known is None:
@@ -64,7 +64,7 @@ def pick_variant(
 
 
 def _rank(variant: Variant, sighting: Sighting) -> int:
-    """Say how strongly the evidence names a SKU; 0 when it does not."""
+    """Return how strongly the evidence names a SKU; 0 if it does not."""
     if set(variant.board) & set(sighting.boards):
         return 8
     if set(variant.module) & set(sighting.modules):
@@ -76,15 +76,15 @@ def _rank(variant: Variant, sighting: Sighting) -> int:
 
 
 def measure(host: Host, sighting: Sighting, total: Bytes | None) -> DeviceCapabilities:
-    """Return the figures of a sighting; where candidates differ, the least of theirs."""
+    """Return the figures of a sighting; if candidates differ, the least of them."""
     rows = (sighting.device,) if sighting.device else sighting.devices
-    each = [_of(device, host, sighting, total) for device in rows]
-    found = each[0] if len(each) == 1 else _least(each)
+    candidates = [_of(device, host, sighting, total) for device in rows]
+    figures = candidates[0] if len(candidates) == 1 else _least(candidates)
     if sighting.gpu and sighting.gpu.memory:
-        return replace(found, memory=sighting.gpu.memory)
+        return replace(figures, memory=sighting.gpu.memory)
     if rows[0].unified:
-        return replace(found, memory=total or found.memory)
-    return replace(found, memory=_vram(host, sighting) or found.memory)
+        return replace(figures, memory=total or figures.memory)
+    return replace(figures, memory=_vram(host, sighting) or figures.memory)
 
 
 def _of(device: CatalogDevice, host: Host, sighting: Sighting, total: Bytes | None) -> DeviceCapabilities:
@@ -111,16 +111,16 @@ def _of(device: CatalogDevice, host: Host, sighting: Sighting, total: Bytes | No
     )
 
 
-def _least(each: list[DeviceCapabilities]) -> DeviceCapabilities:
-    """Return what holds for every candidate: the least rates, the most power, memory they agree on."""
-    memories = {item.memory for item in each}
+def _least(candidates: list[DeviceCapabilities]) -> DeviceCapabilities:
+    """Return figures valid for every candidate: the least rates, the most power, the memory if all agree."""
+    memories = {item.memory for item in candidates}
     return DeviceCapabilities(
         variant=None,
         memory=memories.pop() if len(memories) == 1 else None,
-        peak=_least_rates([item.peak for item in each]),
-        effective=_least_rates([item.effective for item in each]),
-        power=max((item.power for item in each if item.power), default=None),
-        evidence=tuple(dict.fromkeys(says for item in each for says in item.evidence)),
+        peak=_least_rates([item.peak for item in candidates]),
+        effective=_least_rates([item.effective for item in candidates]),
+        power=max((item.power for item in candidates if item.power), default=None),
+        evidence=tuple(dict.fromkeys(says for item in candidates for says in item.evidence)),
     )
 
 
@@ -138,7 +138,7 @@ def _link_share(device: CatalogDevice, sighting: Sighting) -> float:
 def _caps(
     host: Host, sighting: Sighting, clock: Hertz | None
 ) -> tuple[float, Watts | None, tuple[Evidence, ...]]:
-    """Return the share of the clock that the cap leaves, the power mode's watts, and who says so."""
+    """Return the share of the clock under the cap, the power mode's watts, and the evidence for both."""
     mode = _power_mode(host) if _is_jetson(sighting) else None
     watts = mode[1] if mode else None
     evidence = [Evidence("proc", NVPMODEL_STATUS, f"power mode {mode[0]}")] if mode else []
@@ -185,6 +185,6 @@ def _power_mode(host: Host) -> tuple[str, Watts | None, Hertz | None] | None:
 
 
 def _vram(host: Host, sighting: Sighting) -> Bytes | None:
-    """Return what amdgpu says of its memory."""
+    """Return the memory that amdgpu reports."""
     amount = host.number(f"{sighting.path}/mem_info_vram_total") if sighting.path else None
     return Bytes(amount) if amount and amount > 0 else None

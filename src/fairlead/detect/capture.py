@@ -1,6 +1,6 @@
-"""Take a machine home: exactly the paths that discovery reads, scrubbed, in a tarball that replays.
+"""Capture a machine: exactly the paths that discovery reads, scrubbed, in a tarball that can be replayed.
 
-A recording host notes every path that discovery asks for, so that the tarball holds what is needed and
+A recording host records every path that discovery reads, so that the tarball contains what is needed and
 nothing else. Serial numbers, MAC addresses and unique ids are replaced before they are written.
 """
 
@@ -25,7 +25,7 @@ from fairlead.outfile import atomic_write
 from fairlead.units import Bytes, Watts
 
 GPUS_FILE: Final = "/fairlead/nvml.json"
-"""What NVML said, kept beside the files since no file holds it."""
+"""NVML's GPUs, stored as a file of its own: no file of the machine holds them."""
 _MEMBER_LIMIT: Final = 20_000
 _TOTAL_LIMIT: Final = 64 * 1024 * 1024
 _LINKS_IN_A_PATH: Final = 8
@@ -39,7 +39,7 @@ _SCRUBS: Final = (
 
 
 class RecordingHost(Host):
-    """A host that remembers what was asked of it."""
+    """A host that records what is read from it."""
 
     def __init__(self, root: str = "/") -> None:
         super().__init__(root)
@@ -49,53 +49,53 @@ class RecordingHost(Host):
         self.present: set[str] = set()
 
     def read(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
-        """Read and remember the contents."""
+        """Read a file and record the contents."""
         data = super().read(path, limit)
         if data is not None and len(data) >= len(self.files.get(path, b"")):
             self.files[path] = data
         return data
 
     def names(self, path: str, pattern: str = "*") -> list[str]:
-        """List and remember the names that were asked for, not their neighbours."""
-        found = super().names(path, pattern)
-        self.listed[path] = sorted({*self.listed.get(path, ()), *found})
-        return found
+        """List a folder and record the matching names, not their neighbours."""
+        names = super().names(path, pattern)
+        self.listed[path] = sorted({*self.listed.get(path, ()), *names})
+        return names
 
     def folders(self, path: str) -> list[str]:
-        """List and remember the folders."""
-        found = super().folders(path)
-        self.present.update(f"{path}/{name}/" for name in found)
-        return found
+        """List and record the folders."""
+        names = super().folders(path)
+        self.present.update(f"{path}/{name}/" for name in names)
+        return names
 
     def exists(self, path: str) -> bool:
-        """Look and remember that it was there."""
-        found = super().exists(path)
-        if found:
+        """Check a path and record that it exists."""
+        exists = super().exists(path)
+        if exists:
             self.present.add(f"{path}/" if self.is_folder(path) else path)
-        return found
+        return exists
 
     def link(self, path: str) -> str | None:
-        """Read a link and remember its last name."""
+        """Read a link and record the last component of its target."""
         target = super().link(path)
         if target is not None:
             self.links[path] = target
         return target
 
     def is_folder(self, path: str) -> bool:
-        """Say whether a folder is there, links followed below the root."""
+        """Return whether the path is a folder, with links followed below the root."""
         real = self._locate(path)
         return real is not None and os.path.isdir(real)
 
     def resolve(self, path: str) -> str | None:
-        """Follow links and remember where they lead."""
-        found = super().resolve(path)
-        if found is not None and found != path:
-            self.links[path] = found
-        return found
+        """Follow links and record where they lead."""
+        target = super().resolve(path)
+        if target is not None and target != path:
+            self.links[path] = target
+        return target
 
 
 def scrub(data: bytes) -> bytes:
-    """Return file contents without what would identify one machine."""
+    """Return file contents without data that identifies one machine."""
     for pattern, replacement in _SCRUBS:
         data = pattern.sub(replacement, data)
     return data
@@ -104,7 +104,7 @@ def scrub(data: bytes) -> bytes:
 def write_capture(
     path: str, look: Callable[[Host], object], host: RecordingHost, gpus: Sequence[Gpu] = ()
 ) -> int:
-    """Let `look` read the host, then write what it read; return the number of entries."""
+    """Let `look` read the host, then write what it has read; return the number of entries."""
     look(host)
     if gpus:
         host.files[GPUS_FILE] = json.dumps([asdict(gpu) for gpu in gpus], indent=1).encode()
@@ -124,15 +124,15 @@ def _entries(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
     """Yield the tar's entries: folders, links as links, files scrubbed, device nodes as empty files.
 
     A path read through a link (`/sys/bus/pci/devices/X/vendor`) is written as it was read, so the tarball
-    is a plain tree; only links whose target was itself the question stay links, and what was read through
-    one of those is written where it leads.
+    is a plain tree. Only links whose target discovery asked for stay links; a path read through one of those
+    is written below the link's target.
     """
-    for path, entry in _as_read(host):
-        yield _behind_links(path, host.links).strip("/"), entry
+    for path, entry in _recorded_entries(host):
+        yield _follow_links(path, host.links).strip("/"), entry
 
 
-def _behind_links(path: str, links: Mapping[str, str]) -> str:
-    """Return where a path leads once the folders above it that are known to be links are followed."""
+def _follow_links(path: str, links: Mapping[str, str]) -> str:
+    """Return where a path leads after the known links among its parent folders are followed."""
     for _ in range(_LINKS_IN_A_PATH):
         ends = [end for end, char in enumerate(path) if char == "/" and path[:end] in links]
         if not ends:
@@ -144,7 +144,7 @@ def _behind_links(path: str, links: Mapping[str, str]) -> str:
     return path
 
 
-def _as_read(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
+def _recorded_entries(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
     for folder, names in host.listed.items():
         if names:
             yield folder, (tarfile.DIRTYPE, b"")
@@ -176,7 +176,7 @@ def _member(name: str, kind: bytes, content: bytes) -> tuple[tarfile.TarInfo, io
 
 @contextmanager
 def open_capture(place: str) -> Iterator[str]:
-    """Yield a root folder: `place` itself, or a captured tarball unpacked for as long as it is needed."""
+    """Yield a root folder: `place` itself, or a captured tarball unpacked for the time of the block."""
     if os.path.isdir(place):
         yield place
         return
@@ -184,39 +184,39 @@ def open_capture(place: str) -> Iterator[str]:
         raise CaptureError(
             f"{place}: no such folder or tarball", "name a root folder or a tarball of fairlead capture"
         )
-    room = tempfile.mkdtemp(prefix="fairlead-")
+    root = tempfile.mkdtemp(prefix="fairlead-")
     try:
-        _unpack(place, room)
-        yield room
+        _unpack(place, root)
+        yield root
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def check_machine(host: Host, place: str) -> None:
-    """Refuse a root that holds nothing of a machine: an empty answer would say that it has no accelerator."""
+    """Refuse a root without any file of a machine: an empty inventory would mean no accelerator."""
     if host.live or host.names("/proc") or host.names("/sys") or host.exists(GPUS_FILE):
         return
     raise CaptureError(
-        f"{place}: not the root of a machine: nothing is below its proc or sys",
-        "a root holds the machine's /proc and /sys, device tree included: "
-        "name a tarball of fairlead capture, or a folder that one was unpacked to",
+        f"{place}: not the root of a machine: its proc and sys are empty or missing",
+        "a root contains the machine's /proc and /sys, device tree included: "
+        "name a tarball of fairlead capture, or a folder to which one was unpacked",
     )
 
 
-def _unpack(path: str, room: str) -> None:
-    """Unpack a stranger's tarball: bounded, below `room` only, never writing through a link.
+def _unpack(path: str, root: str) -> None:
+    """Unpack an untrusted tarball: bounded, below `root` only, never writing through a link.
 
-    Links come last and the deepest first: what lies below a link is there, in a real folder, before it.
+    Links are created last and the deepest first: the files below a link's path exist before the link.
     """
     links: list[tuple[str, str]] = []
     total = 0
     try:
-        with tarfile.open(fileobj=_inflated(path), mode="r:") as tar:
+        with tarfile.open(fileobj=_decompress(path), mode="r:") as tar:
             for number, info in enumerate(tar):
                 total += max(0, info.size)
                 if number >= _MEMBER_LIMIT or total > _TOTAL_LIMIT:
                     raise _too_large(path)
-                target = os.path.join(room, os.path.normpath(f"/{info.name}").lstrip("/"))
+                target = os.path.join(root, os.path.normpath(f"/{info.name}").lstrip("/"))
                 if info.isdir():
                     os.makedirs(target, exist_ok=True)
                 elif info.isfile() and (stream := tar.extractfile(info)):
@@ -233,10 +233,10 @@ def _unpack(path: str, room: str) -> None:
         raise CaptureError(f"{path}: not a readable tarball: {error}", "is it a fairlead capture?") from None
 
 
-def _inflated(path: str) -> io.BytesIO:
-    """Return the plain tar of a file, in memory and no larger than a capture can be.
+def _decompress(path: str) -> io.BytesIO:
+    """Return the uncompressed tar of a file, in memory and no larger than a capture can be.
 
-    A tar reader would believe whatever size a header claims; here nothing is read beyond the limit.
+    A tar reader trusts the size that a header claims; here nothing is read beyond the limit.
     """
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -252,7 +252,7 @@ def _too_large(path: str) -> CaptureError:
 
 
 def read_gpus(host: Host) -> list[Gpu]:
-    """Return what NVML said when the host was captured; a file of no use becomes a problem of the host."""
+    """Return NVML's GPUs at the time of the capture; an invalid file becomes a problem of the host."""
     data = None if host.here else host.read(GPUS_FILE)
     if not data:
         return []
@@ -280,5 +280,5 @@ def _gpu(row: dict[str, object]) -> Gpu:
 
 
 def _amount(value: object) -> float | None:
-    """Return a number that can be true of a GPU."""
+    """Return a number in the range that a GPU can have."""
     return value if isinstance(value, int | float) and 0 <= value < 1e18 else None

@@ -1,6 +1,6 @@
-"""Whether the root `compatible` names a chip more closely than the SoC entry that the catalog knows.
+"""Find an entry of the root `compatible` that names a chip more precisely than the catalog's SoC entry.
 
-A chip lists an older one that it is compatible with as a fallback: `qcom,qcm6490-idp qcom,sc7280`.
+A tree lists an older, compatible chip as a fallback: `qcom,qcm6490-idp qcom,sc7280`.
 """
 
 import re
@@ -12,7 +12,7 @@ from fairlead.catalog import Catalog, CatalogDevice
 
 _NUMBER: Final = re.compile(r"[0-9]+")
 _LEAST_DIGITS: Final = 3
-"""Of a chip's number; boards and revisions are named with fewer."""
+"""Digits of a chip's number; the numbers of boards and revisions have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class CloserChip:
 
     entry: str
     device: CatalogDevice | None
-    """The catalog's row of that chip; None where it has none."""
+    """The catalog's row of that chip; None if it has none."""
 
 
 def find_closer_chip(
     compatible: Sequence[str], soc: str, device: CatalogDevice, catalog: Catalog
 ) -> CloserChip | None:
-    """Return the entry that names another chip of the same maker than `soc` does; None where they agree."""
+    """Return the entry that names another chip of the same vendor than `soc` does; None if they agree."""
     maker, _, fallback = soc.partition(",")
     for entry in compatible[: compatible.index(soc)]:
         vendor, _, rest = entry.partition(",")
@@ -45,7 +45,7 @@ def find_closer_chip(
 
 
 def _is_another(chip: str, fallback: str, device: CatalogDevice) -> bool:
-    """Say whether two names are two numbers of one scheme, neither of them another name for the same chip."""
+    """Return whether two names are numbers of one scheme, and not two names of the same chip."""
     if chip.startswith(fallback) or fallback.startswith(chip):
         return False
     if any(chip in name.split("-") for name in (device.id, *device.aliases)):

@@ -12,7 +12,7 @@ MEMINFO: Final = "/proc/meminfo"
 _CPUS: Final = "/sys/devices/system/cpu"
 _INFO_LIMIT: Final = 512 * 1024
 _FASTEST: Final = 10**9
-"""In kHz; what claims more is no clock."""
+"""In kHz; a larger value is not a clock."""
 _MEGAHERTZ: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _IMPLEMENTERS: Final = {
     0x41: "Arm",
@@ -58,11 +58,11 @@ class Processor:
     signature: str
     """Vendor, family and model as an x86 kernel prints them: `GenuineIntel 6/170`; empty elsewhere."""
     core_hertz: Hertz | None
-    """The sum of the top clock of all cores: what a peak rate per core and cycle is multiplied by."""
+    """The sum of the maximum clocks of all cores: the factor for a peak rate per core and cycle."""
 
 
 def read(host: Host) -> Processor | None:
-    """Return the processor; None where /proc/cpuinfo cannot be read."""
+    """Return the processor; None if /proc/cpuinfo cannot be read."""
     data = host.read(CPUINFO, _INFO_LIMIT)
     blocks = _blocks(data.decode("utf-8", "replace")) if data else []
     if not blocks:
@@ -86,8 +86,8 @@ def read(host: Host) -> Processor | None:
 def memory(host: Host) -> Bytes | None:
     """Return the machine's RAM as the kernel counts it."""
     data = host.read(MEMINFO, 4096)
-    found = re.search(rb"^MemTotal:\s+([0-9]{1,15}) kB", data or b"", re.MULTILINE)
-    return None if found is None else Bytes(int(found[1]) * 1024)
+    match = re.search(rb"^MemTotal:\s+([0-9]{1,15}) kB", data or b"", re.MULTILINE)
+    return None if match is None else Bytes(int(match[1]) * 1024)
 
 
 def _blocks(text: str) -> list[dict[str, str]]:
@@ -148,13 +148,13 @@ def _signature(fields: dict[str, str]) -> str:
 
 
 def _cores(processors: list[dict[str, str]]) -> int:
-    """Count cores, not threads; machines without the fields have one thread a core."""
+    """Count cores, not threads; machines without the fields have one thread per core."""
     places = {(block.get("physical id"), block.get("core id")) for block in processors}
     return len(processors) if (None, None) in places else len(places)
 
 
 def _core_hertz(host: Host, processors: list[dict[str, str]], cores: int) -> Hertz | None:
-    """Add up the top clock of the cores, which differ on big.LITTLE machines."""
+    """Sum the maximum clocks of the cores, which differ on big.LITTLE machines."""
     kilohertz = [
         host.number(f"{_CPUS}/{name}/cpufreq/cpuinfo_max_freq")
         for name in host.names(_CPUS)

@@ -45,7 +45,7 @@ _BUSES: Final = (
     "fabric",
     "main",
 )
-"""Beginnings of the names of nodes that hold other devices; the rest of the tree is not walked."""
+"""Prefixes of the names of nodes that contain devices; the rest of the tree is not traversed."""
 _NAMED, _NODE, _SOC_CERTAIN, _SOC_ONLY, _MAYBE, _HINTED = 0.97, 0.95, 0.9, 0.7, 0.6, 0.85
 
 Named = dict[str, tuple[CatalogDevice, Evidence]]
@@ -53,7 +53,7 @@ Named = dict[str, tuple[CatalogDevice, Evidence]]
 
 @dataclass(frozen=True, slots=True)
 class DeviceTree:
-    """What the device tree says of the whole board."""
+    """What the device tree says about the whole board."""
 
     root: str
     model: str | None
@@ -61,29 +61,29 @@ class DeviceTree:
     modules: tuple[str, ...]
     """NVIDIA module ids named by the root `compatible`."""
     hints: tuple[tuple[str, str], ...]
-    """Module ids named elsewhere in the tree, with the place: weaker witnesses."""
+    """Module ids named elsewhere in the tree, with the path: weaker witnesses."""
     nodes: tuple[TreeNode, ...]
-    """Those that some catalog row could mean."""
-    strangers: tuple[TreeNode, ...] = ()
-    """Those that only look like an accelerator."""
+    """The nodes that match some catalog row."""
+    unlisted: tuple[TreeNode, ...] = ()
+    """The nodes that only look like an accelerator."""
 
 
 def read(host: Host, catalog: Catalog) -> DeviceTree | None:
-    """Read the board's device tree; None where there is none."""
+    """Read the board's device tree; None if there is none."""
     for root in ROOTS:
         compatible = host.strings(f"{root}/compatible")
         model = host.text(f"{root}/model")
         if compatible or model:
-            found = list(_walk(host, root, catalog))
-            nodes = tuple(node for node in found if catalog.by_node(node.compatible, node.name))
-            strangers = tuple(node for node in found if node not in nodes and node.enabled)
+            candidates = list(_walk(host, root, catalog))
+            nodes = tuple(node for node in candidates if catalog.by_node(node.compatible, node.name))
+            unlisted = tuple(node for node in candidates if node not in nodes and node.enabled)
             modules = tuple(dict.fromkeys(_MODULE.findall(" ".join(compatible).lower())))
-            return DeviceTree(root, model, compatible, modules, tuple(_hints(host, root)), nodes, strangers)
+            return DeviceTree(root, model, compatible, modules, tuple(_hints(host, root)), nodes, unlisted)
     return _masked(host)
 
 
 def _masked(host: Host) -> DeviceTree | None:
-    """Fall back on the SoC bus: container runtimes hide the tree, but not the chip's number."""
+    """Fall back to the SoC bus: container runtimes hide the tree, but not the chip's number."""
     soc = _TEGRAS.get(host.text(f"{SOC}/soc_id") or "")
     if soc is None or not (host.text(f"{SOC}/family") or "").lower().startswith("tegra"):
         return None
@@ -100,31 +100,31 @@ def find_sightings(tree: DeviceTree, catalog: Catalog) -> tuple[list[Sighting], 
     taken |= {device.id for sighting in sightings for device in sighting.devices}
     loose, unknown = _loose_nodes(tree, catalog, taken)
     if not any(_could_own_a_node(sighting) for sighting in sightings):
-        unknown += _strangers(tree, catalog)
+        unknown += _unlisted_nodes(tree, catalog)
     return sightings + loose, unknown
 
 
 def _could_own_a_node(sighting: Sighting) -> bool:
-    """Say whether a SoC's engine has no node that is known: then a strange node is most likely its own."""
+    """Return whether a SoC's engine has no known node: an unlisted node is then most likely its own."""
     first = sighting.devices[0]
     return not sighting.nodes and first.kind != "gpu" and bool(first.match.soc)
 
 
-def _strangers(tree: DeviceTree, catalog: Catalog) -> list[Unknown]:
+def _unlisted_nodes(tree: DeviceTree, catalog: Catalog) -> list[Unknown]:
     """Return unlisted nodes that look like an accelerator; the cores of one engine share a `compatible`."""
-    first = {node.compatible: node for node in reversed(tree.strangers)}
-    found = []
+    first = {node.compatible: node for node in reversed(tree.unlisted)}
+    unknown = []
     for node in reversed(first.values()):
         shape = shape_of(node.name, node.compatible, catalog.shapes)
         place = f"{node.address}.{node.name}" if node.address else node.name
         if shape is not None:
             says = f"device-tree node {node.name}: {shape.says}"
-            found.append(Unknown(f"platform:{place}", printable(node.compatible[0]), None, says))
-    return found
+            unknown.append(Unknown(f"platform:{place}", printable(node.compatible[0]), None, says))
+    return unknown
 
 
 def _walk(host: Host, root: str, catalog: Catalog) -> Iterator[TreeNode]:
-    """Yield the nodes that some catalog row could mean, or that look like an accelerator."""
+    """Yield the nodes that match some catalog row, or that look like an accelerator."""
     todo = [(root, 0)]
     seen = 0
     while todo:
@@ -150,7 +150,7 @@ def _is_of_interest(name: str, compatible: tuple[str, ...], catalog: Catalog) ->
 
 
 def _hints(host: Host, root: str) -> Iterator[tuple[str, str]]:
-    """Yield module ids that NVIDIA's trees and flash tools give outside the root `compatible`."""
+    """Yield module ids that NVIDIA's trees and flash tools write outside the root `compatible`."""
     places = [(f"{root}/{name}", host.text(f"{root}/{name}")) for name in _HINT_FILES]
     places += [(_PLUGINS.format(root), " ".join(host.names(_PLUGINS.format(root))))]
     for place, text in places:
@@ -164,29 +164,31 @@ def _hints(host: Host, root: str) -> Iterator[tuple[str, str]]:
 def _products(tree: DeviceTree, catalog: Catalog) -> Named:
     """Return the products that the root `compatible` names, each with its witness."""
     where = f"{tree.root}/compatible"
-    found: Named = {}
+    products: Named = {}
     for entry in tree.compatible:
         for device in catalog.by_board(entry):
-            found.setdefault(device.id, (device, Evidence("dt", where, f"board {entry} is {device.name}")))
-    for module in tree.modules if not found else ():
+            evidence = Evidence("dt", where, f"board {entry} is {device.name}")
+            products.setdefault(device.id, (device, evidence))
+    for module in tree.modules if not products else ():
         for device in catalog.by_module(module):
-            found.setdefault(device.id, (device, Evidence("dt", where, f"module {module} is {device.name}")))
-    return found
+            evidence = Evidence("dt", where, f"module {module} is {device.name}")
+            products.setdefault(device.id, (device, evidence))
+    return products
 
 
 def _soc_groups(tree: DeviceTree, catalog: Catalog) -> tuple[str, list[list[CatalogDevice]]]:
-    """Return the SoC and the devices inside it; rows that share a mark are alternatives of one device."""
+    """Return the SoC and the devices inside it; rows that share a key are alternatives of one device."""
     for entry in tree.compatible:  # most specific first
         rows = catalog.by_soc(entry)
         if not rows:
             continue
         groups: list[list[CatalogDevice]] = []
         for row in rows:
-            home = next((g for g in groups if any(row.id in other.match.shares for other in g)), None)
-            if home is None:
+            alternatives = next((g for g in groups if any(row.id in d.match.shares for d in g)), None)
+            if alternatives is None:
                 groups.append([row])
             else:
-                home.append(row)
+                alternatives.append(row)
         return entry, groups
     return "", []
 
@@ -194,17 +196,17 @@ def _soc_groups(tree: DeviceTree, catalog: Catalog) -> tuple[str, list[list[Cata
 def _from_soc(
     tree: DeviceTree, soc: str, group: list[CatalogDevice], products: Named, catalog: Catalog
 ) -> Sighting | None:
-    """Return the one device of a SoC that `group` lists the alternatives of."""
+    """Return the one device of a SoC whose alternatives are in `group`."""
     ids = {device.id for device in group}
     nodes = tuple(n for n in tree.nodes if ids & {d.id for d in catalog.by_node(n.compatible, n.name)})
     says = Evidence("dt", f"{tree.root}/compatible", f"SoC {soc} has {_names(group)}")
     evidence = [says, *(_node_says(node) for node in nodes)]
     named = tuple(device for device in group if device.id in products)
-    strangers = [says for device, says in products.values() if device.match.soc and device.id not in ids]
-    evidence += [_disagrees(says, soc) for says in strangers]
+    conflicting = [says for device, says in products.values() if device.match.soc and device.id not in ids]
+    evidence += [_disagrees(says, soc) for says in conflicting]
     if named:
         evidence += [products[device.id][1] for device in named]
-        confidence = _NAMED - 0.2 * bool(strangers) if len(named) == 1 else _MAYBE
+        confidence = _NAMED - 0.2 * bool(conflicting) if len(named) == 1 else _MAYBE
         return _sighting(tree, named, confidence, evidence, nodes)
     hinted = _hinted(tree, group)
     if hinted is not None:
@@ -236,7 +238,7 @@ def _fallback(
     nodes: tuple[TreeNode, ...],
     catalog: Catalog,
 ) -> Sighting | None:
-    """Weigh a SoC entry that follows one of another chip: it says what the chip is like, not what it is."""
+    """Weigh a SoC entry that follows one of another chip: it names a compatible chip, not the chip itself."""
     where = f"{tree.root}/compatible"
     if other.device is not None:
         says = Evidence("dt", where, f"{other.entry} comes first: {other.device.name}")
@@ -253,7 +255,7 @@ def _fallback(
 def _certainty(
     tree: DeviceTree, device: CatalogDevice, evidence: list[Evidence], nodes: tuple[TreeNode, ...]
 ) -> Sighting | None:
-    """Weigh the only row that fits a SoC by whether every chip of it has the device."""
+    """Weigh the only row that matches a SoC by whether every chip of the SoC has the device."""
     enabled = any(node.enabled for node in nodes)
     if not enabled and (device.match.needs_node or (nodes and not device.match.soc_certain)):
         return None  # boot loaders disable the node on chips that lack the device
@@ -264,7 +266,7 @@ def _certainty(
 def _by_node_first(
     group: list[CatalogDevice], nodes: tuple[TreeNode, ...], catalog: Catalog
 ) -> tuple[CatalogDevice, ...]:
-    """Keep the alternatives that a node names, where one does."""
+    """Keep the alternatives that a node names, if one does."""
     named = {d.id for n in nodes for d in catalog.by_node(n.compatible, n.name)}
     products = [device for device in group if not device.generic]
     kept = [device for device in products if device.id in named]
@@ -273,15 +275,15 @@ def _by_node_first(
 
 def _hinted(tree: DeviceTree, group: list[CatalogDevice]) -> tuple[CatalogDevice, Evidence] | None:
     """Return the one alternative that the weaker witnesses name, if they agree."""
-    found: dict[str, tuple[CatalogDevice, Evidence]] = {}
+    hinted: dict[str, tuple[CatalogDevice, Evidence]] = {}
     for module, place in tree.hints:
         for device in group:
             known = [*device.match.module, *(m for v in device.variants for m in v.module)]
             if any(item.startswith(module) for item in known):
-                found.setdefault(
+                hinted.setdefault(
                     device.id, (device, Evidence("dt", place, f"names module {module}: {device.name}"))
                 )
-    return next(iter(found.values())) if len(found) == 1 else None
+    return next(iter(hinted.values())) if len(hinted) == 1 else None
 
 
 def _products_alone(tree: DeviceTree, products: Named, soc_known: bool) -> list[Sighting]:
@@ -294,7 +296,7 @@ def _products_alone(tree: DeviceTree, products: Named, soc_known: bool) -> list[
 
 
 def _loose_nodes(tree: DeviceTree, catalog: Catalog, taken: set[str]) -> tuple[list[Sighting], list[Unknown]]:
-    """Return devices named by a node alone; a node of a common `compatible` proves too little."""
+    """Return devices named by a node alone; a node with a common `compatible` is not enough evidence."""
     groups: dict[tuple[str, ...], list[TreeNode]] = {}
     unknown: list[Unknown] = []
     for node in tree.nodes:

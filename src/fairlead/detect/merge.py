@@ -19,31 +19,31 @@ _BY_PROCESSOR = 0.95
 
 
 def join_bus_sightings(sightings: list[Sighting]) -> list[Sighting]:
-    """Make one of a SoC's device and the face it shows on a bus (the Coral Dev Board's TPU, Thor's GPU)."""
+    """Join a SoC's device with its sighting on a bus (the Coral Dev Board's TPU, Thor's GPU)."""
     joined = list(sightings)
     for tree in [seen for seen in sightings if seen.bus == "platform"]:
-        face = next((seen for seen in joined if seen.bus != "platform" and _is_face(tree, seen)), None)
-        if face is not None:
-            joined.remove(face)
+        on_bus = next((seen for seen in joined if seen.bus != "platform" and _is_same(tree, seen)), None)
+        if on_bus is not None:
+            joined.remove(on_bus)
             joined[joined.index(tree)] = replace(
-                face,
+                on_bus,
                 devices=tree.devices,
                 confidence=max(tree.confidence, 0.98) if len(tree.devices) == 1 else tree.confidence,
-                evidence=(*tree.evidence, *face.evidence),
+                evidence=(*tree.evidence, *on_bus.evidence),
                 modules=tree.modules,
                 boards=tree.boards,
             )
     return joined
 
 
-def _is_face(tree: Sighting, seen: Sighting) -> bool:
-    """Say whether a bus shows what the tree names: the same row, or one that shares its marks."""
+def _is_same(tree: Sighting, seen: Sighting) -> bool:
+    """Return whether a bus shows the device that the tree names: the same row, or one with its match keys."""
     inside = {name for device in tree.devices for name in (device.id, *device.match.shares)}
     return any(device.id in inside for device in seen.devices)
 
 
 def weigh_memory(sighting: Sighting, total: Bytes | None) -> Sighting:
-    """Rule out candidates whose every SKU has another amount of memory than the machine."""
+    """Exclude candidates none of whose SKUs has the machine's amount of memory."""
     if total is None or len(sighting.devices) < 2 or not all(device.unified for device in sighting.devices):
         return sighting
     kept = tuple(device for device in sighting.devices if could_have(device, total))
@@ -55,7 +55,7 @@ def weigh_memory(sighting: Sighting, total: Bytes | None) -> Sighting:
 
 
 def weigh_processor(sighting: Sighting, processor: Processor | None) -> Sighting:
-    """Settle an id that several processors' devices share, where the processor's name tells them apart."""
+    """Decide between devices of several processors that share an id, if the processor's name allows it."""
     if processor is None or len(sighting.devices) < 2:
         return sighting
     marks = [mark for mark in (processor.name, processor.signature) if mark]
@@ -71,7 +71,7 @@ def _is_inside(device: CatalogDevice, marks: list[str]) -> bool:
 
 
 def weigh_text(sighting: Sighting, board: str | None, root: str, rivals: list[CatalogDevice]) -> Sighting:
-    """Hear the board's own name: it orders candidates and can disagree, but never decides."""
+    """Weigh the board's own name: it orders candidates and can disagree, but never decides."""
     if not board or sighting.bus != "platform":
         return sighting
     claimed = _mentioned(board, rivals)
@@ -106,8 +106,8 @@ def _words(text: str) -> list[str]:
 
 
 def describe(host: Host, sighting: Sighting, total: Bytes | None) -> Accelerator:
-    """Return the accelerator that a sighting amounts to."""
-    standing = assess_state(host, sighting)
+    """Return the accelerator that a sighting describes."""
+    assessment = assess_state(host, sighting)
     figures = measure(host, sighting, total)
     device = sighting.device
     first = sighting.devices[0]
@@ -123,8 +123,8 @@ def describe(host: Host, sighting: Sighting, total: Bytes | None) -> Accelerator
         name=name,
         vendor=first.vendor,
         kind=first.kind,
-        state=standing.state,
-        reason=standing.reason,
+        state=assessment.state,
+        reason=assessment.reason,
         confidence=max(0.05, min(0.99, sighting.confidence)),
         candidates=tuple(item.id for item in sighting.devices),
         bus=f"{sighting.bus}:{sighting.address}",
@@ -133,28 +133,28 @@ def describe(host: Host, sighting: Sighting, total: Bytes | None) -> Accelerator
         peak=figures.peak,
         effective=figures.effective,
         power=figures.power,
-        driver=standing.driver,
-        driver_version=_driver_version(host, sighting, standing),
+        driver=assessment.driver,
+        driver_version=_driver_version(host, sighting, assessment),
         product=sighting.product,
         uuid=sighting.uuid,
         link=sighting.link,
         engines=_engines(host, sighting, device, figures.variant.engines if figures.variant else None),
         shareable=all(item.shareable for item in sighting.devices),
         path=sighting.path,
-        node=standing.node if standing.node and standing.node.startswith("/dev/") else None,
-        evidence=(*sighting.evidence, *standing.evidence, *figures.evidence),
+        node=assessment.node if assessment.node and assessment.node.startswith("/dev/") else None,
+        evidence=(*sighting.evidence, *assessment.evidence, *figures.evidence),
     )
 
 
 def _identity(sighting: Sighting) -> str:
-    """Name the place, and on USB the family too, so that a re-enumerating device stays itself."""
+    """Return an id from the address, and on USB the family, so that a re-enumerating device keeps it."""
     family = f"-{sighting.devices[0].family}" if sighting.bus == "usb" else ""
     label = re.sub(r"[^a-z0-9]+", "-", f"{sighting.bus}-{sighting.address}{family}".lower())
     return label.strip("-")[:63].rstrip("-")
 
 
 def make_ids_unique(accelerators: list[Accelerator]) -> list[Accelerator]:
-    """Tell apart accelerators that would carry the same id."""
+    """Append numbers to ids that accelerators would share."""
     taken = {acc.id for acc in accelerators}
     result: dict[str, Accelerator] = {}
     for acc in accelerators:
@@ -165,33 +165,33 @@ def make_ids_unique(accelerators: list[Accelerator]) -> list[Accelerator]:
     return list(result.values())
 
 
-def _driver_version(host: Host, sighting: Sighting, standing: StateAssessment) -> str | None:
+def _driver_version(host: Host, sighting: Sighting, assessment: StateAssessment) -> str | None:
     if sighting.gpu and sighting.gpu.driver_version:
         return sighting.gpu.driver_version
-    if not standing.driver or sighting.bus == "usb" or not re.fullmatch(r"[\w-]{1,64}", standing.driver):
+    if not assessment.driver or sighting.bus == "usb" or not re.fullmatch(r"[\w-]{1,64}", assessment.driver):
         return None
-    module = host.link(f"/sys/bus/{sighting.bus}/drivers/{standing.driver}/module")
-    module = module or standing.driver.replace("-", "_")
+    module = host.link(f"/sys/bus/{sighting.bus}/drivers/{assessment.driver}/module")
+    module = module or assessment.driver.replace("-", "_")
     return host.text(f"/sys/module/{module}/version") or None
 
 
 def _engines(
     host: Host, sighting: Sighting, device: CatalogDevice | None, count: int | None
 ) -> tuple[Engine, ...]:
-    """List sub-engines by the SKU's count; a tree that shows more of them over-claims."""
+    """List sub-engines by the SKU's count; a tree that shows more of them claims too many."""
     if device is None:
         return ()
-    found = []
+    engines = []
     for engine in device.engines:
         for index in range(engine.count if count is None else min(count, engine.count)):
-            found.append(
+            engines.append(
                 Engine(f"{engine.name}{index}", engine.kind, _engine_state(host, engine.name, index))
             )
-    return tuple(found)
+    return tuple(engines)
 
 
 def _engine_state(host: Host, name: str, index: int) -> State:
-    """Ask for a second witness: the tree alone may claim an engine that the module lacks."""
+    """Return usable only with a second witness: the tree alone may claim an engine that the module lacks."""
     for node in (f"/dev/nvhost-ctrl-nv{name}{index}", f"/dev/nvhost-nv{name}{index}"):
         if host.exists(node):
             return State.USABLE

@@ -1,4 +1,4 @@
-"""What a device-tree node that no row means looks like: an accelerator, or a part around one."""
+"""What an unlisted device-tree node looks like: an accelerator, or a part around one."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ _WORD: Final = re.compile(r"[a-z]+")
 
 
 def shape_of(name: str, compatible: Sequence[str], shapes: Iterable[UnlistedShape]) -> UnlistedShape | None:
-    """Return the rule by which an unlisted node looks like an accelerator; a decoy says that it is none."""
+    """Return the rule by which an unlisted node looks like an accelerator; None if a decoy rule matches."""
     rules = [shape for shape in shapes if shape.node]
     entries = [entry.lower() for entry in compatible]
     words = list(_words(name, entries))
@@ -23,7 +23,7 @@ def shape_of(name: str, compatible: Sequence[str], shapes: Iterable[UnlistedShap
 
 
 def _words(name: str, entries: Sequence[str]) -> Iterator[str]:
-    """Yield the letters between digits and signs; whose device it is says nothing of what it is."""
+    """Yield the runs of letters; the vendor is left out, because it does not say what the device is."""
     for text in (name.lower(), *(entry.partition(",")[2] for entry in entries)):
         yield from _WORD.findall(text)
 

@@ -1,4 +1,4 @@
-"""Witness: the NVIDIA driver, through /proc and, where it answers, NVML."""
+"""Witness: the NVIDIA driver, through /proc and, if it is available, NVML."""
 
 import re
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ _AGREED, _CONTRADICTED, _ALONE = 0.99, 0.8, 0.95
 
 
 def is_driver_loaded(host: Host) -> bool:
-    """Say whether NVML has something to answer about: it would load the driver where it is not."""
+    """Return whether the NVIDIA driver is loaded: NVML would load it otherwise."""
     return any(host.exists(sign) for sign in _DRIVER_SIGNS)
 
 
 def add_proc_evidence(host: Host, sighting: Sighting, catalog: Catalog) -> Sighting:
-    """Add what /proc/driver/nvidia says of a GPU: its product name, its device node, its UUID."""
+    """Add the product name, the device node and the UUID that /proc/driver/nvidia gives for a GPU."""
     path = f"{GPUS}/{sighting.address}/information"
     data = host.read(path, 4096) if sighting.driver == "nvidia" else None
     if not data:
@@ -43,7 +43,7 @@ def add_proc_evidence(host: Host, sighting: Sighting, catalog: Catalog) -> Sight
 def add_nvml_evidence(
     sightings: Iterable[Sighting], gpus: Iterable[Gpu], catalog: Catalog
 ) -> tuple[list[Sighting], list[Unknown]]:
-    """Join what NVML says to what the bus showed; a GPU that only NVML sees is one as well."""
+    """Join NVML's GPUs with the sightings on the bus; a GPU that only NVML sees becomes a sighting."""
     left = {gpu.address: gpu for gpu in gpus}
     joined = []
     for sighting in sightings:

@@ -17,7 +17,7 @@ _EXACT, _GENERIC, _SHARED = 0.98, 0.9, 0.5
 
 
 def find_sightings(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
-    """Return the accelerators on the bus, and what only looks like one."""
+    """Return the accelerators on the bus, and devices that only look like one."""
     sightings: list[Sighting] = []
     unknown: list[Unknown] = []
     for address in host.names(DEVICES):

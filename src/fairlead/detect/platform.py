@@ -1,4 +1,4 @@
-"""Witness: the platform bus, where a SoC's own engines have their drivers."""
+"""Witness: the platform bus, on which a SoC's own engines have their drivers."""
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -22,11 +22,11 @@ def add_drivers(host: Host, sightings: list[Sighting]) -> list[Sighting]:
 def _find(host: Host, names: list[str], sighting: Sighting) -> Sighting:
     addresses = tuple(f"{node.address}." for node in sighting.nodes if node.enabled and node.address)
     globs = [glob for device in sighting.devices for glob in device.match.platform]
-    found = [name for name in names if addresses and name.startswith(addresses)]
-    found += [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
-    if not found:
+    matches = [name for name in names if addresses and name.startswith(addresses)]
+    matches += [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
+    if not matches:
         return sighting
-    driven = next((name for name in found if host.link(f"{DEVICES}/{name}/driver")), found[0])
+    driven = next((name for name in matches if host.link(f"{DEVICES}/{name}/driver")), matches[0])
     path = f"{DEVICES}/{driven}"
     driver = host.link(f"{path}/driver")
     says = Evidence("driver", f"{path}/driver", f"bound to {driver}") if driver else None

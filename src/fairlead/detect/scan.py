@@ -1,4 +1,4 @@
-"""One look at a machine: ask every witness, merge what they say, return the inventory."""
+"""One scan of a machine: read every witness, merge their evidence, return the inventory."""
 
 import re
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from fairlead.units import Bytes, Ops, pluralize
 
 TEGRA_RELEASE = "/etc/nv_tegra_release"
 _MOST = 256
-"""Accelerators of one machine; a root that shows more means harm."""
+"""Accelerators of one machine; a root that shows more is hostile."""
 _RELEASE = re.compile(r"R([0-9]+)\s+\(release\),\s+REVISION:\s*([0-9.]+)")
 
 
 def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
-    """Return every accelerator of a machine; `gpus` is what NVML said, where it was asked."""
+    """Return every accelerator of a machine; `gpus` are NVML's, if NVML was read."""
     processor = cpu.read(host)
     total = cpu.memory(host)
     tree = devicetree.read(host, catalog)
@@ -57,18 +57,18 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
 def _sightings(
     host: Host, catalog: Catalog, tree: devicetree.DeviceTree | None, gpus: Sequence[Gpu]
 ) -> tuple[list[Sighting], list[Unknown]]:
-    on_tree, odd_nodes = devicetree.find_sightings(tree, catalog) if tree else ([], [])
-    on_pci, odd_pci = pci.find_sightings(host, catalog)
-    on_usb, odd_usb = usb.find_sightings(host, catalog)
+    on_tree, unknown_nodes = devicetree.find_sightings(tree, catalog) if tree else ([], [])
+    on_pci, unknown_pci = pci.find_sightings(host, catalog)
+    on_usb, unknown_usb = usb.find_sightings(host, catalog)
     on_pci = [nvidia.add_proc_evidence(host, seen, catalog) for seen in on_pci]
     sightings = join_bus_sightings([*platform.add_drivers(host, on_tree), *on_pci, *on_usb])
-    sightings, odd_gpus = nvidia.add_nvml_evidence(sightings, gpus, catalog)
+    sightings, unknown_gpus = nvidia.add_nvml_evidence(sightings, gpus, catalog)
     known = {seen.address for seen in sightings if seen.bus == "pci"}
-    odd_pci = [odd for odd in odd_pci if odd.bus.removeprefix("pci:") not in known]
-    named = {odd.bus: odd.reason for odd in odd_gpus}
-    odd_pci = [replace(odd, reason=named.pop(odd.bus, odd.reason)) for odd in odd_pci]
-    odd_gpus = [odd for odd in odd_gpus if odd.bus in named]
-    return sightings, [*odd_nodes, *odd_pci, *odd_usb, *odd_gpus]
+    unknown_pci = [device for device in unknown_pci if device.bus.removeprefix("pci:") not in known]
+    named = {device.bus: device.reason for device in unknown_gpus}
+    unknown_pci = [replace(device, reason=named.pop(device.bus, device.reason)) for device in unknown_pci]
+    unknown_gpus = [device for device in unknown_gpus if device.bus in named]
+    return sightings, [*unknown_nodes, *unknown_pci, *unknown_usb, *unknown_gpus]
 
 
 def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) -> Accelerator | None:
@@ -100,5 +100,5 @@ def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) 
 
 
 def _release(host: Host) -> str | None:
-    found = _RELEASE.search(host.text(TEGRA_RELEASE) or "")
-    return f"R{found[1]}.{found[2]}" if found else None
+    match = _RELEASE.search(host.text(TEGRA_RELEASE) or "")
+    return f"R{match[1]}.{match[2]}" if match else None

@@ -1,4 +1,4 @@
-"""A physical device as one or more witnesses saw it, before it has a name."""
+"""A physical device as one or more witnesses saw it, before it is identified."""
 
 from dataclasses import dataclass, replace
 
@@ -22,12 +22,12 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One physical device: where it sits, what it may be, and who says so."""
+    """One physical device: its address, the catalog rows that it may be, and the evidence."""
 
     bus: str
     address: str
     devices: tuple[CatalogDevice, ...]
-    """Every catalog row that fits, likeliest first."""
+    """Every catalog row that matches, likeliest first."""
     confidence: float
     evidence: tuple[Evidence, ...]
     path: str = ""
@@ -41,12 +41,12 @@ class Sighting:
     gpu: Gpu | None = None
     minor: int | None = None
     product: str | None = None
-    """The product name that the driver gives."""
+    """The product name that the driver reports."""
     uuid: str | None = None
 
     @property
     def device(self) -> CatalogDevice | None:
-        """Return the one row that fits, or the SoC-level row among several; None while unsure."""
+        """The one row that matches, or the SoC-level row among several; None while undecided."""
         if len(self.devices) == 1:
             return self.devices[0]
         generic = [device for device in self.devices if device.generic]
@@ -57,5 +57,5 @@ class Sighting:
         return replace(self, evidence=(*self.evidence, *more))
 
     def narrow_to(self, devices: tuple[CatalogDevice, ...], confidence: float, says: Evidence) -> "Sighting":
-        """Return the sighting after a witness told some of its candidates apart."""
+        """Return the sighting with fewer candidates, after the evidence of another witness."""
         return replace(self, devices=devices, confidence=confidence, evidence=(*self.evidence, says))

@@ -1,4 +1,4 @@
-"""How far a device is from doing work: present, driver bound, usable, healthy, and why not further."""
+"""The state of a device: present, driver-bound, usable or healthy, and why it is not a better one."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,11 +11,11 @@ from fairlead.host import Host
 from fairlead.inventory import Evidence, State
 
 _HOT_DEFAULT: Final = 100_000
-"""Millidegrees at which a chip without a trip point of its own counts as too hot."""
+"""Millidegrees from which a chip without a trip point of its own counts as too hot."""
 _NODE_CLASSES: Final = {"/dev/dri": "drm", "/dev/accel": "accel"}
-"""Folders of nodes that several drivers share, with the class that tells whose a node is."""
+"""Folders of device nodes that several drivers share, with the class that names a node's driver."""
 _RUNNING: Final = ("active", "suspended", "resuming", "suspending")
-"""What power management says of a device that it can wake; "unsupported" says nothing."""
+"""The runtime power states of a working device; "unsupported" gives no information."""
 _CLASS_LIMIT: Final = 512
 """Entries of a class that are compared with a device; hostile roots have more."""
 _TAKEN: Final = {
@@ -27,7 +27,7 @@ _TAKEN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StateAssessment:
-    """Where a device stands on the ladder, and what shows it."""
+    """The state of a device, and the evidence for it."""
 
     state: State
     reason: str
@@ -37,16 +37,16 @@ class StateAssessment:
 
 
 def assess_state(host: Host, sighting: Sighting) -> StateAssessment:
-    """Climb as far as the evidence carries."""
+    """Return the best state that the evidence supports."""
     name = sighting.device.name if sighting.device else " or ".join(row.name for row in sighting.devices)
     drivers = tuple(dict.fromkeys(driver for device in sighting.devices for driver in device.drivers))
     bound = sighting.driver
-    off = _switched_off(host, sighting, name)
+    off = _disabled_reason(host, sighting, name)
     if off:
         return StateAssessment(State.PRESENT, off, bound)
-    driver = _chosen(drivers, bound)
+    driver = _matching_driver(drivers, bound)
     if driver is None:
-        return StateAssessment(State.PRESENT, _missing(name, drivers, bound, sighting), bound)
+        return StateAssessment(State.PRESENT, _missing_driver_reason(name, drivers, bound, sighting), bound)
     node, evidence = _node(host, sighting, driver)
     shown = bound or ("libusb" if sighting.bus == "usb" else driver.name or None)
     if node is None:
@@ -58,7 +58,7 @@ def assess_state(host: Host, sighting: Sighting) -> StateAssessment:
     return _health(host, sighting, StateAssessment(State.USABLE, "", shown, node, evidence))
 
 
-def _switched_off(host: Host, sighting: Sighting, name: str) -> str:
+def _disabled_reason(host: Host, sighting: Sighting, name: str) -> str:
     if sighting.nodes and not any(node.enabled for node in sighting.nodes):
         return f"{name} is disabled in the device tree ({basename(sighting.nodes[0].path)})"
     if sighting.bus == "usb" and host.text(f"{sighting.path}/authorized") == "0":
@@ -66,8 +66,8 @@ def _switched_off(host: Host, sighting: Sighting, name: str) -> str:
     return ""
 
 
-def _chosen(drivers: tuple[Driver, ...], bound: str | None) -> Driver | None:
-    """Return the driver of the catalog that serves the device; names differ in dashes only."""
+def _matching_driver(drivers: tuple[Driver, ...], bound: str | None) -> Driver | None:
+    """Return the catalog's driver that serves the device; dashes in names are ignored."""
     plain = (bound or "").replace("-", "_")
     for driver in drivers:
         if driver.userspace or (plain and driver.name.replace("-", "_") == plain):
@@ -75,7 +75,9 @@ def _chosen(drivers: tuple[Driver, ...], bound: str | None) -> Driver | None:
     return None
 
 
-def _missing(name: str, drivers: tuple[Driver, ...], bound: str | None, sighting: Sighting) -> str:
+def _missing_driver_reason(
+    name: str, drivers: tuple[Driver, ...], bound: str | None, sighting: Sighting
+) -> str:
     wanted = " or ".join(dict.fromkeys(driver.name for driver in drivers if driver.name)) or "a"
     hint = next((f": {driver.hint}" for driver in drivers if driver.hint), "")
     if bound in _TAKEN:
@@ -88,7 +90,7 @@ def _missing(name: str, drivers: tuple[Driver, ...], bound: str | None, sighting
 
 
 def _node(host: Host, sighting: Sighting, driver: Driver) -> tuple[str | None, tuple[Evidence, ...]]:
-    """Return the device node, by class entry where the driver has a class, else by name."""
+    """Return the device node, by class entry if the driver has a class, else by name."""
     if sighting.usb_node:
         return _visible(host, sighting.usb_node)
     if sighting.minor is not None:
@@ -110,14 +112,14 @@ def _node(host: Host, sighting: Sighting, driver: Driver) -> tuple[str | None, t
 
 
 def _visible(host: Host, node: str) -> tuple[str | None, tuple[Evidence, ...]]:
-    """Check a node's name in /dev; where no /dev is to be seen, the kernel's word is enough."""
+    """Check that a node exists in /dev; without a visible /dev the kernel's entry is enough."""
     if not host.exists("/dev"):
         return node, ()
     return (node, (Evidence("node", node, "device node"),)) if host.exists(node) else (None, ())
 
 
 def _class_entry(host: Host, sighting: Sighting, driver: Driver) -> tuple[str, str] | None:
-    """Return the class entry that belongs to this device: below its own folder, or linked to it."""
+    """Return the class entry of this device: below its own folder, or linked to it."""
     kind = driver.sysfs_class
     if kind is None:
         return None
@@ -135,12 +137,14 @@ def _class_entry(host: Host, sighting: Sighting, driver: Driver) -> tuple[str, s
 
 
 def _by_name(host: Host, driver: Driver) -> tuple[str | None, tuple[Evidence, ...]]:
-    """Return the node that a driver's names lead to; of several that differ in number, none is chosen."""
+    """Return the node that matches a driver's names; of several that differ in number, none is chosen."""
     for glob in driver.nodes:
         folder, pattern = dirname(glob), basename(glob)
         names = host.names(folder, pattern)
         if kind := _NODE_CLASSES.get(folder):
-            names = [name for name in names[:_CLASS_LIMIT] if not _of_another(host, driver, kind, name)]
+            names = [
+                name for name in names[:_CLASS_LIMIT] if not _belongs_to_another(host, driver, kind, name)
+            ]
         if len({name.rstrip("0123456789") for name in names}) < len(names):
             return f"one of {glob}", (Evidence("node", folder, f"one of {', '.join(names[:8])}"),)
         if names:
@@ -148,22 +152,24 @@ def _by_name(host: Host, driver: Driver) -> tuple[str | None, tuple[Evidence, ..
     return (None, ()) if driver.nodes or driver.sysfs_class else (f"driver {driver.name}", ())
 
 
-def _of_another(host: Host, driver: Driver, kind: str, node: str) -> bool:
-    """Say whether the kernel gives a node to another driver: the render node of a GPU beside the NPU's."""
+def _belongs_to_another(host: Host, driver: Driver, kind: str, node: str) -> bool:
+    """Return whether a node belongs to another driver: the render node of a GPU beside the NPU's."""
     holder = host.link(f"/sys/class/{kind}/{node}/device/driver")
     return holder is not None and not (driver.name.startswith(holder) or holder.startswith(driver.name))
 
 
-def _health(host: Host, sighting: Sighting, standing: StateAssessment) -> StateAssessment:
-    """Look for vital signs: one that is bad holds the device at usable, none at all does too."""
+def _health(host: Host, sighting: Sighting, assessment: StateAssessment) -> StateAssessment:
+    """Check the vital signs: a bad one keeps the device at usable, and so does the lack of any."""
     signs = [sign for sign in (_answers(sighting), _power(host, sighting), *_sensors(host, sighting)) if sign]
     bad = [sign for sign in signs if sign.startswith("!")]
     if bad:
-        return StateAssessment(State.USABLE, bad[0][1:], standing.driver, standing.node, standing.evidence)
+        return StateAssessment(
+            State.USABLE, bad[0][1:], assessment.driver, assessment.node, assessment.evidence
+        )
     if not signs:
-        reason = "no vital sign can be read: not known to be healthy"
-        return StateAssessment(State.USABLE, reason, standing.driver, standing.node, standing.evidence)
-    return StateAssessment(State.HEALTHY, "", standing.driver, standing.node, standing.evidence)
+        reason = "no vital sign can be read: its health is unknown"
+        return StateAssessment(State.USABLE, reason, assessment.driver, assessment.node, assessment.evidence)
+    return StateAssessment(State.HEALTHY, "", assessment.driver, assessment.node, assessment.evidence)
 
 
 def _answers(sighting: Sighting) -> str:
@@ -180,7 +186,7 @@ def _power(host: Host, sighting: Sighting) -> str:
 
 
 def _sensors(host: Host, sighting: Sighting) -> list[str]:
-    """Read what the driver shows of the chip itself: apex status and temperature, devfreq clock."""
+    """Read the driver's values of the chip itself: apex status and temperature, devfreq clock."""
     signs = []
     for name in host.names(f"{sighting.path}/apex") if sighting.path else []:
         base = f"{sighting.path}/apex/{name}"

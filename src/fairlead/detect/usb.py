@@ -15,7 +15,7 @@ _EXACT, _SHARED = 0.98, 0.5
 
 
 def find_sightings(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
-    """Return the accelerators on the bus, and what only looks like one."""
+    """Return the accelerators on the bus, and devices that only look like one."""
     sightings: list[Sighting] = []
     unknown: list[Unknown] = []
     for port in host.names(DEVICES):
@@ -42,7 +42,7 @@ def _sighting(host: Host, path: str, port: str, ids: str, rows: list[CatalogDevi
         address=port,
         devices=tuple(rows),
         confidence=_EXACT if len(rows) == 1 else _SHARED,
-        evidence=(Evidence("usb", path, f"id {ids} is {names}{_face(ids, rows[0])}{speed}"),),
+        evidence=(Evidence("usb", path, f"id {ids} is {names}{_firmware_state(ids, rows[0])}{speed}"),),
         path=path,
         driver=host.link(f"{path}:1.0/driver"),
         link=link,
@@ -50,12 +50,12 @@ def _sighting(host: Host, path: str, port: str, ids: str, rows: list[CatalogDevi
     )
 
 
-def _face(ids: str, row: CatalogDevice) -> str:
-    """Say which of its faces a device that re-enumerates shows."""
-    faces = row.match.usb
-    if len(faces) < 2 or ids not in faces:
+def _firmware_state(ids: str, row: CatalogDevice) -> str:
+    """Return whether a device that re-enumerates has its firmware, by its present USB id."""
+    known = row.match.usb
+    if len(known) < 2 or ids not in known:
         return ""
-    return ", firmware loaded" if faces.index(ids) else ", waiting for its firmware until first use"
+    return ", firmware loaded" if known.index(ids) else ", waiting for its firmware until first use"
 
 
 def _link(host: Host, path: str, row: CatalogDevice) -> Link | None:
