@@ -1,4 +1,4 @@
-"""What the user of `nodes -w` is told of a cluster that is away; the words come when they are due, once."""
+"""What the user of `nodes -w` is told of an unavailable cluster; the words come when they are due, once."""
 
 from fairlead.cli.output.cluster_contact import ClusterContact
 from fairlead.errors import ClusterUnavailableError, GoneError

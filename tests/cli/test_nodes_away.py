@@ -1,4 +1,4 @@
-"""`fairlead nodes -w` and a cluster that is away: said at once, tried again, and said when it is back."""
+"""`fairlead nodes -w` and an unavailable cluster: said at once, tried again, and said when it is back."""
 
 import asyncio
 import signal

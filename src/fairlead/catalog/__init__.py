@@ -1,4 +1,4 @@
-"""The devices this program knows, as data: TOML files beside this one, and the user's own."""
+"""The devices that this program knows, as data: TOML files in this package, and the user's own."""
 
 from fairlead.catalog.device import CatalogDevice as CatalogDevice
 from fairlead.catalog.index import Catalog as Catalog

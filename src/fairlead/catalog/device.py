@@ -1,4 +1,4 @@
-"""What the catalog knows of one device: how to recognise it and what it can do."""
+"""A row of the catalog: how to recognise a device, and its figures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ PRECISIONS: Final = ("int4", "int8", "fp4", "fp8", "fp16", "bf16", "tf32", "fp32
 
 @dataclass(frozen=True, slots=True)
 class PciKey:
-    """A PCI id, or a range of them, narrowed by revision and subsystem where the chip needs it."""
+    """A PCI id, or a range of them, narrowed by revision and subsystem if the chip needs it."""
 
     vendor: int
     first: int
@@ -27,7 +27,7 @@ class PciKey:
 
     @property
     def rank(self) -> int:
-        """How much the key says: the highest one that fits a device wins."""
+        """How specific the key is: of the keys that match a device, the highest rank wins."""
         return self.exact + (self.revision is not None) + 2 * (self.subsystem is not None)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class PciKey:
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:
-    """The `compatible` of a device-tree node, narrowed to one node name where it is a common one."""
+    """The `compatible` of a device-tree node, narrowed to one node name if the entry is a common one."""
 
     compatible: str
     name: str | None = None
@@ -60,7 +60,7 @@ class CpuKey:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMatch:
-    """The marks by which a device is recognised; any one of them is a claim."""
+    """The keys by which a device is recognised; one matching key is enough."""
 
     pci: tuple[PciKey, ...] = ()
     usb: tuple[str, ...] = ()
@@ -75,29 +75,29 @@ class DeviceMatch:
     """Globs of the processor that contains the device, by its name or as `GenuineIntel 6/170`."""
     nvml: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
-    """Other devices that show the same marks."""
+    """Other devices that match the same keys."""
     soc_certain: bool = True
     """Every chip of the SoC has the device; otherwise only some SKUs do."""
     needs_node: bool = False
-    """The SoC alone says nothing: a node of the device tree must name the device."""
+    """The SoC alone is no evidence: a node of the device tree must name the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """How a working driver shows itself."""
+    """How a working driver appears in sysfs and /dev."""
 
     name: str
-    """As the `driver` link in sysfs spells it; empty when it lives in user space."""
+    """As the `driver` link in sysfs spells it; empty for a driver in user space."""
     sysfs_class: str | None = None
     nodes: tuple[str, ...] = ()
     userspace: bool = False
     hint: str = ""
-    """What to do when the driver is missing."""
+    """What to do if the driver is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLink:
-    """The link that a device without memory of its own must have to reach its peak."""
+    """The link that a device without memory of its own needs to reach its peak."""
 
     bus: str
     full: BitsPerSecond
@@ -105,7 +105,7 @@ class HostLink:
 
 @dataclass(frozen=True, slots=True)
 class SubEngine:
-    """A unit inside the device that takes work of its own."""
+    """A unit inside the device that runs work of its own."""
 
     name: str
     kind: str
@@ -115,7 +115,7 @@ class SubEngine:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A SKU that shares the device's id: only what differs."""
+    """A SKU that shares the device's id: only the fields that differ."""
 
     name: str
     module: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Variant:
     clock: Hertz | None = None
     bandwidth: BytesPerSecond | None = None
     mode: bool = False
-    """A setting of the same board: only its own mark or its watts select it, never memory alone."""
+    """A power mode of the same board: only its own key or its watts select it, never memory alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class CatalogDevice:
     aliases: tuple[str, ...] = ()
     shareable: bool = False
     generic: bool = False
-    """It names an architecture or a SoC rather than a product."""
+    """The row describes an architecture or a SoC rather than a product."""
     note: str = ""
     unverified: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -163,12 +163,12 @@ class CatalogDevice:
     engines: tuple[SubEngine, ...] = ()
     variants: tuple[Variant, ...] = ()
     origin: str = ""
-    """The file it was read from."""
+    """The file that the row was read from."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnlistedShape:
-    """A rule that says what an unlisted device looks like: an accelerator, or a decoy."""
+    """A rule that decides whether an unlisted device looks like an accelerator; a decoy rule says no."""
 
     pci: PciKey | None
     """None: any vendor."""
@@ -178,6 +178,6 @@ class UnlistedShape:
     usb: str | None
     """A USB vendor."""
     node: tuple[str, ...]
-    """Globs of a device-tree node's words; one with a comma is of a whole `compatible` entry."""
+    """Globs of a device-tree node's words; one with a comma matches a whole `compatible` entry."""
     says: str
     decoy: bool

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class CatalogFields:
-    """The fields of one table; whatever is left unread at the end is a misspelling."""
+    """The fields of one table; a field that is unread at the end is a misspelling."""
 
     def __init__(self, table: object, where: str) -> None:
         if not isinstance(table, Mapping):
@@ -47,7 +47,7 @@ class CatalogFields:
         return (self.text(key),) if isinstance(self._table.get(key), str) else self.texts(key)
 
     def parsed(self, key: str, parse: Callable[[str], T]) -> T | None:
-        """Return a string field as the quantity that `parse` makes of it, or None."""
+        """Return a string field as the quantity that `parse` returns for it, or None."""
         if key not in self._table:
             return None
         try:
@@ -65,7 +65,7 @@ class CatalogFields:
         return {name: table.number(name) or 0.0 for name in table.names()}
 
     def table(self, key: str) -> "CatalogFields":
-        """Return a table inside this one; an absent one reads as empty."""
+        """Return a table inside this one; an absent table is empty."""
         self._read.add(key)
         return CatalogFields(self._table.get(key, {}), f"{self.where}: {key}")
 
@@ -79,11 +79,11 @@ class CatalogFields:
         return list(self._table)
 
     def finish(self) -> None:
-        """Refuse fields that nobody read."""
-        left = sorted(set(self._table) - self._read)
-        if left:
+        """Refuse fields that were not read."""
+        unread = sorted(set(self._table) - self._read)
+        if unread:
             hint = f"known here: {', '.join(sorted(self._read))}"
-            raise CatalogError(f"{self.where}: unknown field {left[0]!r}", hint)
+            raise CatalogError(f"{self.where}: unknown field {unread[0]!r}", hint)
 
     def wrong(self, key: str, expected: str) -> CatalogError:
         """Return the error for a field of the wrong type or form."""

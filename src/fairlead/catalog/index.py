@@ -1,4 +1,4 @@
-"""Look devices up by what a machine shows of them."""
+"""Look devices up by the ids and names that a machine shows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ DISPLAY_CLASSES = ("0300", "0302", "0380", "1200")
 
 @dataclass(frozen=True, slots=True)
 class PciId:
-    """What a PCI device says of itself; None where it could not be read."""
+    """The ids of a PCI device; None for an id that could not be read."""
 
     vendor: int
     device: int
@@ -23,7 +23,7 @@ class PciId:
     subsystem: tuple[int, int] | None = None
 
     def fits(self, key: PciKey) -> bool:
-        """Say whether a key of the catalog means this device."""
+        """Return whether a key of the catalog matches this device."""
         return (
             key.vendor == self.vendor
             and key.first <= self.device <= key.last
@@ -37,7 +37,7 @@ class PciId:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Catalog:
-    """All known devices, indexed by their marks."""
+    """All known devices, indexed by their match keys."""
 
     devices: dict[str, CatalogDevice]
     shapes: tuple[UnlistedShape, ...] = ()
@@ -66,25 +66,25 @@ class Catalog:
         return f"<Catalog of {len(self.devices)} devices>"
 
     def get(self, name: str, *, groups: bool = False) -> CatalogDevice:
-        """Return the device of that id, alias or product name, in whatever case, or say which come near.
+        """Return the device of that id, alias or product name, in any case; the error lists similar names.
 
-        `groups`: where the caller takes families, vendors and kinds as well, those that come near are said.
+        `groups`: the caller accepts families, vendors and kinds as well, so the error lists those too.
         """
         device = self.devices.get(self._aliases.get(name, name))
         if device is not None:
             return device
-        found = lookup.find_by_name(self.devices.values(), name)
-        if not found:
+        rows = lookup.find_by_name(self.devices.values(), name)
+        if not rows:
             raise lookup.unknown_name_error(self.devices.values(), name, groups=groups)
-        if len(found) > 1:
-            hint = f"name one: {', '.join(row.id for row in found)}"
-            raise CatalogError(f"{name!r} is the name of {len(found)} devices of the catalog", hint)
-        return found[0]
+        if len(rows) > 1:
+            hint = f"name one: {', '.join(row.id for row in rows)}"
+            raise CatalogError(f"{name!r} is the name of {len(rows)} devices of the catalog", hint)
+        return rows[0]
 
     def group(self, name: str) -> list[CatalogDevice]:
-        """Return the devices of a family, vendor or kind; none where the name is that of one device.
+        """Return the devices of a family, vendor or kind; none if the name is that of one device.
 
-        A row for a whole family (`tegra-orin`) that has products is no device of its own here.
+        A row for a whole family (`tegra-orin`) that has products does not count as a device here.
         """
         rows = lookup.find_group(self.devices.values(), name)
         of_family = lookup.normalize_name(name) in {lookup.normalize_name(row.family) for row in rows}
@@ -95,19 +95,19 @@ class Catalog:
         return rows
 
     def by_pci(self, pci: PciId) -> list[CatalogDevice]:
-        """Return the devices that fit a PCI id, only those whose key says most."""
+        """Return the devices that match a PCI id with the most specific key."""
         keys = self._pci.get((pci.vendor, pci.device), [])
         keys = [*keys, *self._pci_ranges.get(pci.vendor, [])]
-        fits = [(key, device) for key, device in keys if _fits(key, device, pci)]
+        fits = [(key, device) for key, device in keys if _matches(key, device, pci)]
         best = max((key.rank for key, _ in fits), default=0)
         return _unique(device for key, device in fits if key.rank == best)
 
     def knows_pci(self, vendor: int, device: int) -> bool:
-        """Say, before anything else is read, whether any key could fit."""
+        """Return whether any key could match, before anything else is read."""
         return (vendor, device) in self._pci or vendor in self._pci_ranges
 
     def by_usb(self, ids: str) -> list[CatalogDevice]:
-        """Return the devices that show this USB id at some time of their life."""
+        """Return the devices that have this USB id, before or after they load their firmware."""
         return self._usb.get(ids, [])
 
     def by_module(self, module: str) -> list[CatalogDevice]:
@@ -125,17 +125,17 @@ class Catalog:
     def by_node(self, compatible: Sequence[str], name: str) -> list[CatalogDevice]:
         """Return the devices that a device-tree node of this `compatible` and name describes."""
         for entry in compatible:
-            found = [d for key, d in self._nodes.get(entry, []) if key.name in (None, name)]
-            if found:
-                return _unique(found)
+            devices = [d for key, d in self._nodes.get(entry, []) if key.name in (None, name)]
+            if devices:
+                return _unique(devices)
         return []
 
     def is_engine(self, compatible: Sequence[str]) -> bool:
-        """Say whether a device-tree node is a unit inside a device rather than a device."""
+        """Return whether a device-tree node is a unit inside a device rather than a device."""
         return not self._engine_nodes.isdisjoint(compatible)
 
     def by_cpu(self, arch: str, flags: frozenset[str]) -> CatalogDevice | None:
-        """Return the CPU row that asks for most of what this CPU has."""
+        """Return the matching CPU row that requires the most flags."""
         fits = [(key, device) for key, device in self._cpus if key.arch == arch and key.flags <= flags]
         return max(fits, key=lambda fit: len(fit[0].flags))[1] if fits else None
 
@@ -144,7 +144,7 @@ class Catalog:
         return self._nvml.get(product, [])
 
     def node_names(self) -> frozenset[str]:
-        """Return the node names that some key asks for by name."""
+        """Return the node names that some key requires."""
         return frozenset(key.name for keys in self._nodes.values() for key, _ in keys if key.name)
 
     def _add(self, device: CatalogDevice) -> None:
@@ -156,11 +156,11 @@ class Catalog:
                 self._pci.setdefault((key.vendor, key.first), []).append((key, device))
             else:
                 self._pci_ranges.setdefault(key.vendor, []).append((key, device))
-        _file(self._usb, match.usb, device)
-        _file(self._modules, (*match.module, *(m for v in variants for m in v.module)), device)
-        _file(self._boards, (*match.board, *(b for v in variants for b in v.board)), device)
-        _file(self._socs, match.soc, device)
-        _file(self._nvml, (*match.nvml, *(n for v in variants for n in v.nvml)), device)
+        _index(self._usb, match.usb, device)
+        _index(self._modules, (*match.module, *(m for v in variants for m in v.module)), device)
+        _index(self._boards, (*match.board, *(b for v in variants for b in v.board)), device)
+        _index(self._socs, match.soc, device)
+        _index(self._nvml, (*match.nvml, *(n for v in variants for n in v.nvml)), device)
         for node in match.node:
             self._nodes.setdefault(node.compatible, []).append((node, device))
         self._engine_nodes.update(key.compatible for engine in device.engines for key in engine.node)
@@ -168,13 +168,13 @@ class Catalog:
             self._cpus.append((match.cpu, device))
 
 
-def _fits(key: PciKey, device: CatalogDevice, pci: PciId) -> bool:
+def _matches(key: PciKey, device: CatalogDevice, pci: PciId) -> bool:
     if not pci.fits(key) or device.kind != "gpu":
         return pci.fits(key)
     return pci.pci_class in DISPLAY_CLASSES or (pci.pci_class is None and key.exact)
 
 
-def _file(index: dict[str, list[CatalogDevice]], keys: Iterable[str], device: CatalogDevice) -> None:
+def _index(index: dict[str, list[CatalogDevice]], keys: Iterable[str], device: CatalogDevice) -> None:
     for key in dict.fromkeys(keys):
         index.setdefault(key, []).append(device)
 

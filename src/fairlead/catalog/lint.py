@@ -1,4 +1,4 @@
-"""Find what the schema cannot see: overlapping keys, dangling names, figures without a status."""
+"""Find faults that the schema cannot: overlapping keys, dangling names, figures without a status."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -20,7 +20,7 @@ FIGURES: Final = (
 
 
 def lint(catalog: Catalog) -> list[str]:
-    """Return a sentence for every fault; none means that the catalog is sound."""
+    """Return a sentence for every fault; an empty list means a valid catalog."""
     devices = list(catalog.devices.values())
     return [
         *_names(devices),

@@ -20,7 +20,7 @@ _SIZE_LIMIT: Final = 4 * 1024 * 1024
 
 
 def load(extra: Iterable[str] = (), *, shipped: bool = True) -> Catalog:
-    """Read the shipped catalog and then `extra` files or folders, later rows replacing earlier ones."""
+    """Read the shipped catalog and then `extra` files or folders; later rows replace earlier ones."""
     devices, shapes = _shipped() if shipped else ((), ())
     for more_devices, more_shapes in map(read_file, (file for place in extra for file in _files(place))):
         devices += tuple(more_devices)
@@ -32,21 +32,21 @@ def load(extra: Iterable[str] = (), *, shipped: bool = True) -> Catalog:
 def _shipped() -> tuple[tuple[CatalogDevice, ...], tuple[UnlistedShape, ...]]:
     """Return the shipped rows, read once: their files do not change while a program runs."""
     rows = [read_file(path) for path in _files(SHIPPED)]
-    devices = tuple(device for found, _ in rows for device in found)
-    return devices, tuple(shape for _, found in rows for shape in found)
+    devices = tuple(device for file_devices, _ in rows for device in file_devices)
+    return devices, tuple(shape for _, file_shapes in rows for shape in file_shapes)
 
 
 def device_ids() -> list[str]:
-    """Return the ids of every device, sorted, without reading the rows: a shell asks at every Tab."""
-    found: set[str] = set()
+    """Return the ids of every device, sorted, without parsing the rows: shell completion calls it often."""
+    ids: set[str] = set()
     for path in [*_files(SHIPPED), *(file for place in user_places() for file in _files(place))]:
         with open(path, encoding="utf-8") as stream:
-            found |= set(_ID.findall(stream.read(_SIZE_LIMIT)))
-    return sorted(found)
+            ids |= set(_ID.findall(stream.read(_SIZE_LIMIT)))
+    return sorted(ids)
 
 
 def user_places() -> list[str]:
-    """Return where the user's own catalog files are: the system folder, then $FAIRLEAD_CATALOG."""
+    """Return the paths of the user's own catalog files: the system folder, then $FAIRLEAD_CATALOG."""
     named = [place for place in os.environ.get(VARIABLE, "").split(os.pathsep) if place]
     return ([SYSTEM] if os.path.isdir(SYSTEM) else []) + named
 

@@ -1,4 +1,4 @@
-"""Names that people write for devices: of one device, or of all of a family, a vendor or a kind. Pure."""
+"""Names that people write for devices: of one device, or of a whole family, vendor or kind. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,12 +14,12 @@ _EXAMPLES: Final = 5
 
 
 def normalize_name(name: str) -> str:
-    """Return a name as ids are written: `NVIDIA A100-SXM4-80GB` is `nvidia-a100-sxm4-80gb`."""
+    """Return a name in the form of ids: `NVIDIA A100-SXM4-80GB` is `nvidia-a100-sxm4-80gb`."""
     return _BETWEEN.sub("-", name.lower()).strip("-")
 
 
 def find_by_name(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
-    """Return the devices of this id or alias, in whatever case; else those of this product name."""
+    """Return the devices of this id or alias, in any case; else those of this product name."""
     wanted, by_product = normalize_name(name), []
     for device in devices:
         if wanted in map(normalize_name, (device.id, *device.aliases)):
@@ -30,29 +30,29 @@ def find_by_name(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDev
 
 
 def find_variant(device: CatalogDevice, name: str) -> Variant | None:
-    """Return the SKU of this product name; None where the name is that of the whole device."""
+    """Return the SKU of this product name; None if the name is that of the whole device."""
     wanted = normalize_name(name)
     if wanted in map(normalize_name, (device.id, *device.aliases, device.name)):
         return None
-    named = [
+    variants = [
         variant for variant in device.variants if wanted in _spellings(device, (variant.name, *variant.nvml))
     ]
-    return named[0] if len(named) == 1 else None
+    return variants[0] if len(variants) == 1 else None
 
 
 def find_group(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
-    """Return every device of this family, vendor or kind; else those whose names begin with this word."""
+    """Return every device of this family, vendor or kind; else those whose names start with this word."""
     wanted, rows = normalize_name(name), tuple(devices)
     if not wanted:
         return []
-    found = [
+    members = [
         row for row in rows if wanted in (row.kind, normalize_name(row.family), normalize_name(row.vendor))
     ]
-    return found or [row for row in rows if any(each.startswith(f"{wanted}-") for each in _leading(row))]
+    return members or [row for row in rows if any(known.startswith(f"{wanted}-") for known in _names(row))]
 
 
 def unknown_name_error(devices: Iterable[CatalogDevice], name: str, *, groups: bool) -> CatalogError:
-    """Return the error for a name of no device: it says which names come near, or what the group holds."""
+    """Return the error for an unknown name: it lists similar names, or the members of the group."""
     rows = tuple(devices)
     members = [row.id for row in find_group(rows, name) if not row.generic]
     if members:
@@ -69,24 +69,24 @@ def unknown_name_error(devices: Iterable[CatalogDevice], name: str, *, groups: b
             for known in (row.family, row.vendor, row.kind)
             if known
         }
-    near = get_close_matches(name.lower(), pool, 3, 0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else "see: fairlead catalog list"
+    similar = get_close_matches(name.lower(), pool, 3, 0.5)
+    hint = f"did you mean {', '.join(similar)}?" if similar else "see: fairlead catalog list"
     return CatalogError(f"no device {name!r} in the catalog", hint)
 
 
 def _products(device: CatalogDevice) -> set[str]:
-    """Return what the maker, drivers and shops call a device and its SKUs."""
-    nvml = (*device.match.nvml, *(each for variant in device.variants for each in variant.nvml))
+    """Return the product names of a device and its SKUs, as vendors and drivers write them."""
+    nvml = (*device.match.nvml, *(name for variant in device.variants for name in variant.nvml))
     return _spellings(device, (device.name, *nvml, *(variant.name for variant in device.variants)))
 
 
 def _spellings(device: CatalogDevice, names: Iterable[str]) -> set[str]:
-    """Return names as ids are written, with and without the vendor in front; `gpu` alone is a kind."""
+    """Return names in the form of ids, with and without the vendor as prefix; `gpu` alone is a kind."""
     whole = {normalize_name(name) for name in names}
     return (whole | {name.removeprefix(f"{normalize_name(device.vendor)}-") for name in whole}) - set(KINDS)
 
 
-def _leading(device: CatalogDevice) -> Iterator[str]:
+def _names(device: CatalogDevice) -> Iterator[str]:
     yield device.id
     yield normalize_name(device.family)
     yield from _spellings(device, (device.name,))

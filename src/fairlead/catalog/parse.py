@@ -33,12 +33,12 @@ _PCI: Final = re.compile(rf"{_HEX}:{_HEX}(?:-{_HEX})?(?: rev ([0-9a-f]{{2}}))?(?
 
 
 def parse_pci_key(text: str) -> PciKey:
-    """Read `1022:17f0 rev 10`, `1e52:401e sub 1e52:0018` or `10de:2200-223f`."""
-    found = _PCI.fullmatch(text)
-    if found is None:
+    """Parse `1022:17f0 rev 10`, `1e52:401e sub 1e52:0018` or `10de:2200-223f`."""
+    match = _PCI.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a PCI key; write it like 1e60:2864 or 1022:17f0 rev 10")
     vendor, first, last, revision, sub_vendor, sub_device = (
-        int(x, 16) if x else None for x in found.groups()
+        int(x, 16) if x else None for x in match.groups()
     )
     assert vendor is not None
     assert first is not None
@@ -47,7 +47,7 @@ def parse_pci_key(text: str) -> PciKey:
 
 
 def parse_node_key(text: str) -> NodeKey:
-    """Read `rockchip,rk3588-rknpu` or `vivante,gc@npu`."""
+    """Parse `rockchip,rk3588-rknpu` or `vivante,gc@npu`."""
     compatible, _, name = text.partition("@")
     return NodeKey(compatible, name or None)
 
@@ -175,7 +175,7 @@ def _variant(row: CatalogFields) -> Variant:
 
 
 def _shapes(row: CatalogFields, *, decoy: bool) -> list[UnlistedShape]:
-    """Return one rule for each PCI key of a table, or the one that asks for no key."""
+    """Return one rule for each PCI key of a table, or one rule without a key."""
     shape = UnlistedShape(
         pci=None,
         classes=row.texts("class"),

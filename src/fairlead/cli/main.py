@@ -1,7 +1,7 @@
 """The door: parse the command line, run one command, turn errors into exit codes.
 
-Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is away, 70 a fault of
-this program, 74 the disk is full; `fairlead docs exit-codes` has them all.
+Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is unavailable,
+70 a fault of this program, 74 the disk is full; `fairlead docs exit-codes` has them all.
 """
 
 import argparse
@@ -58,8 +58,8 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     top = CommandParser(
         prog="fairlead",
         description="Lead every neural network to the accelerator where it runs best.",
-        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3 the cluster is away, "
-        "70 a fault of fairlead, 74 the disk is full.",
+        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, "
+        "3 the cluster is unavailable, 70 a fault of fairlead, 74 the disk is full.",
     )
     top.add_argument("--version", action="version", version=f"fairlead {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)

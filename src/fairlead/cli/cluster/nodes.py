@@ -69,7 +69,7 @@ async def _once(config: "ClusterConfig", options: argparse.Namespace) -> None:
 
 
 async def _follow(config: "ClusterConfig", options: argparse.Namespace) -> None:
-    """Print a line, or a document, for each change until interrupted; say when the cluster is away."""
+    """Print a line, or a document, for each change until interrupted; say when the cluster is unavailable."""
     from fairlead.cli.output.cluster_contact import LONGEST_PAUSE, reported
     from fairlead.cluster.client import Client
     from fairlead.cluster.kinds import NODES

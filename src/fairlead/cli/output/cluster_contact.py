@@ -1,4 +1,4 @@
-"""Say on the standard error when a cluster that a command follows is away, and when it is back."""
+"""Say on the standard error when a cluster that a command follows is unavailable, and when it is back."""
 
 import asyncio
 import sys
