@@ -1,4 +1,4 @@
-"""Small servers on loopback that answer as a test tells them to, and certificates for them."""
+"""Small servers on loopback with responses that a test sets, and certificates for them."""
 
 import asyncio
 import ssl
@@ -28,7 +28,7 @@ ByteHandler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class RecordedRequests:
-    """What a server was asked."""
+    """The requests that a server received."""
 
     server: str = ""
     requests: list[str] = field(default_factory=list)
@@ -47,13 +47,13 @@ async def serve_responses(
     """Serve every request with one function."""
     seen = RecordedRequests()
 
-    async def note(request: web.BaseRequest) -> web.StreamResponse:
+    async def record(request: web.BaseRequest) -> web.StreamResponse:
         seen.requests.append(f"{request.method} {request.path_qs}")
         seen.bodies.append(await request.read())
         seen.headers.append(dict(request.headers))
         return await handler(request)
 
-    server = web.Server(note)
+    server = web.Server(record)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
@@ -68,7 +68,7 @@ async def serve_responses(
 
 @asynccontextmanager
 async def serve_bytes(talk: ByteHandler) -> AsyncIterator[RecordedRequests]:
-    """Serve bytes: `talk` gets the head of each request and the line to write to; then the line is cut."""
+    """Serve bytes: `talk` gets the head of each request and a writer; then the connection is aborted."""
     seen = RecordedRequests()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -205,7 +205,7 @@ class Authority:
     def server(
         self, folder: Path, *, host: str = "127.0.0.1", until: datetime | None = None
     ) -> ssl.SSLContext:
-        """Return the TLS side of a server that asks for, but does not insist on, a client certificate."""
+        """Return the TLS context of a server that requests, but does not require, a client certificate."""
         pair = self.leaf("server", host=host, until=until)
         path = folder / "server.pem"
         path.write_bytes(pair.certificate + pair.key)

@@ -1,4 +1,4 @@
-"""Who we are, while it changes: token files, exec plugins, and servers that stop believing."""
+"""Credentials that change: token files, exec plugins, and servers that reject a credential."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ PATH = {"PATH": os.environ["PATH"]}
 
 
 class Clock:
-    """A time that the test sets."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -44,22 +44,22 @@ def config(login: AuthInfo) -> ClusterConfig:
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one\n")
-    who = make_identity(config(AuthInfo(token_file=str(path))), {}, clock, clock)
+    identity = make_identity(config(AuthInfo(token_file=str(path))), {}, clock, clock)
 
     async def token() -> str:
-        return (await who.current()).token
+        return (await identity.current()).token
 
     async def scenario() -> None:
         assert await token() == "one"
         path.write_text("two\n")
-        assert await token() == "one", "not at every request"
+        assert await token() == "one", "the file is not read for every request"
         clock.now += TOKEN_AGE
         assert await token() == "two"
         path.write_text("three")
-        assert who.invalidate(Credential("two")), "a 401 is a reason to look again"
+        assert identity.invalidate(Credential("two")), "after a 401 the file is read again"
         assert await token() == "three"
-        assert not who.invalidate(Credential("three")), "there is no other token to try"
-        assert who.invalidate(Credential("two")), "that was an old one"
+        assert not identity.invalidate(Credential("three")), "the file has no other token"
+        assert identity.invalidate(Credential("two")), "that token is not the current one"
         path.unlink()
         clock.now += TOKEN_AGE
         with pytest.raises(KubeconfigError, match=r"token: the token cannot be read: .*No such file"):
@@ -87,7 +87,7 @@ with open({info!r}, "w") as out:
 
 
 class Program:
-    """An exec plugin that prints what the test says, and counts its runs."""
+    """An exec plugin that prints what the test sets, and counts its runs."""
 
     def __init__(self, folder: Path) -> None:
         self.count, self.answer, self.info = folder / "count", folder / "answer", folder / "info"
@@ -97,7 +97,7 @@ class Program:
         self.path.write_text(PROGRAM.format(python=sys.executable, **names))
         self.path.chmod(self.path.stat().st_mode | stat.S_IXUSR)
 
-    def says(self, status: Mapping[str, str] | None = None, **other: object) -> None:
+    def prints(self, status: Mapping[str, str] | None = None, **other: object) -> None:
         whole = {"apiVersion": V1, "kind": "ExecCredential", "status": status or {"token": "t-RUNS"}, **other}
         self.answer.write_text(json.dumps(whole))
 
@@ -118,24 +118,26 @@ def program(tmp_path: Path) -> Program:
 PLUGIN = ExecPlugin("login", V1)
 
 
-def test_a_plugin_runs_once_until_its_answer_ends(program: Program) -> None:
+def test_a_plugin_runs_once_until_its_credential_expires(program: Program) -> None:
     clock = Clock()
-    who = make_identity(config(AuthInfo(plugin=PLUGIN)), program.env, clock, clock)
-    program.says({"token": "t-RUNS", "expirationTimestamp": format_time(_at(clock.now + 300))})
+    identity = make_identity(config(AuthInfo(plugin=PLUGIN)), program.env, clock, clock)
+    program.prints({"token": "t-RUNS", "expirationTimestamp": format_time(_at(clock.now + 300))})
 
     async def scenario() -> None:
-        tokens = await asyncio.gather(*(who.current() for _ in range(10)))
-        assert {found.token for found in tokens} == {"t-1"}, "ten who ask at once wait for one run"
+        tokens = await asyncio.gather(*(identity.current() for _ in range(10)))
+        assert {credential.token for credential in tokens} == {"t-1"}, "concurrent callers wait for one run"
         clock.now += 300 - EXPIRY_MARGIN
-        assert (await who.current()).token == "t-2"
-        assert who.invalidate(Credential("t-1")), "an old one was refused: the new one stands"
-        assert (await who.current()).token == "t-2"
-        assert who.invalidate(Credential("t-2"))
-        assert (await who.current()).token == "t-3"
+        assert (await identity.current()).token == "t-2"
+        assert identity.invalidate(Credential("t-1")), "an old credential was rejected: the new one stays"
+        assert (await identity.current()).token == "t-2"
+        assert identity.invalidate(Credential("t-2"))
+        assert (await identity.current()).token == "t-3"
         clock.now += 3600
-        await who.current()
-        await who.current()
-        assert program.runs == 4, "what is over before it begins does not run the program at every request"
+        await identity.current()
+        await identity.current()
+        assert program.runs == 4, (
+            "a credential that has expired on arrival does not run the program for every request"
+        )
 
     asyncio.run(scenario())
 
@@ -145,12 +147,12 @@ def _at(seconds: float) -> datetime:
 
 
 def test_a_plugin_sees_its_environment(program: Program) -> None:
-    program.says({"clientCertificateData": "CERT SEEN", "clientKeyData": "KEY"})
+    program.prints({"clientCertificateData": "CERT SEEN", "clientKeyData": "KEY"})
     plugin = replace(
         PLUGIN, env=(("SEEN", "eyes"),), provide_cluster_info=True, cluster_config={"audience": "a"}
     )
-    who = make_identity(config(AuthInfo(plugin=plugin)), program.env, Clock(), Clock())
-    assert asyncio.run(who.current()) == Credential("", b"CERT eyes", b"KEY")
+    identity = make_identity(config(AuthInfo(plugin=plugin)), program.env, Clock(), Clock())
+    assert asyncio.run(identity.current()) == Credential("", b"CERT eyes", b"KEY")
     info = json.loads(program.info.read_text())
     assert (info["apiVersion"], info["kind"]) == (V1, "ExecCredential")
     assert info["spec"] == {
@@ -182,62 +184,64 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "says"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
-def test_faults_of_plugins(program: Program, answer: str, says: str) -> None:
+@pytest.mark.parametrize(("answer", "prints"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
+def test_faults_of_plugins(program: Program, answer: str, prints: str) -> None:
     program.answer.write_text(answer)
-    who = make_identity(config(AuthInfo(plugin=PLUGIN)), program.env, Clock(), Clock())
-    with pytest.raises(KubeconfigError, match=says) as caught:
-        asyncio.run(who.current())
+    identity = make_identity(config(AuthInfo(plugin=PLUGIN)), program.env, Clock(), Clock())
+    with pytest.raises(KubeconfigError, match=prints) as caught:
+        asyncio.run(identity.current())
     assert str(caught.value).startswith("/home/jane/.kube/config: user 'jane': exec plugin 'login'")
     assert caught.value.hint
     assert "\n" not in str(caught.value)
 
 
-def test_a_plugin_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_plugin(tmp_path: Path) -> None:
     plugin = replace(PLUGIN, command="kubelogin", install_hint="To install it:\n  brew install kubelogin\n")
-    who = make_identity(config(AuthInfo(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
+    identity = make_identity(config(AuthInfo(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
     with pytest.raises(KubeconfigError, match="'kubelogin' is not installed") as caught:
-        asyncio.run(who.current())
+        asyncio.run(identity.current())
     assert caught.value.hint == "brew install kubelogin"
     broken = tmp_path / "kubelogin"
     broken.write_bytes(b"\x7fELF not really")
     broken.chmod(0o755)
     with pytest.raises(KubeconfigError, match="'kubelogin' cannot be run: Exec format error"):
-        asyncio.run(who.current())
+        asyncio.run(identity.current())
 
 
-def test_a_refused_token_is_replaced_under_way(tmp_path: Path) -> None:
+def test_a_rejected_token_is_replaced_during_the_request(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("old")
 
     async def serve(request: web.BaseRequest) -> web.Response:
         if request.headers.get("Authorization") != "Bearer new":
-            path.write_text("new")  # as the kubelet would, while we are not looking
+            path.write_text("new")  # as the kubelet does, between two reads
             return web.json_response({"reason": "Unauthorized", "code": 401}, status=401)
         return web.json_response({"metadata": {"name": "n1"}})
 
     async def scenario() -> None:
         async with serve_responses(serve) as seen:
-            mine = replace(seen.config, login=AuthInfo(token_file=str(path)))
-            async with Client.connect(mine) as client:
+            client_config = replace(seen.config, login=AuthInfo(token_file=str(path)))
+            async with Client.connect(client_config) as client:
                 assert (await client.get(NODES, "n1")).metadata.name == "n1"
                 patched = await client.patch(NODES, "n1", {})
                 assert patched.metadata.name == "n1"
-            assert len(seen.requests) == 3, "once refused, then the new one for all that follows"
+            assert len(seen.requests) == 3, "rejected once, then the new token for every further request"
 
     asyncio.run(scenario())
 
 
-def test_a_refused_login_is_not_asked_forever(program: Program) -> None:
-    program.says()
+def test_a_rejected_credential_is_renewed_only_once(program: Program) -> None:
+    program.prints()
 
     async def serve(_: web.BaseRequest) -> web.Response:
         return web.json_response({"reason": "Unauthorized", "code": 401}, status=401)
 
     async def scenario() -> None:
         async with serve_responses(serve) as seen:
-            mine = replace(seen.config, login=AuthInfo(plugin=PLUGIN))
-            async with Transport.open(mine, environment=ClientEnvironment(env=program.env)) as transport:
+            client_config = replace(seen.config, login=AuthInfo(plugin=PLUGIN))
+            async with Transport.open(
+                client_config, environment=ClientEnvironment(env=program.env)
+            ) as transport:
                 client = Client(transport)
                 with pytest.raises(
                     AccessError, match="does not accept the credentials of user 'jane'"
@@ -249,15 +253,15 @@ def test_a_refused_login_is_not_asked_forever(program: Program) -> None:
     asyncio.run(scenario())
 
 
-def test_acts_as_whom_it_is_told() -> None:
+def test_requests_carry_the_impersonated_user() -> None:
     async def serve(_: web.BaseRequest) -> web.Response:
         return web.json_response({})
 
     async def scenario() -> None:
         async with serve_responses(serve) as seen:
-            who = Impersonation("bob", "7", ("dev",), {"example.org/why": ("test",)})
-            mine = replace(seen.config, impersonate=who, login=AuthInfo(token="t"))
-            async with Client.connect(mine) as client:
+            impersonation = Impersonation("bob", "7", ("dev",), {"example.org/why": ("test",)})
+            client_config = replace(seen.config, impersonate=impersonation, login=AuthInfo(token="t"))
+            async with Client.connect(client_config) as client:
                 await client.version()
             sent = seen.headers[0]
             assert (sent["Authorization"], sent["Impersonate-User"]) == ("Bearer t", "bob")

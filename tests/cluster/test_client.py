@@ -1,4 +1,4 @@
-"""What the client asks and how it takes a no; the real server is in test_client_real.py."""
+"""The client's requests, and the errors for refused ones; the real server is in test_client_real.py."""
 
 import asyncio
 import gzip
@@ -31,7 +31,7 @@ from tests.cluster.loopback import (
 
 
 def paged(names: list[str], expire_at: int | None = None) -> Handler:
-    """Serve a list page by page, and forget the moment of the pages where told to."""
+    """Serve a list page by page, and expire the continue token from `expire_at` on."""
 
     async def serve(request: web.BaseRequest) -> web.Response:
         start, limit = int(request.query.get("continue", "0")), int(request.query.get("limit", "0"))
@@ -49,14 +49,14 @@ def test_a_list_comes_in_pages() -> None:
     names = [f"p{number}" for number in range(25)]
 
     async def scenario(client: Client, seen: RecordedRequests) -> None:
-        found = await client.list(PODS, "x", limit=10, labels="a=b,c in (d, e)", resource_version="7")
-        assert [item.metadata.name for item in found.items] == names
-        assert found.resource_version == "42"
+        listing = await client.list(PODS, "x", limit=10, labels="a=b,c in (d, e)", resource_version="7")
+        assert [item.metadata.name for item in listing.items] == names
+        assert listing.resource_version == "42"
         assert seen.requests[0] == (
             "GET /api/v1/namespaces/x/pods?labelSelector=a%3Db%2Cc%20in%20%28d%2C%20e%29&resourceVersion=7"
             "&resourceVersionMatch=NotOlderThan&limit=10"
         )
-        assert [("resourceVersion" in asked, "labelSelector" in asked) for asked in seen.requests[1:]] == [
+        assert [("resourceVersion" in line, "labelSelector" in line) for line in seen.requests[1:]] == [
             (False, True),
             (False, True),
         ]
@@ -64,18 +64,18 @@ def test_a_list_comes_in_pages() -> None:
     run_with_responses(paged(names), scenario)
 
 
-def test_a_list_whose_moment_is_lost_begins_anew() -> None:
+def test_a_list_whose_version_expired_is_read_again_in_one_page() -> None:
     names = [f"p{number}" for number in range(25)]
 
     async def scenario(client: Client, seen: RecordedRequests) -> None:
-        found = await client.list(PODS, limit=10)
-        assert [item.metadata.name for item in found.items] == names, "nothing twice, nothing lost"
+        listing = await client.list(PODS, limit=10)
+        assert [item.metadata.name for item in listing.items] == names, "nothing twice, nothing lost"
         assert "limit" not in seen.requests[-1]
 
     run_with_responses(paged(names, expire_at=20), scenario)
 
 
-def test_answers_may_be_compressed() -> None:
+def test_responses_may_be_compressed() -> None:
     async def serve(request: web.BaseRequest) -> web.Response:
         body = json.dumps({"items": [pod("a")], "metadata": {}}).encode()
         if request.headers["Accept-Encoding"] != "gzip":
@@ -87,8 +87,8 @@ def test_answers_may_be_compressed() -> None:
             for compress in (None, True, False):
                 async with Client.connect(seen.config, compress=compress) as client:
                     assert len((await client.list(PODS)).items) == 1
-            asked = [headers["Accept-Encoding"] for headers in seen.headers]
-            assert asked == ["identity", "gzip", "identity"], "on this machine it would only cost time"
+            encodings = [headers["Accept-Encoding"] for headers in seen.headers]
+            assert encodings == ["identity", "gzip", "identity"], "on this machine gzip only costs time"
 
     asyncio.run(run())
 
@@ -160,7 +160,7 @@ REFUSALS: list[tuple[int, str, str, dict[str, object], type[errors.ClusterError]
 
 
 @pytest.mark.parametrize(("code", "reason", "message", "details", "kind", "says"), REFUSALS)
-def test_refusals_are_sorted_by_who_must_act(
+def test_a_refused_request_raises_the_error_of_its_reason(
     code: int,
     reason: str,
     message: str,
@@ -181,7 +181,7 @@ def test_refusals_are_sorted_by_who_must_act(
     run_with_responses(always(lambda: status(code, reason, message, **details)), scenario)
 
 
-def test_what_is_no_answer_of_kubernetes() -> None:
+def test_responses_that_are_not_from_kubernetes() -> None:
     pages = in_order(
         lambda: web.Response(text="404 page not found", status=404),
         lambda: web.Response(text="<html>Log in</html>", content_type="text/html"),
@@ -202,7 +202,7 @@ def test_what_is_no_answer_of_kubernetes() -> None:
     run_with_responses(pages, scenario)
 
 
-# Asking again
+# Retries
 
 
 def busy(code: int = 429, after: str | None = "0") -> Callable[[], web.Response]:
@@ -214,16 +214,16 @@ def fine() -> web.Response:
     return web.json_response(pod("a"))
 
 
-def test_waits_when_it_is_told_to() -> None:
+def test_a_retry_after_is_obeyed() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "a", "x")).metadata.name == "a"
         await client.patch(PODS, "a", {}, "x")
-        assert [asked.split()[0] for asked in seen.requests] == ["GET", "GET", "GET", "PATCH", "PATCH"]
+        assert [line.split()[0] for line in seen.requests] == ["GET", "GET", "GET", "PATCH", "PATCH"]
 
     run_with_responses(in_order(busy(), busy(503), fine, busy(), fine), scenario)
 
 
-def test_does_not_wait_for_ever() -> None:
+def test_retries_are_limited() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.TooManyRequestsError):
             await client.get(PODS, "a", "x")
@@ -240,22 +240,22 @@ def test_does_not_wait_for_ever() -> None:
         run_with_responses(always(reply), once)
 
 
-def test_patience_is_bounded_and_spread() -> None:
-    patience = RetryPolicy(max_attempts=5, max_wait=20.0)
-    pauses = {delay_after_response(429, 3.0, RetryState(1), patience, Random(seed)) for seed in range(50)}
-    assert all(pause is not None and 3.0 <= pause <= 4.5 for pause in pauses)
-    assert len(pauses) > 40
-    assert delay_after_response(429, None, RetryState(1), patience, Random(1)) is not None
-    assert delay_after_response(429, 3.0, RetryState(5), patience, Random(1)) is None
-    assert delay_after_response(429, 3.0, RetryState(2, waited=18.0), patience, Random(1)) is None
-    assert delay_after_response(500, 3.0, RetryState(1), patience, Random(1)) is None
+def test_delays_are_bounded_and_spread() -> None:
+    policy = RetryPolicy(max_attempts=5, max_wait=20.0)
+    delays = {delay_after_response(429, 3.0, RetryState(1), policy, Random(seed)) for seed in range(50)}
+    assert all(delay is not None and 3.0 <= delay <= 4.5 for delay in delays)
+    assert len(delays) > 40
+    assert delay_after_response(429, None, RetryState(1), policy, Random(1)) is not None
+    assert delay_after_response(429, 3.0, RetryState(5), policy, Random(1)) is None
+    assert delay_after_response(429, 3.0, RetryState(2, waited=18.0), policy, Random(1)) is None
+    assert delay_after_response(500, 3.0, RetryState(1), policy, Random(1)) is None
     assert delay_after_disconnect("POST", RetryState(1), Random(1)) is None
 
 
-# What is asked
+# Requests
 
 
-def test_each_verb_asks_as_the_api_wants_it() -> None:
+def test_each_verb_sends_the_request_that_the_api_expects() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         await client.patch(PODS, "a", [], "x", patch_type="json")
         await client.patch(PODS, "a", {}, "x", patch_type="strategic", field_manager="me", force=True)
@@ -289,7 +289,7 @@ def test_each_verb_asks_as_the_api_wants_it() -> None:
     run_with_responses(always(fine), scenario)
 
 
-def test_a_part_of_an_object_cannot_replace_it() -> None:
+def test_a_partial_object_cannot_replace_the_whole() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(TypeError, match="pods are read in part only"):
             await client.update(PODS, Pod(metadata=Metadata(name="a")), "x")
@@ -300,7 +300,7 @@ def test_a_part_of_an_object_cannot_replace_it() -> None:
     run_with_responses(always(fine), scenario)
 
 
-def test_no_more_at_once_than_allowed() -> None:
+def test_concurrent_requests_are_limited() -> None:
     busy_now, most = [0], [0]
 
     async def serve(_: web.BaseRequest) -> web.Response:

@@ -1,4 +1,4 @@
-"""Connections that break, answers that get lost, and watches that go on and on."""
+"""Broken connections, lost responses, and watches."""
 
 import asyncio
 import json
@@ -28,11 +28,11 @@ from tests.cluster.loopback import (
     serve_bytes,
 )
 
-# Connections that break
+# Broken connections
 
 
 def cut_first(times: int, answer: bytes) -> ByteHandler:
-    """Drop the first connections without a word, then answer."""
+    """Drop the first connections without a response, then answer."""
     left = [times]
 
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
@@ -46,7 +46,7 @@ def cut_first(times: int, answer: bytes) -> ByteHandler:
     return talk
 
 
-def test_a_read_is_tried_again_when_the_line_breaks() -> None:
+def test_a_read_is_retried_after_a_disconnect() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "a", "x")).metadata.name == "a"
         assert len(seen.requests) == 3
@@ -69,23 +69,23 @@ def test_a_write_is_never_sent_twice(write: Write) -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(errors.ClusterUnavailableError) as caught:
             await write(client)
-        assert caught.value.maybe_done, "nobody knows whether it was carried out"
+        assert caught.value.maybe_done, "the server may have executed it"
         assert len(seen.requests) == 1
 
     run_with_bytes(cut_first(9, b""), scenario)
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_server() -> None:
     async def run() -> None:
         async with serve_bytes(cut_first(0, b"")) as seen:
-            pass  # its port is now nobody's
+            pass  # its port is closed now
         async with Client.connect(replace(seen.config, context="lab")) as client:
             with pytest.raises(errors.ClusterUnavailableError, match="nothing answers at http") as caught:
                 await client.delete(NODES, "n")
             assert (caught.value.exit_code, caught.value.maybe_done) == (3, False)
             assert "context 'lab' of the test" in caught.value.hint
-        away = replace(seen.config, server="https://no-such-host.invalid:6443")
-        async with Client.connect(away) as client:
+        unknown = replace(seen.config, server="https://no-such-host.invalid:6443")
+        async with Client.connect(unknown) as client:
             with pytest.raises(errors.ClusterUnavailableError, match="no such host"):
                 await client.version()
 
@@ -95,7 +95,7 @@ def test_nobody_there() -> None:
 # Binding
 
 
-def test_nothing_after_a_success_unmakes_a_binding() -> None:
+def test_the_body_of_a_successful_binding_is_not_read() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         await client.bind("x", "a", "uid-a", "n1")
         await client.bind("x", "a", "uid-a", "n1")
@@ -114,7 +114,7 @@ def test_nothing_after_a_success_unmakes_a_binding() -> None:
     ("node", "uid", "bound"),
     [("n1", "uid-a", True), ("n2", "uid-a", False), ("", "uid-a", False), ("n1", "uid-other", False)],
 )
-def test_a_lost_answer_is_looked_up(node: str, uid: str, bound: bool) -> None:
+def test_the_pod_is_read_after_a_lost_response(node: str, uid: str, bound: bool) -> None:
     body = json.dumps(pod("a", nodeName=node)).encode()
 
     async def scenario(client: Client, seen: RecordedRequests) -> None:
@@ -124,7 +124,7 @@ def test_a_lost_answer_is_looked_up(node: str, uid: str, bound: bool) -> None:
             with pytest.raises(errors.ClusterUnavailableError) as caught:
                 await client.bind("x", "a", uid, "n1")
             assert caught.value.maybe_done
-        assert [asked.split()[0] for asked in seen.requests] == ["POST", "GET"]
+        assert [line.split()[0] for line in seen.requests] == ["POST", "GET"]
 
     run_with_bytes(cut_first(1, body), scenario)
 
@@ -156,15 +156,15 @@ async def names(client: Client, into: list[str]) -> None:
         into.append(seen.object.metadata.name)
 
 
-def test_a_watch_reads_on_across_chunks() -> None:
+def test_a_watch_reads_events_across_chunks() -> None:
     big = event("ADDED", "big", 1_500_000)
     stream = event("ADDED", "a") + big + event("MODIFIED", "b") + b"\n" + event("DELETED", "c")
     cuts = [0, 1, 20, 70, 100, 65_636, 900_000, len(stream) - 10, len(stream)]
 
     async def scenario(client: Client, seen: RecordedRequests) -> None:
-        found: list[str] = []
-        await names(client, found)
-        assert found == ["a", "big", "b", "c"]
+        pod_names: list[str] = []
+        await names(client, pod_names)
+        assert pod_names == ["a", "big", "b", "c"]
         assert seen.requests == [
             "GET /api/v1/namespaces/x/pods?watch=true&resourceVersion=7&allowWatchBookmarks=true"
             "&timeoutSeconds=300"
@@ -174,12 +174,12 @@ def test_a_watch_reads_on_across_chunks() -> None:
 
 
 @pytest.mark.parametrize("end", [True, False])
-def test_a_watch_that_is_cut_says_so(end: bool) -> None:
+def test_a_disconnected_watch_raises(end: bool) -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
-        found: list[str] = []
+        pod_names: list[str] = []
         with pytest.raises(errors.ClusterUnavailableError, match="watch pods"):
-            await names(client, found)
-        assert found == ["a"], "what came whole is not lost"
+            await names(client, pod_names)
+        assert pod_names == ["a"], "complete events are not lost"
 
     run_with_bytes(in_chunks(event("ADDED", "a"), event("ADDED", "b")[:30], end=end), scenario)
 
@@ -203,7 +203,7 @@ def test_a_watch_that_the_server_ends(end: dict[str, object], kind: type[errors.
     run_with_bytes(in_chunks(last + b"\n"), scenario)
 
 
-def test_a_silent_watch_is_a_dead_one() -> None:
+def test_an_idle_watch_times_out() -> None:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM + chunk(event("ADDED", "a")))
         await asyncio.sleep(30)
@@ -218,7 +218,7 @@ def test_a_silent_watch_is_a_dead_one() -> None:
     run_with_bytes(talk, scenario)
 
 
-def test_a_server_that_takes_the_question_and_falls_silent() -> None:
+def test_a_server_that_accepts_a_request_and_sends_nothing() -> None:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
 
@@ -226,12 +226,12 @@ def test_a_server_that_takes_the_question_and_falls_silent() -> None:
         async with timeout(5):
             with pytest.raises(errors.ClusterUnavailableError, match="did not answer in time"):
                 await anext(client.watch(PODS, idle=0.2))
-        assert len(seen.requests) == 1, "who was silent once would be so again"
+        assert len(seen.requests) == 1, "a timeout is not retried"
 
     run_with_bytes(talk, scenario)
 
 
-def test_a_watch_can_be_left() -> None:
+def test_a_watch_can_be_closed() -> None:
     left = asyncio.Event()
 
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:

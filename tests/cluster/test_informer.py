@@ -1,4 +1,4 @@
-"""The informer on a cluster in memory that has its moods."""
+"""The informer on a fake cluster that fails in various ways."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -32,22 +32,22 @@ QUICK = WatchTiming(
 )
 
 
-class Moody(FakeCluster):
-    """A cluster that refuses, falls silent or repeats itself as a test tells it to."""
+class UnreliableCluster(FakeCluster):
+    """A fake cluster that refuses requests or stops sending events, as a test demands."""
 
     def __init__(self) -> None:
         super().__init__(bookmark_every=0.1)
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.refusals: dict[str, FairleadError] = {}
-        """What list, stream and watch are answered with."""
+        """The errors of list, stream and watch requests."""
         self.silent = False
 
     async def list(self, kind: Kind[T], *args: Any, **query: Any) -> Listing[T]:
-        self._ask("list")
+        self._count("list")
         return await super().list(kind, *args, **query)
 
     async def watch(self, kind: Kind[T], *args: Any, **query: Any) -> AsyncGenerator[WatchEvent[T], None]:
-        self._ask("stream" if query.get("send_initial_events") else "watch")
+        self._count("stream" if query.get("send_initial_events") else "watch")
         async with aclosing(super().watch(kind, *args, **query)) as events:
             async for event in events:
                 if self.silent:
@@ -55,19 +55,19 @@ class Moody(FakeCluster):
                     raise ClusterUnavailableError("memory did not answer in time") from TimeoutError()
                 yield event
 
-    def _ask(self, what: str) -> None:
-        self.asked.append(what)
-        if what in self.refusals:
-            raise self.refusals[what]
+    def _count(self, request: str) -> None:
+        self.requests.append(request)
+        if request in self.refusals:
+            raise self.refusals[request]
 
 
-def play(scenario: Callable[[Moody], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+def play(scenario: Callable[[UnreliableCluster], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Make a test of a scenario on a cluster of its own."""
 
     def test() -> None:
         async def limited() -> None:
             async with timeout(20):
-                await scenario(Moody())
+                await scenario(UnreliableCluster())
 
         asyncio.run(limited())
 
@@ -83,22 +83,22 @@ async def write(cluster: FakeCluster, name: str, value: str = "") -> None:
     await cluster.patch(CONFIG_MAPS, name, config_map(name, {"k": value}), "default", patch_type="apply")
 
 
-async def settled(cluster: FakeCluster, copy: Informer[ConfigMap]) -> None:
-    """Wait until the copy is the cluster's state."""
+async def wait_until_equal(cluster: FakeCluster, copy: Informer[ConfigMap]) -> None:
+    """Wait until the copy equals the cluster's state."""
     listing = await FakeCluster.list(cluster, CONFIG_MAPS, "default")
-    truth = {item.key: item for item in listing.items}
-    while copy.objects != truth:
+    objects = {item.key: item for item in listing.items}
+    while copy.objects != objects:
         await asyncio.sleep(0.005)
 
 
-async def troubled(copy: Informer[ConfigMap]) -> None:
-    """Wait until the informer has noticed that something is wrong."""
+async def wait_for_error(copy: Informer[ConfigMap]) -> None:
+    """Wait until the informer has an error."""
     while copy.last_error is None:
         await asyncio.sleep(0.005)
 
 
-class Told:
-    """Keeps what a handler is told, and the state that follows from it."""
+class ChangeLog:
+    """A handler that records its changes, and the state that results from them."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[str, str]] = []
@@ -114,11 +114,11 @@ class Told:
 
 
 @play
-async def test_what_is_there_and_what_happens_is_told_once(cluster: Moody) -> None:
+async def test_existing_objects_and_later_changes_are_reported_once(cluster: UnreliableCluster) -> None:
     await write(cluster, "a")
-    told = Told()
+    log = ChangeLog()
     copy = informer(cluster)
-    copy.subscribe(told)
+    copy.subscribe(log)
     assert not copy.synced
     assert copy.age == float("inf")
     async with copy:
@@ -126,115 +126,117 @@ async def test_what_is_there_and_what_happens_is_told_once(cluster: Moody) -> No
         await write(cluster, "b")
         await write(cluster, "a", "new")
         await cluster.delete(CONFIG_MAPS, "b", "default")
-        await settled(cluster, copy)
-    assert told.changes == [("added", "a"), ("added", "b"), ("modified", "a"), ("deleted", "b")]
-    assert cluster.asked == ["stream"]
+        await wait_until_equal(cluster, copy)
+    assert log.changes == [("added", "a"), ("added", "b"), ("modified", "a"), ("deleted", "b")]
+    assert cluster.requests == ["stream"]
 
 
 @play
-async def test_who_comes_late_is_told_what_is_there(cluster: Moody) -> None:
+async def test_a_late_subscriber_gets_the_existing_objects(cluster: UnreliableCluster) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
         await copy.wait_for_sync()
-        told = Told()
-        copy.subscribe(told)
-        assert told.changes == [("added", "a")]
+        log = ChangeLog()
+        copy.subscribe(log)
+        assert log.changes == [("added", "a")]
         async with aclosing(copy.changes()) as changes:
             assert (await anext(changes)).key == ("default", "a")
             await write(cluster, "b")
             assert (await anext(changes)).type == "added"
             for value in "123":
                 await write(cluster, "b", value)
-            await settled(cluster, copy)
+            await wait_until_equal(cluster, copy)
             change = await anext(changes)
-            assert (change.type, change.object.data) == ("modified", {"k": "3"}), "the latest, not each"
+            assert (change.type, change.object.data) == ("modified", {"k": "3"}), (
+                "the latest state, not each one"
+            )
 
 
 @play
-async def test_a_cut_is_healed_without_a_list(cluster: Moody) -> None:
-    told = Told()
+async def test_a_disconnected_watch_resumes_without_a_list(cluster: UnreliableCluster) -> None:
+    log = ChangeLog()
     async with informer(cluster) as copy:
-        copy.subscribe(told)
+        copy.subscribe(log)
         await copy.wait_for_sync()
         for n in range(5):
             await write(cluster, f"a{n}")
-            await settled(cluster, copy)
+            await wait_until_equal(cluster, copy)
             cluster.disconnect()
             await write(cluster, f"b{n}")
-            await settled(cluster, copy)
-    assert cluster.asked.count("stream") == 1
-    assert "list" not in cluster.asked
-    assert len(told.changes) == 10
+            await wait_until_equal(cluster, copy)
+    assert cluster.requests.count("stream") == 1
+    assert "list" not in cluster.requests
+    assert len(log.changes) == 10
 
 
 @play
-async def test_what_was_deleted_unseen_is_deleted_all_the_same(cluster: Moody) -> None:
-    told = Told()
+async def test_an_object_deleted_during_an_outage_is_reported_as_deleted(cluster: UnreliableCluster) -> None:
+    log = ChangeLog()
     for name in "abc":
         await write(cluster, name)
     async with informer(cluster) as copy:
-        copy.subscribe(told)
+        copy.subscribe(log)
         await copy.wait_for_sync()
-        cluster.refusals = {"watch": GoneError("gone"), "stream": ClusterUnavailableError("away")}
+        cluster.refusals = {"watch": GoneError("gone"), "stream": ClusterUnavailableError("unavailable")}
         cluster.disconnect()
-        await troubled(copy)
+        await wait_for_error(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
         await cluster.delete(CONFIG_MAPS, "b", "default")
         await write(cluster, "b", "another of that name")
         await write(cluster, "c", "changed")
         cluster.compact()
         cluster.refusals = {}
-        await settled(cluster, copy)
-    after = told.changes[3:]
+        await wait_until_equal(cluster, copy)
+    after = log.changes[3:]
     assert sorted(after) == [("added", "b"), ("deleted", "a"), ("deleted", "b"), ("modified", "c")]
     assert after.index(("deleted", "b")) < after.index(("added", "b"))
 
 
 @play
-async def test_compaction_is_a_list_and_a_difference(cluster: Moody) -> None:
+async def test_compaction_leads_to_a_list_and_a_difference(cluster: UnreliableCluster) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
         await copy.wait_for_sync()
-        cluster.refusals["watch"] = ClusterUnavailableError("away")
+        cluster.refusals["watch"] = ClusterUnavailableError("unavailable")
         cluster.disconnect()
-        await troubled(copy)
+        await wait_for_error(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
         cluster.compact()
         cluster.refusals = {}
-        await settled(cluster, copy)
-        assert cluster.asked.count("stream") == 2
+        await wait_until_equal(cluster, copy)
+        assert cluster.requests.count("stream") == 2
 
 
 @play
-async def test_silence_is_broken_by_a_list(cluster: Moody) -> None:
+async def test_an_idle_timeout_leads_to_a_list(cluster: UnreliableCluster) -> None:
     async with informer(cluster) as copy:
         await copy.wait_for_sync()
         cluster.silent = True
         await write(cluster, "a")
-        await troubled(copy)
+        await wait_for_error(copy)
         assert copy.age >= 0.9 * QUICK.idle_timeout
         assert copy.synced
         cluster.silent = False
-        await settled(cluster, copy)
+        await wait_until_equal(cluster, copy)
         assert copy.last_error is None
         assert copy.age < QUICK.idle_timeout
 
 
 @play
-async def test_a_server_that_does_not_stream_is_listed(cluster: Moody) -> None:
+async def test_a_server_without_streamed_lists_is_listed(cluster: UnreliableCluster) -> None:
     cluster.refusals["stream"] = InvalidError("sendInitialEvents is forbidden")
     await write(cluster, "a")
     async with informer(cluster) as copy:
         await copy.wait_for_sync()
         await write(cluster, "b")
-        await settled(cluster, copy)
-    assert cluster.asked[:3] == ["stream", "list", "watch"]
+        await wait_until_equal(cluster, copy)
+    assert cluster.requests[:3] == ["stream", "list", "watch"]
 
 
 @pytest.mark.parametrize("error", [AccessError("you may not"), MissingApiError("no such kind")])
-def test_what_a_person_must_mend_is_raised_at_the_start(error: FairleadError) -> None:
+def test_an_error_that_a_person_must_resolve_is_raised_at_the_start(error: FairleadError) -> None:
     async def scenario() -> None:
-        cluster = Moody()
+        cluster = UnreliableCluster()
         cluster.refusals = dict.fromkeys(("stream", "list", "watch"), error)
         copy = informer(cluster)
         with pytest.raises(type(error)):
@@ -248,7 +250,9 @@ def test_what_a_person_must_mend_is_raised_at_the_start(error: FairleadError) ->
 
 
 @play
-async def test_what_a_person_must_mend_later_is_said_and_waited_for(cluster: Moody) -> None:
+async def test_a_later_error_that_a_person_must_resolve_is_recorded_and_retried(
+    cluster: UnreliableCluster,
+) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
         await copy.wait_for_sync()
@@ -259,11 +263,11 @@ async def test_what_a_person_must_mend_later_is_said_and_waited_for(cluster: Moo
         assert list(copy.objects) == [("default", "a")]
         await write(cluster, "b")
         cluster.refusals = {}
-        await settled(cluster, copy)
+        await wait_until_equal(cluster, copy)
 
 
 @play
-async def test_a_handler_that_fails_ends_the_informer_loudly(cluster: Moody) -> None:
+async def test_an_exception_of_a_handler_ends_the_informer(cluster: UnreliableCluster) -> None:
     def fail(change: ObjectChange[ConfigMap]) -> None:
         raise RuntimeError("a bug")
 
@@ -275,48 +279,48 @@ async def test_a_handler_that_fails_ends_the_informer_loudly(cluster: Moody) -> 
 
 
 @play
-async def test_an_informer_that_was_stopped_can_go_on(cluster: Moody) -> None:
-    told = Told()
+async def test_a_stopped_informer_can_run_again(cluster: UnreliableCluster) -> None:
+    log = ChangeLog()
     copy = informer(cluster)
-    copy.subscribe(told)
+    copy.subscribe(log)
     for name in "ab":
         running = asyncio.create_task(copy.run())
         await write(cluster, name)
         await copy.wait_for_sync()
-        await settled(cluster, copy)
+        await wait_until_equal(cluster, copy)
         running.cancel()
         await asyncio.wait([running])
-    assert told.changes == [("added", "a"), ("added", "b")]
+    assert log.changes == [("added", "a"), ("added", "b")]
 
 
 @play
-async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Moody) -> None:
-    cluster.refusals = dict.fromkeys(("stream", "list"), ClusterUnavailableError("away"))
+async def test_waiting_for_a_stopped_informer_raises(cluster: UnreliableCluster) -> None:
+    cluster.refusals = dict.fromkeys(("stream", "list"), ClusterUnavailableError("unavailable"))
     copy = informer(cluster)
     running = asyncio.create_task(copy.run())
     waiting = asyncio.create_task(copy.wait_for_sync())
-    await troubled(copy)
+    await wait_for_error(copy)
     running.cancel()
     with pytest.raises(ClusterError, match="before its first list"):
         await waiting
 
 
 @play
-async def test_a_watch_that_lives_its_time_goes_on_without_a_list(cluster: Moody) -> None:
-    brief = WatchTiming(
+async def test_a_watch_that_reaches_its_timeout_resumes_without_a_list(cluster: UnreliableCluster) -> None:
+    short = WatchTiming(
         idle_timeout=5, watch=(0.05, 0.1), healthy_after=0.01, initial_backoff=0.001, max_backoff=0.01
     )
-    async with Informer(cluster, CONFIG_MAPS, "default", timing=brief) as copy:
+    async with Informer(cluster, CONFIG_MAPS, "default", timing=short) as copy:
         await copy.wait_for_sync()
-        while cluster.asked.count("watch") < 4:
+        while cluster.requests.count("watch") < 4:
             await asyncio.sleep(0.01)
         await write(cluster, "a")
-        await settled(cluster, copy)
-    assert cluster.asked.count("stream") == 1
+        await wait_until_equal(cluster, copy)
+    assert cluster.requests.count("stream") == 1
 
 
 @play
-async def test_selectors_choose_what_is_copied(cluster: Moody) -> None:
+async def test_selectors_limit_the_copy(cluster: UnreliableCluster) -> None:
     for name in "ab":
         await cluster.create(PODS, pod(name), "default")
     async with Informer(cluster, PODS, fields="spec.nodeName=n1", timing=QUICK) as copy:
@@ -330,23 +334,23 @@ async def test_selectors_choose_what_is_copied(cluster: Moody) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_rough_life_ends_in_the_truth(seed: int) -> None:
+def test_the_copy_is_correct_after_random_mishaps(seed: int) -> None:
     async def scenario() -> None:
-        cluster, random, told = Moody(), Random(seed), Told()
+        cluster, random, log = UnreliableCluster(), Random(seed), ChangeLog()
         async with timeout(20), informer(cluster) as copy:
-            copy.subscribe(told)
+            copy.subscribe(log)
             for _ in range(150):
                 await mishap(cluster, random)
                 await asyncio.sleep(random.choice((0, 0, 0.001, 0.01)))
             cluster.refusals, cluster.silent = {}, False
-            await settled(cluster, copy)
-            assert told.state == dict(copy.objects)
+            await wait_until_equal(cluster, copy)
+            assert log.state == dict(copy.objects)
 
     asyncio.run(scenario())
 
 
-async def mishap(cluster: Moody, random: Random) -> None:
-    """Let one thing happen to a cluster: mostly writes."""
+async def mishap(cluster: UnreliableCluster, random: Random) -> None:
+    """Do one thing to a cluster, mostly a write."""
     name = random.choice("abcdef")
     match random.randrange(12):
         case 0:
@@ -356,8 +360,10 @@ async def mishap(cluster: Moody, random: Random) -> None:
         case 2:
             cluster.silent = not cluster.silent
         case 3:
-            asked = random.choice(("list", "stream", "watch"))
-            cluster.refusals[asked] = random.choice((ClusterUnavailableError("away"), GoneError("gone")))
+            request = random.choice(("list", "stream", "watch"))
+            cluster.refusals[request] = random.choice(
+                (ClusterUnavailableError("unavailable"), GoneError("gone"))
+            )
         case 4 | 5:
             cluster.refusals = {}
         case 6 | 7 | 8 if ("default", name) in {

@@ -1,4 +1,4 @@
-"""A client for two or three questions: quick where all goes well, and as thorough as the other where not."""
+"""The transport for two or three requests: fast on success, and as careful as the full one otherwise."""
 
 import asyncio
 import subprocess
@@ -29,19 +29,19 @@ from tests.cluster.loopback import (
 Scenario = Callable[[Client, RecordedRequests], Awaitable[None]]
 
 
-def played(
+def run_with_one_shot(
     answers: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
     scenario: Scenario,
-    settle: Callable[[ClusterConfig], ClusterConfig] = lambda config: config,
+    adapt_config: Callable[[ClusterConfig], ClusterConfig] = lambda config: config,
 ) -> None:
     async def run() -> None:
-        async with serve_responses(answers) as seen, Client.connect_once(settle(seen.config)) as client:
+        async with serve_responses(answers) as seen, Client.connect_once(adapt_config(seen.config)) as client:
             await scenario(client, seen)
 
     asyncio.run(run())
 
 
-def test_questions_carry_who_asks_and_share_a_connection() -> None:
+def test_requests_carry_credentials_and_share_a_connection() -> None:
     peers = set()
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -58,22 +58,26 @@ def test_questions_carry_who_asks_and_share_a_connection() -> None:
         assert seen.headers[0]["Accept"] == "application/json"
 
     groups: list[list[str]] = []
-    who = Impersonation("joe", groups=("one", "two"))
-    played(answer, scenario, lambda config: replace(config, login=AuthInfo(token="secret"), impersonate=who))
+    joe = Impersonation("joe", groups=("one", "two"))
+    run_with_one_shot(
+        answer, scenario, lambda config: replace(config, login=AuthInfo(token="secret"), impersonate=joe)
+    )
     assert groups == [["one", "two"]] * 3
     assert len(peers) == 1
 
 
-def test_a_no_is_told_as_ever() -> None:
+def test_an_error_status_raises_the_same_error() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         with pytest.raises(NotFoundError, match="web"):
             await client.get(PODS, "web", "x")
-        assert len(seen.requests) == 2  # the second is the one that understands a no
+        assert len(seen.requests) == 2  # the full transport sends the second, and reads its error
 
-    played(always(lambda: status(404, "NotFound", 'pods "web" not found', name="web", kind="pods")), scenario)
+    run_with_one_shot(
+        always(lambda: status(404, "NotFound", 'pods "web" not found', name="web", kind="pods")), scenario
+    )
 
 
-def test_a_server_that_is_busy_is_asked_again() -> None:
+def test_a_busy_server_gets_a_retry() -> None:
     def busy() -> web.Response:
         return web.Response(status=429, headers={"Retry-After": "0"})
 
@@ -81,10 +85,10 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
         assert (await client.get(PODS, "web", "x")).metadata.name == "web"
         assert len(seen.requests) >= 3
 
-    played(in_order(busy, busy, lambda: web.json_response(pod("web"))), scenario)
+    run_with_one_shot(in_order(busy, busy, lambda: web.json_response(pod("web"))), scenario)
 
 
-def test_a_line_that_breaks_is_mended() -> None:
+def test_a_broken_response_is_requested_again() -> None:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         times.append(1)
         body = b'{"metadata": {"name": "web", "namespace": "x"}}'
@@ -101,7 +105,7 @@ def test_a_line_that_breaks_is_mended() -> None:
     assert len(times) == 2
 
 
-def test_a_server_that_says_nothing_is_given_up_soon() -> None:
+def test_a_silent_server_times_out_soon() -> None:
     async def answer(_: web.BaseRequest) -> web.Response:
         times.append(1)
         if len(times) == 1:
@@ -111,29 +115,29 @@ def test_a_server_that_says_nothing_is_given_up_soon() -> None:
     async def run() -> None:
         async with (
             serve_responses(answer) as seen,
-            OneShotTransport.open(seen.config, read_timeout=0.2) as line,
+            OneShotTransport.open(seen.config, read_timeout=0.2) as transport,
         ):
-            assert (await Client(line).get(PODS, "web", "x")).metadata.name == "web"
+            assert (await Client(transport).get(PODS, "web", "x")).metadata.name == "web"
 
     times: list[int] = []
     asyncio.run(run())
     assert len(times) == 2
 
 
-def test_several_questions_at_once_and_writes_are_the_transport_s() -> None:
+def test_concurrent_requests_and_writes_use_the_full_transport() -> None:
     async def answer(request: web.BaseRequest) -> web.Response:
         return web.json_response(pod(request.path.rpartition("/")[2]))
 
     async def scenario(client: Client, seen: RecordedRequests) -> None:
-        found = await asyncio.gather(*(client.get(PODS, f"web-{number}", "x") for number in range(9)))
-        assert [each.metadata.name for each in found] == [f"web-{number}" for number in range(9)]
+        pods = await asyncio.gather(*(client.get(PODS, f"web-{number}", "x") for number in range(9)))
+        assert [item.metadata.name for item in pods] == [f"web-{number}" for number in range(9)]
         await client.delete(PODS, "web-1", "x")
         assert seen.requests.count("DELETE /api/v1/namespaces/x/pods/web-1") == 1
 
-    played(answer, scenario)
+    run_with_one_shot(answer, scenario)
 
 
-def test_nobody_there_is_told_as_ever() -> None:
+def test_a_refused_connection_raises_the_same_error() -> None:
     async def run() -> None:
         async with Client.connect_once(
             ClusterConfig(server="http://127.0.0.1:1", source="the test")
@@ -144,7 +148,7 @@ def test_nobody_there_is_told_as_ever() -> None:
         asyncio.run(run())
 
 
-def test_who_cannot_be_trusted_is_told_nothing(tmp_path: Path) -> None:
+def test_an_untrusted_server_gets_no_request(tmp_path: Path) -> None:
     async def run() -> None:
         stranger = Authority("stranger").server(tmp_path)
         async with (
@@ -158,19 +162,19 @@ def test_who_cannot_be_trusted_is_told_nothing(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_proxy_on_the_way_is_the_transport_s() -> None:
+def test_a_proxy_uses_the_full_transport() -> None:
     async def scenario(client: Client, seen: RecordedRequests) -> None:
         assert (await client.get(PODS, "web", "x")).metadata.name == "web"
         assert len(seen.requests) == 1
 
-    played(
+    run_with_one_shot(
         always(lambda: web.json_response(pod("web"))),
         scenario,
         lambda config: replace(config, server="http://far.example:8080", proxy=config.server),
     )
 
 
-def test_nothing_heavy_is_loaded() -> None:
+def test_no_heavy_module_is_loaded() -> None:
     code = (
         "import sys, asyncio\nfrom fairlead.cluster.client import Client\n"
         "from fairlead.cluster.config.types import ClusterConfig\n"

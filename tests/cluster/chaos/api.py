@@ -1,4 +1,4 @@
-"""A private API server that may be harmed: frozen, killed, made to forget, sent back in time."""
+"""A private API server for mishaps: frozen, killed, compacted, restored from a backup."""
 
 import asyncio
 import json
@@ -30,20 +30,20 @@ class ChaosApi:
 
     @property
     def config(self) -> ClusterConfig:
-        """The administrator, by the straight way."""
+        """The administrator's configuration, without the wire in between."""
         return kubeconfig.load(str(self._running.lab.kubeconfig), env={})
 
     @property
     def port(self) -> int:
-        """Where the API server listens."""
+        """The port of the API server."""
         return self._site.ports["kube-apiserver"]
 
     def freeze(self) -> None:
-        """Stop the API server in its tracks; the kernel goes on accepting connections for it."""
+        """Stop the API server's process; the kernel still accepts connections for it."""
         self._signal("kube-apiserver", signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Resume the API server."""
         self._signal("kube-apiserver", signal.SIGCONT)
 
     def kill(self, name: str = "kube-apiserver") -> None:
@@ -51,12 +51,12 @@ class ChaosApi:
         program = self._running.named(name)
         assert not process.end([program.process])
         while process.exit_code(program.process) is None:
-            time.sleep(0.01)  # the first thread goes before the others, which still hold the port
-        left = tuple(each for each in self._running.lab.programs if each != program)
+            time.sleep(0.01)  # the first thread ends before the others, which still hold the port
+        left = tuple(other for other in self._running.lab.programs if other != program)
         self._running.lab = replace(self._running.lab, programs=left)
 
     async def restart(self, *flags: str) -> None:
-        """Start what was killed, with more flags than usual, and wait until the API server is ready."""
+        """Start the killed programs, with additional flags, and wait until the API server is ready."""
         alive = {program.name for program in self._running.lab.programs}
         if "etcd" not in alive:
             self._running.start("etcd", self._programs["etcd"], commands.etcd(self._site))
@@ -70,12 +70,12 @@ class ChaosApi:
             await asyncio.sleep(0.05)
 
     def compact(self) -> None:
-        """Have etcd forget all versions but the last."""
+        """Compact etcd up to the last version."""
         revision = self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
         self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def backup(self) -> Path:
-        """Copy what etcd has on disk, as a snapshot of a volume would."""
+        """Copy etcd's data folder, as a snapshot of a volume would."""
         folder = self._running.lab.folder
         shutil.rmtree(folder / "backup", ignore_errors=True)
         self._signal("etcd", signal.SIGSTOP)
@@ -86,7 +86,7 @@ class ChaosApi:
         return folder / "backup"
 
     async def restore(self, backup: Path) -> None:
-        """Put a copy in the place of what etcd has, and start over from there."""
+        """Replace etcd's data with a copy, and restart etcd and the API server."""
         self.kill("kube-apiserver")
         self.kill("etcd")
         data = self._running.lab.folder / "etcd"
@@ -95,11 +95,11 @@ class ChaosApi:
         await self.restart()
 
     def _signal(self, name: str, number: int) -> None:
-        assert process.send(self._running.named(name).process, number), f"{name} is not there"
+        assert process.send(self._running.named(name).process, number), f"{name} is not running"
 
     def _etcd(self, path: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
         url = f"http://127.0.0.1:{self._site.ports['etcd']}{path}"
         request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=10) as answer:
-            found: dict[str, dict[str, str]] = json.load(answer)
-            return found
+            document: dict[str, dict[str, str]] = json.load(answer)
+            return document

@@ -1,4 +1,4 @@
-"""The API server that the mishaps happen to: nobody else's."""
+"""The API server of the chaos tests: no other test uses it."""
 
 import io
 import os

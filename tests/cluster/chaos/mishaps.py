@@ -1,4 +1,4 @@
-"""What can happen to a cluster and to the way there. Each mishap is over when its function returns."""
+"""Mishaps of a cluster and of the connection to it. Each mishap is over when its function returns."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -7,30 +7,30 @@ from typing import Final
 from tests.cluster.chaos.world import LARGE, World
 
 Mishap = Callable[[World, float], Awaitable[None]]
-"""Takes the world, and how many seconds a freeze lasts."""
+"""Takes the world, and the seconds of a freeze."""
 
 
 async def freeze(world: World, seconds: float) -> None:
-    """Stop the API server for a while; requests wait, connections stay open, nothing is said."""
+    """Stop the API server for a while; requests wait, connections stay open, no event arrives."""
     world.api.freeze()
     waiting = asyncio.create_task(world.write(5))
     await asyncio.sleep(seconds)
-    noticed = [(follower.informer.age, follower.informer.last_error) for follower in world.followers]
+    observed = [(follower.informer.age, follower.informer.last_error) for follower in world.followers]
     world.api.thaw()
     await waiting
-    assert all(age > seconds - 1 for age, _ in noticed), "age says how long nothing was heard"
-    assert all(trouble for _, trouble in noticed), "and trouble says why"
+    assert all(age > seconds - 1 for age, _ in observed), "age is the time since the last response"
+    assert all(error for _, error in observed), "last_error says why"
 
 
 async def kill(world: World, seconds: float) -> None:
-    """Kill the API server and start it anew: it remembers nothing of what it said."""
+    """Kill the API server and start it again: it has no memory of its watches."""
     world.api.kill()
     await world.api.restart()
     await world.write(20)
 
 
 async def forget(world: World, seconds: float) -> None:
-    """Keep the informers away while things change and etcd forgets: it is asked for events, and says 410."""
+    """Keep the informers disconnected while objects change and etcd is compacted: their watches get 410."""
     await world.write(10)
     await world.agree()
     world.wire.refusing = True
@@ -42,7 +42,7 @@ async def forget(world: World, seconds: float) -> None:
 
 
 async def forget_all(world: World, seconds: float) -> None:
-    """The same, with an API server that starts without any memory: 410 for every kind."""
+    """The same, with an API server that restarts with an empty cache: 410 for every kind."""
     world.wire.refusing = True
     world.wire.cut()
     await world.write(20)
@@ -54,7 +54,7 @@ async def forget_all(world: World, seconds: float) -> None:
 
 
 async def go_back(world: World, seconds: float) -> None:
-    """Restore an old backup: all versions that the informers know are yet to come again."""
+    """Restore an old backup: the informers' versions are ahead of the server."""
     backup = world.api.backup()
     await world.write(60)
     await world.agree()
@@ -62,20 +62,20 @@ async def go_back(world: World, seconds: float) -> None:
 
 
 async def cut(world: World, seconds: float) -> None:
-    """Cut the stream, mostly within an event, several times over."""
+    """Cut the stream several times, mostly in the middle of an event."""
     for _ in range(4):
         world.wire.cut(after=world.random.randrange(1, LARGE), hard=world.random.random() < 0.5)
         await world.write(10, large=0.3)
 
 
 async def half_open(world: World, seconds: float) -> None:
-    """Let the connections die without a word, while things change."""
+    """Let the connections die silently while objects change."""
     world.wire.deaden()
     await world.write(20)
 
 
 async def blackout(world: World, seconds: float) -> None:
-    """Let no connection stand, old or new, for a while."""
+    """Close every connection and refuse new ones for a while."""
     world.wire.refusing = True
     world.wire.cut(hard=world.random.random() < 0.5)
     await world.write(20)
@@ -84,7 +84,7 @@ async def blackout(world: World, seconds: float) -> None:
 
 
 async def calm(world: World, seconds: float) -> None:
-    """Nothing but work."""
+    """Only write."""
     await world.write(40)
 
 

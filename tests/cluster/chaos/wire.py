@@ -1,4 +1,4 @@
-"""A wire between a client and a server that can be cut, anywhere, and can go dead without a sound."""
+"""A proxy between a client and a server that can cut a connection at any byte, or let it die silently."""
 
 import asyncio
 import socket
@@ -15,16 +15,16 @@ class Link:
     far: asyncio.StreamWriter
     alive: asyncio.Event = field(default_factory=asyncio.Event)
     upward: asyncio.Event = field(default_factory=asyncio.Event)
-    """Whether what is sent to the server gets there now."""
+    """Set while bytes to the server are passed on."""
     left: int | None = None
-    """Bytes that may still come from the server before the link is cut; None: as many as there are."""
+    """Bytes that the server may still send before the link is cut; None: no limit."""
     hard: bool = False
 
     def cut(self) -> None:
-        """End the connection on both sides: politely, or as a crashed machine does."""
+        """Close the connection on both sides: cleanly, or with a reset as a crashed machine does."""
         for writer in (self.near, self.far):
             if self.hard:
-                # Linger for no time at all: the other side gets a reset, and what was on its way is lost.
+                # Linger for zero seconds: the other side gets a reset, and bytes in flight are lost.
                 sock = writer.get_extra_info("socket")
                 with suppress(OSError):
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -43,28 +43,28 @@ class Wire:
         self._holding = False
         self.port = 0
         self.refusing = False
-        """Whether new connections are turned away."""
+        """Whether new connections are refused."""
 
     def cut(self, *, after: int = 0, hard: bool = False) -> None:
-        """Cut every connection, once this many more bytes have come from the server."""
+        """Cut every connection after this many more bytes from the server."""
         for link in tuple(self._links):
             link.left, link.hard = after, hard
             if not after:
                 link.cut()
 
     def deaden(self) -> None:
-        """Let nothing more through on the connections that there are; nobody is told."""
+        """Pass nothing more on the open connections, without closing them."""
         for link in self._links:
             link.alive.clear()
 
     def hold(self) -> None:
-        """Keep back what is sent to the server, on all connections; what it says comes through."""
+        """Hold back the bytes to the server on all connections; bytes from the server still pass."""
         self._holding = True
         for link in self._links:
             link.upward.clear()
 
     def release(self) -> None:
-        """Let through what was kept back: it arrives late."""
+        """Pass on the bytes that were held back: they arrive late."""
         self._holding = False
         for link in self._links:
             link.upward.set()
@@ -89,8 +89,8 @@ class Wire:
                 group.create_task(_carry(far_reader, writer, link, counted=True))
         finally:
             self._links.discard(link)
-            for each in (writer, far_writer):
-                each.transport.abort()
+            for stream in (writer, far_writer):
+                stream.transport.abort()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
@@ -109,7 +109,7 @@ class Wire:
             for task in tuple(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await asyncio.sleep(0)  # lets what was aborted close its sockets
+            await asyncio.sleep(0)  # lets the aborted transports close their sockets
 
 
 async def _carry(

@@ -1,4 +1,4 @@
-"""A busy namespace, informers that follow it by different ways, and what must hold of them."""
+"""A busy namespace, informers that follow it over different connections, and their invariants."""
 
 import asyncio
 import time
@@ -24,12 +24,12 @@ NAMESPACE = "chaos"
 HALF = "half=yes"
 NAMES = [f"map-{n:02}" for n in range(40)]
 LARGE = 120_000
-"""Bytes of a large object: spread over many TLS records, so that a cut can fall within an event."""
+"""Bytes of a large object: spread over many TLS records, so that a cut can fall into an event."""
 Sights = dict[Key, tuple[str, str]]
 
 
 class Spy(Client):
-    """A client that counts what is asked of it, and what it is answered."""
+    """A client that counts its requests and its errors."""
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
@@ -50,8 +50,8 @@ class Spy(Client):
             raise
 
 
-class Told:
-    """The state that follows from the changes alone; each must fit the one before."""
+class ChangeLog:
+    """The state that results from the changes alone; each must follow from the one before."""
 
     def __init__(self) -> None:
         self.state: Sights = {}
@@ -59,9 +59,9 @@ class Told:
 
     def __call__(self, change: ObjectChange[Any]) -> None:
         self.changes += 1
-        assert self.state.get(change.key) == (change.old and sight(change.old)), "told the state before"
+        assert self.state.get(change.key) == (change.old and sight(change.old)), "old is the last state"
         assert change.old is None or change.new is None or sight(change.old) != sight(change.new), (
-            "told twice"
+            "reported twice"
         )
         if change.new is None:
             del self.state[change.key]
@@ -71,24 +71,24 @@ class Told:
 
 @dataclass(frozen=True)
 class Follower:
-    """An informer, what it told, and what it ought to know."""
+    """An informer, the changes that it reported, and the list that it must agree with."""
 
     name: str
     informer: Informer[Any]
-    told: Told
-    truth: Callable[[], Any]
+    log: ChangeLog
+    list_objects: Callable[[], Any]
 
     async def agree(self, until: float) -> None:
-        """Wait until the copy, and all that was told, is what a fresh list says."""
-        truth: Sights = {item.key: sight(item) for item in (await self.truth()).items}
-        while sights(self.informer) != truth:
-            assert time.monotonic() < until, f"{self.name}: {difference(sights(self.informer), truth)}"
+        """Wait until the copy, and the state of the reported changes, equal a fresh list."""
+        listed: Sights = {item.key: sight(item) for item in (await self.list_objects()).items}
+        while sights(self.informer) != listed:
+            assert time.monotonic() < until, f"{self.name}: {difference(sights(self.informer), listed)}"
             await asyncio.sleep(0.01)
-        assert self.told.state == truth, f"{self.name} told otherwise: {difference(self.told.state, truth)}"
+        assert self.log.state == listed, f"{self.name} reported: {difference(self.log.state, listed)}"
 
 
 def sight(item: Object) -> tuple[str, str]:
-    """Return which object it is, and in which state."""
+    """Return the uid and the resource version of an object."""
     return item.metadata.uid, item.metadata.resource_version
 
 
@@ -96,13 +96,13 @@ def sights(informer: Informer[Any]) -> Sights:
     return {key: sight(item) for key, item in informer.objects.items()}
 
 
-def difference(found: Sights, truth: Sights) -> str:
-    keys = sorted(key for key in found.keys() | truth.keys() if found.get(key) != truth.get(key))
-    return "; ".join(f"{key[1]}: {found.get(key)} is {truth.get(key)}" for key in keys[:5])
+def difference(state: Sights, listed: Sights) -> str:
+    keys = sorted(key for key in state.keys() | listed.keys() if state.get(key) != listed.get(key))
+    return "; ".join(f"{key[1]}: {state.get(key)} is {listed.get(key)}" for key in keys[:5])
 
 
 class World:
-    """The namespace and all who follow it."""
+    """The namespace and the informers that follow it."""
 
     def __init__(self, api: ChaosApi, wire: Wire, client: Client, spy: Spy, random: Random) -> None:
         self.api = api
@@ -114,14 +114,14 @@ class World:
         self.writes = 0
 
     async def write(self, count: int, large: float = 0.1) -> None:
-        """Change things at random, by the straight way; so many of them are large."""
+        """Change objects at random over a direct connection; `large` is the share of large ones."""
         for _ in range(count):
             with suppress(NotFoundError, AlreadyExistsError):
                 await self._write_one(LARGE if self.random.random() < large else 20)
                 self.writes += 1
 
     async def agree(self, limit: float = 60.0) -> float:
-        """Wait until every follower knows the truth; return how long it took."""
+        """Wait until every follower agrees with a fresh list; return how long it took."""
         began = time.monotonic()
         for follower in self.followers:
             await follower.agree(began + limit)
@@ -139,20 +139,20 @@ class World:
         if dice > 0.7:
             await self._client.create(EVENTS, event(name), NAMESPACE)
 
-    async def quiet(self, kind: Kind[T], **query: Any) -> Listing[T]:
-        """List without being counted."""
+    async def list_uncounted(self, kind: Kind[T], **query: Any) -> Listing[T]:
+        """List objects without counting the request."""
         return await self._client.list(kind, NAMESPACE, **query)
 
 
 def event(name: str) -> dict[str, Any]:
-    """Return a report on a config map."""
+    """Return an event on a config map."""
     about = {"kind": "ConfigMap", "name": name, "namespace": NAMESPACE}
     return {"metadata": {"generateName": "report-"}, "involvedObject": about, "reason": "Test"}
 
 
 @asynccontextmanager
 async def busy_world(api: ChaosApi, timing: WatchTiming, seed: int) -> AsyncIterator[World]:
-    """Open a namespace with objects and followers: over the wire, straight, and past the server's cache."""
+    """Open a namespace with objects and followers: over the wire, direct, and past the server's cache."""
     async with AsyncExitStack() as stack:
         wire = await stack.enter_async_context(Wire(api.port).open())
         client = await stack.enter_async_context(Client.connect(api.config))
@@ -165,20 +165,20 @@ async def busy_world(api: ChaosApi, timing: WatchTiming, seed: int) -> AsyncIter
         await world.write(30)
         for name, cluster, kind, labels in (
             ("maps over the wire", spy, CONFIG_MAPS, None),
-            ("half of the maps, straight", client, CONFIG_MAPS, HALF),
+            ("half of the maps, direct", client, CONFIG_MAPS, HALF),
             ("events over the wire", spy, EVENTS, None),
         ):
             follower = Follower(
                 name,
                 Informer(cluster, kind, NAMESPACE, labels=labels, timing=timing, random=Random(seed)),
-                Told(),
-                _asker(world, kind, labels),
+                ChangeLog(),
+                _lister(world, kind, labels),
             )
-            follower.informer.subscribe(follower.told)
+            follower.informer.subscribe(follower.log)
             world.followers.append(follower)
             await stack.enter_async_context(follower.informer)
         yield world
 
 
-def _asker(world: World, kind: Kind[Any], labels: str | None) -> Callable[[], Any]:
-    return lambda: world.quiet(kind, labels=labels)
+def _lister(world: World, kind: Kind[Any], labels: str | None) -> Callable[[], Any]:
+    return lambda: world.list_uncounted(kind, labels=labels)
