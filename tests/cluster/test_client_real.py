@@ -1,4 +1,4 @@
-"""The client on a real API server: who we are there, what it refuses, and what streams."""
+"""The client on a real API server: credentials, refused requests, and streams."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -28,7 +28,7 @@ Scenario = Callable[[Client, str], Coroutine[Any, Any, None]]
 
 
 def run(cluster: RealCluster, scenario: Scenario, **options: Any) -> None:
-    """Give a client, and a namespace of its own, to a test."""
+    """Run a scenario with a client and a namespace of its own."""
 
     async def inside() -> None:
         async with Client.connect(cluster.config, **options) as client:
@@ -46,7 +46,7 @@ def pod(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def test_says_what_it_is(real_cluster: RealCluster) -> None:
+def test_the_version_and_the_served_apis(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, _: str) -> None:
         version = await client.version()
         assert version.git_version.startswith("v1.")
@@ -58,35 +58,36 @@ def test_says_what_it_is(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_lists_in_pages_as_of_one_moment(real_cluster: RealCluster) -> None:
+def test_a_list_in_pages_has_one_version(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         made = [
             client.create(CONFIG_MAPS, config_map(f"c{number:02}", n=str(number)), name)
             for number in range(30)
         ]
         newest = max(int(item.metadata.resource_version) for item in await asyncio.gather(*made))
-        found = await client.list(CONFIG_MAPS, name, limit=7)
-        assert [item.data["n"] for item in found.items] == [str(number) for number in range(30)]
-        assert int(found.resource_version) >= newest
-        whole = await client.list(CONFIG_MAPS, name, limit=0, resource_version=found.resource_version)
-        assert whole.items == found.items
-        assert (await client.list(CONFIG_MAPS, name, fields="metadata.name=c03")).items == found.items[3:4]
+        listing = await client.list(CONFIG_MAPS, name, limit=7)
+        assert [item.data["n"] for item in listing.items] == [str(number) for number in range(30)]
+        assert int(listing.resource_version) >= newest
+        whole = await client.list(CONFIG_MAPS, name, limit=0, resource_version=listing.resource_version)
+        assert whole.items == listing.items
+        one = await client.list(CONFIG_MAPS, name, fields="metadata.name=c03")
+        assert one.items == listing.items[3:4]
 
     run(real_cluster, scenario)
 
 
-def test_takes_compressed_answers(real_cluster: RealCluster) -> None:
+def test_responses_may_be_compressed(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         fill = "the same words again and again " * 3000
         for number in range(4):
             await client.create(CONFIG_MAPS, config_map(f"c{number}", fill=fill), name)
-        found = await client.list(CONFIG_MAPS, name)
-        assert [len(item.data["fill"]) for item in found.items] == [len(fill)] * 4
+        listing = await client.list(CONFIG_MAPS, name)
+        assert [len(item.data["fill"]) for item in listing.items] == [len(fill)] * 4
 
     run(real_cluster, scenario, compress=True)
 
 
-def test_refusals(real_cluster: RealCluster) -> None:
+def test_refused_requests(real_cluster: RealCluster) -> None:
     things = Kind.of("example.org", "v1", "things", namespaced=True, name="Thing")
     unknown = Kind.of("coordination.k8s.io", "v1", "things", namespaced=True, name="Thing")
 
@@ -119,7 +120,7 @@ def test_refusals(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_who_may_not(real_cluster: RealCluster, tmp_path: Path) -> None:
+def test_missing_access(real_cluster: RealCluster, tmp_path: Path) -> None:
     async def scenario(client: Client, name: str) -> None:
         eve = replace(real_cluster.config, impersonate=Impersonation("eve", groups=("visitors",)))
         async with Client.connect(eve) as other:
@@ -137,9 +138,9 @@ def test_who_may_not(real_cluster: RealCluster, tmp_path: Path) -> None:
         ) as nobody:
             with pytest.raises(
                 errors.AccessError, match="does not accept the credentials of user 'joe'"
-            ) as who:
+            ) as rejected:
                 await nobody.list(PODS, name)
-            assert (who.value.exit_code, who.value.code) == (2, 401)
+            assert (rejected.value.exit_code, rejected.value.code) == (2, 401)
         async with Client.connect(replace(real_cluster.config, login=AuthInfo())) as nobody:
             with pytest.raises(errors.AccessError):
                 await nobody.list(PODS, name)
@@ -150,7 +151,7 @@ def test_who_may_not(real_cluster: RealCluster, tmp_path: Path) -> None:
     run(real_cluster, scenario)
 
 
-def test_logs_in_with_tokens(real_cluster: RealCluster, tmp_path: Path) -> None:
+def test_authentication_with_tokens(real_cluster: RealCluster, tmp_path: Path) -> None:
     async def scenario(client: Client, name: str) -> None:
         await client.create(SERVICE_ACCOUNTS, ServiceAccount(metadata=Metadata(name="robot")), name)
         answer = await client.request(
@@ -181,7 +182,7 @@ def test_logs_in_with_tokens(real_cluster: RealCluster, tmp_path: Path) -> None:
     run(real_cluster, scenario)
 
 
-def test_watches(real_cluster: RealCluster) -> None:
+def test_a_watch_delivers_events(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         first = await client.create(CONFIG_MAPS, config_map("a", n="1"), name)
         since = first.metadata.resource_version
@@ -200,7 +201,7 @@ def test_watches(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_streams_a_list(real_cluster: RealCluster) -> None:
+def test_a_streamed_list(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         for number in range(5):
             await client.create(CONFIG_MAPS, config_map(f"c{number}"), name)
@@ -219,7 +220,7 @@ def test_streams_a_list(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_a_watch_ends_when_it_should(real_cluster: RealCluster) -> None:
+def test_a_watch_ends_after_its_timeout(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         now = (await client.list(CONFIG_MAPS, name)).resource_version
         events = [event async for event in client.watch(CONFIG_MAPS, name, resource_version=now, timeout=1)]
@@ -228,7 +229,7 @@ def test_a_watch_ends_when_it_should(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_binds(real_cluster: RealCluster) -> None:
+def test_binding_a_pod(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         made = await client.create(PODS, pod("p"), name)
         with pytest.raises(errors.ConflictError):
@@ -243,7 +244,7 @@ def test_binds(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_applies_fields_under_a_name(real_cluster: RealCluster) -> None:
+def test_server_side_apply_records_the_field_manager(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         def of(**data: str) -> dict[str, Any]:
             return {"metadata": {"name": "c"}, "data": data}
@@ -261,7 +262,7 @@ def test_applies_fields_under_a_name(real_cluster: RealCluster) -> None:
     run(real_cluster, scenario)
 
 
-def test_keeps_what_it_does_not_know(real_cluster: RealCluster) -> None:
+def test_a_raw_update_keeps_unknown_fields(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         await client.create(PODS, pod("p"), name)
         raw = await client.get(PODS.raw(), "p", name)
@@ -287,7 +288,7 @@ def test_leases_are_renewed_to_the_microsecond(real_cluster: RealCluster) -> Non
     run(real_cluster, scenario)
 
 
-def test_a_fresh_definition_reads_with_its_nulls(real_cluster: RealCluster) -> None:
+def test_a_new_definition_decodes_with_its_nulls(real_cluster: RealCluster) -> None:
     plural, group = f"t{uuid4().hex[:8]}", "test.fairlead.dev"
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     body = {
@@ -301,7 +302,7 @@ def test_a_fresh_definition_reads_with_its_nulls(real_cluster: RealCluster) -> N
     kind = Kind.of(group, "v1", plural, namespaced=True, name="Thing")
 
     async def scenario(client: Client, name: str) -> None:
-        labels = {LABEL: name}  # should we not come to delete it, the fixture does
+        labels = {LABEL: name}  # the fixture deletes it if this test fails before it does
         made = await client.create(
             CRDS, {**body, "metadata": {"name": f"{plural}.{group}", "labels": labels}}
         )
@@ -324,11 +325,11 @@ def test_a_fresh_definition_reads_with_its_nulls(real_cluster: RealCluster) -> N
     run(real_cluster, scenario)
 
 
-def test_many_at_once(real_cluster: RealCluster) -> None:
+def test_many_concurrent_requests(real_cluster: RealCluster) -> None:
     async def scenario(client: Client, name: str) -> None:
         names = [f"c{number}" for number in range(200)]
         await asyncio.gather(*(client.create(CONFIG_MAPS, config_map(item), name) for item in names))
-        found = await asyncio.gather(*(client.get(CONFIG_MAPS, item, name) for item in names))
-        assert [item.metadata.name for item in found] == names
+        maps = await asyncio.gather(*(client.get(CONFIG_MAPS, item, name) for item in names))
+        assert [item.metadata.name for item in maps] == names
 
     run(real_cluster, scenario, connections=32)

@@ -1,4 +1,4 @@
-"""Objects from bytes: only what is used is read, and no null, gap or chunk border is in the way."""
+"""Decoding of objects: only the used fields, with nulls, absent fields and any chunk border."""
 
 import msgspec
 import pytest
@@ -45,7 +45,7 @@ def data(document: object) -> bytes:
     return msgspec.json.encode(document)
 
 
-def test_reads_the_fields_that_are_used() -> None:
+def test_the_used_fields_are_decoded() -> None:
     pod = codec.decode(PODS, data(POD))
     assert pod.key == ("x", "a")
     assert pod.metadata.owner_references[0].controller
@@ -55,7 +55,7 @@ def test_reads_the_fields_that_are_used() -> None:
     assert (pod.status.pod_ip, pod.status.conditions[0].status) == ("10.0.0.1", "True")
 
 
-def test_takes_null_for_absent() -> None:
+def test_null_counts_as_absent() -> None:
     nulls = {
         "metadata": {"name": "a", "labels": None, "creationTimestamp": None},
         "spec": {"containers": None, "priority": None},
@@ -70,16 +70,16 @@ def test_takes_null_for_absent() -> None:
     assert codec.decode_page(PODS, data({"items": None, "metadata": {}})).items == []
 
 
-def test_keeps_all_of_a_raw_object() -> None:
+def test_a_raw_object_keeps_all_fields() -> None:
     raw = codec.decode(PODS.raw(), data(POD))
     assert raw.document() == POD
     bare = {key: value for key, value in POD.items() if key not in ("apiVersion", "kind")}
     page = codec.decode_page(PODS.raw(), data({"kind": "PodList", "items": [bare], "metadata": {}}))
-    assert page.items[0].document() == POD, "a list leaves out what each object is"
+    assert page.items[0].document() == POD, "objects in a list have no kind"
     assert codec.to_document(PODS.raw(), page.items[0]) == POD
 
 
-def test_says_what_it_is_when_sent() -> None:
+def test_an_encoded_object_names_its_kind() -> None:
     lease = Lease(metadata=Metadata(name="l"), spec=LeaseSpec(holder_identity="me"))
     assert codec.to_document(LEASES, lease) == {
         "apiVersion": "coordination.k8s.io/v1",
@@ -93,7 +93,7 @@ def test_says_what_it_is_when_sent() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.type is not Raw], ids=str)
-def test_every_kind_survives_the_journey(kind: Kind[Pod]) -> None:
+def test_every_kind_survives_encoding_and_decoding(kind: Kind[Pod]) -> None:
     assert codec.decode(kind, codec.encode(kind, kind.type())) == kind.type()
 
 
@@ -101,7 +101,7 @@ def line(event: str, thing: object) -> bytes:
     return data({"type": event, "object": thing})
 
 
-def test_reads_watch_lines() -> None:
+def test_watch_lines_are_decoded() -> None:
     event = codec.decode_event(PODS, line("MODIFIED", POD))
     assert isinstance(event, WatchEvent)
     assert (event.type, event.object.key, event.initial_end) == ("MODIFIED", ("x", "a"), False)
@@ -114,7 +114,7 @@ def test_reads_watch_lines() -> None:
     assert isinstance(raw.object, Raw)
 
 
-def test_reads_bookmarks_as_they_come() -> None:
+def test_bookmarks_are_decoded() -> None:
     mark = {
         "kind": "Pod",
         "metadata": {
@@ -131,13 +131,13 @@ def test_reads_bookmarks_as_they_come() -> None:
         assert (event.object.metadata.resource_version, event.initial_end) == ("99", True)
 
 
-def test_a_bookmark_needs_nothing_that_objects_of_its_kind_need() -> None:
+def test_a_bookmark_lacks_required_fields_of_its_kind() -> None:
     event = codec.decode_event(MODEL_PROFILES, line("BOOKMARK", {"metadata": {"resourceVersion": "7"}}))
     assert isinstance(event, WatchEvent)
     assert event.object.metadata.resource_version == "7"
 
 
-def test_reads_the_end_of_a_watch() -> None:
+def test_the_error_that_ends_a_watch_is_decoded() -> None:
     gone = {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "metadata": {}}
     for form in (line("ERROR", gone), data({"object": gone, "type": "ERROR"})):
         assert codec.decode_event(PODS, form) == Status(status="Failure", reason="Expired", code=410)
@@ -146,7 +146,7 @@ def test_reads_the_end_of_a_watch() -> None:
 @pytest.mark.parametrize(
     "junk", [b"", b"<html>", b"{", b"[]", b'{"type":"ADDED"}', b'{"metadata":3}', b"\xff"]
 )
-def test_junk_is_an_error_of_ours(junk: bytes) -> None:
+def test_invalid_json_is_a_cluster_error(junk: bytes) -> None:
     with pytest.raises(ClusterError, match="cannot be read"):
         codec.decode_event(PODS, junk)
     if junk != b'{"type":"ADDED"}':
@@ -157,12 +157,12 @@ def test_junk_is_an_error_of_ours(junk: bytes) -> None:
 
 
 @given(st.lists(st.binary(max_size=40).map(lambda part: part.replace(b"\n", b"")), max_size=20), st.data())
-def test_lines_come_whole_wherever_chunks_end(lines: list[bytes], draw: st.DataObject) -> None:
+def test_lines_are_complete_wherever_chunks_end(lines: list[bytes], draw: st.DataObject) -> None:
     stream = b"".join(part + b"\n" for part in lines)
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     splitter = LineSplitter()
-    assert [found for part in chunks for found in splitter.feed(part)] == [part for part in lines if part]
+    assert [line for part in chunks for line in splitter.feed(part)] == [part for part in lines if part]
     assert not splitter.incomplete
 
 
@@ -175,7 +175,7 @@ def test_a_line_may_be_long_and_may_be_missing_its_end() -> None:
     assert splitter.incomplete
 
 
-def test_no_line_is_endless() -> None:
+def test_the_length_of_a_line_is_limited() -> None:
     splitter = LineSplitter()
     for _ in range(64):
         splitter.feed(b"x" * (1 << 20))
@@ -191,7 +191,7 @@ def test_times() -> None:
     assert parse_time("2026-11-15T23:40:07.123456789Z").microsecond == 123456
 
 
-def test_kinds_know_their_place() -> None:
+def test_the_paths_of_kinds() -> None:
     assert PODS.path("x", "a", "binding") == "/api/v1/namespaces/x/pods/a/binding"
     assert LEASES.path() == "/apis/coordination.k8s.io/v1/leases"
     assert NODES.path("ignored", "n/1") == "/api/v1/nodes/n%2F1"

@@ -1,4 +1,4 @@
-"""What only the cluster in memory does; all that it shares with a real one is in the contract."""
+"""What only the fake cluster does; what it shares with a real one is in the contract."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -29,13 +29,13 @@ ROCKET_CRD = {
 }
 
 
-def faces(client: Client, memory: FakeCluster) -> list[ClusterClient]:
-    """Both are clusters: the type checker sees to it."""
+def clients(client: Client, memory: FakeCluster) -> list[ClusterClient]:
+    """Return both as ClusterClient, so that the type checker verifies it."""
     return [client, memory]
 
 
 def play(scenario: Callable[[FakeCluster], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Make a test of a scenario on a cluster of its own."""
+    """Turn a scenario into a test on a cluster of its own."""
 
     def test() -> None:
         asyncio.run(scenario(FakeCluster()))
@@ -45,13 +45,13 @@ def play(scenario: Callable[[FakeCluster], Coroutine[Any, Any, None]]) -> Callab
 
 
 @play
-async def test_it_begins_with_the_usual_namespaces(cluster: FakeCluster) -> None:
+async def test_it_starts_with_the_default_namespaces(cluster: FakeCluster) -> None:
     names = [item.metadata.name for item in (await cluster.list(NAMESPACES)).items]
     assert names == ["default", "kube-system"]
 
 
 @play
-async def test_the_same_seed_is_the_same_cluster(usual: FakeCluster) -> None:
+async def test_the_same_seed_gives_the_same_cluster(usual: FakeCluster) -> None:
     async def make() -> str:
         cluster = FakeCluster(now=lambda: datetime(2026, 1, 2, tzinfo=UTC), random=Random(7))
         made = await cluster.create(CONFIG_MAPS, {"metadata": {"generateName": "a-"}}, "default")
@@ -62,7 +62,7 @@ async def test_the_same_seed_is_the_same_cluster(usual: FakeCluster) -> None:
 
 
 @play
-async def test_a_cut_breaks_every_watch(cluster: FakeCluster) -> None:
+async def test_a_disconnect_ends_every_watch(cluster: FakeCluster) -> None:
     async with aclosing(cluster.watch(NODES, resource_version="1")) as events:
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
@@ -87,7 +87,7 @@ async def test_history_is_bounded(usual: FakeCluster) -> None:
 
 
 @play
-async def test_a_watch_that_stands_still_while_history_is_compacted_is_up_to_date(
+async def test_a_current_watch_survives_a_compaction(
     cluster: FakeCluster,
 ) -> None:
     start = (await cluster.list(CONFIG_MAPS)).resource_version
@@ -100,7 +100,7 @@ async def test_a_watch_that_stands_still_while_history_is_compacted_is_up_to_dat
 
 
 @play
-async def test_bookmarks_come_when_nothing_does(usual: FakeCluster) -> None:
+async def test_bookmarks_come_without_events(usual: FakeCluster) -> None:
     cluster = FakeCluster(bookmark_every=0.01)
     stream = cluster.watch(NODES, resource_version="3", timeout=0.5)
     async with aclosing(stream) as events:
@@ -130,7 +130,7 @@ async def test_a_kind_is_served_once_it_is_defined(cluster: FakeCluster) -> None
 
 
 @play
-async def test_a_namespace_takes_with_it_what_is_in_it(cluster: FakeCluster) -> None:
+async def test_deleting_a_namespace_deletes_its_objects(cluster: FakeCluster) -> None:
     await cluster.create(NAMESPACES, {"metadata": {"name": "room"}})
     await cluster.create(PODS, pod("a"), "room")
     await cluster.create(PODS, pod("a"), "default")

@@ -1,4 +1,4 @@
-"""Pods and claims that hold devices of ours: which they are, how long they are waited for, how they go."""
+"""Pods and claims that hold devices of fairlead's driver: how they are found, awaited and released."""
 
 import asyncio
 from typing import Any
@@ -72,54 +72,54 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_holders_are_named(what: str) -> None:
+def test_holders_are_listed_by_name(what: str) -> None:
     pods, claims, names = CASES[what]
-    found = find_holders(
-        [msgspec.convert(each, Pod) for each in pods], [msgspec.convert(each, HeldClaim) for each in claims]
+    holders = find_holders(
+        [msgspec.convert(item, Pod) for item in pods], [msgspec.convert(item, HeldClaim) for item in claims]
     )
-    assert [str(each) for each in found] == names
+    assert [str(holder) for holder in holders] == names
 
 
 async def _cluster(*pods: dict[str, Any]) -> FakeCluster:
     cluster = FakeCluster()
     await cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})
-    for each in pods:
-        await cluster.create(PODS, each, "shop")
-        await cluster.patch_status(PODS, each["metadata"]["name"], {"status": each["status"]}, "shop")
+    for item in pods:
+        await cluster.create(PODS, item, "shop")
+        await cluster.patch_status(PODS, item["metadata"]["name"], {"status": item["status"]}, "shop")
     return cluster
 
 
-def test_the_last_holder_is_waited_for_and_no_longer() -> None:
+def test_the_wait_ends_with_the_last_holder() -> None:
     async def scenario() -> None:
-        cluster, slept, said = await _cluster(pod("web", GPU)), list[float](), list[list[DeviceHolder]]()
+        cluster, delays, reported = await _cluster(pod("web", GPU)), list[float](), list[list[DeviceHolder]]()
 
         async def pause(seconds: float) -> None:
-            slept.append(seconds)
-            if len(slept) == 3:
+            delays.append(seconds)
+            if len(delays) == 3:
                 await cluster.delete(PODS, "web", "shop", grace=0)
 
-        assert await wait_for_holders(cluster, 120, said.append, pause=pause) == []
-        assert slept == [1.0] * 3
-        assert len(said) == 1, "who is known already is not told again"
+        assert await wait_for_holders(cluster, 120, reported.append, pause=pause) == []
+        assert delays == [1.0] * 3
+        assert len(reported) == 1, "unchanged holders are reported once"
 
     asyncio.run(scenario())
 
 
-def test_after_its_time_it_is_told_which_are_left() -> None:
+def test_the_holders_that_are_left_after_the_timeout_are_returned() -> None:
     async def scenario() -> None:
-        cluster, slept = await _cluster(pod("web", GPU)), list[float]()
+        cluster, delays = await _cluster(pod("web", GPU)), list[float]()
 
         async def pause(seconds: float) -> None:
-            slept.append(seconds)
+            delays.append(seconds)
 
         left = await wait_for_holders(cluster, 2.5, pause=pause)
-        assert [each.pod for each in left] == ["web"]
-        assert slept == [1.0, 1.0, 0.5]
+        assert [holder.pod for holder in left] == ["web"]
+        assert delays == [1.0, 1.0, 0.5]
 
     asyncio.run(scenario())
 
 
-def test_what_is_released_is_gone_and_nothing_else() -> None:
+def test_only_the_named_holders_are_released() -> None:
     async def scenario() -> None:
         cluster = await _cluster(pod("web", GPU), pod("plain"))
         await cluster.create(CLAIMS, claim("loose"), "shop")
@@ -130,17 +130,17 @@ def test_what_is_released_is_gone_and_nothing_else() -> None:
         asked = {item.metadata.name for item in (await cluster.list(PODS)).items if _is_ending(item)}
         assert asked == {"web"}
         await cluster.delete(PODS, "web", "shop", grace=0)  # as its kubelet does
-        # Of a claim that is reserved for a pod its controller knows more.
-        assert [str(each) for each in await list_holders(cluster)] == ["claim shop/kept (no pod)"]
+        # A claim that is reserved for a deleted pod is left to its controller.
+        assert [str(holder) for holder in await list_holders(cluster)] == ["claim shop/kept (no pod)"]
 
     asyncio.run(scenario())
 
 
-def _is_ending(found: Pod) -> bool:
-    return bool(found.metadata.deletion_timestamp)
+def _is_ending(item: Pod) -> bool:
+    return bool(item.metadata.deletion_timestamp)
 
 
-def test_nodes_with_devices_are_closed_and_opened_again() -> None:
+def test_nodes_with_devices_are_tainted_and_untainted() -> None:
     async def scenario() -> None:
         cluster = FakeCluster()
         mine = {"key": "mine", "effect": "NoSchedule"}

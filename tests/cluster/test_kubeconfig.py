@@ -1,4 +1,4 @@
-"""Kubeconfigs, good and bad: each mistake is one line that says what, where and what to do."""
+"""Valid and invalid kubeconfigs: each mistake gives one line that says what, where and what to do."""
 
 import base64
 import os
@@ -53,7 +53,7 @@ def loaded(folder: Path, content: Document | str, context: str | None = None) ->
     return load(write(folder, content), context, env={})
 
 
-def test_reads_a_context(tmp_path: Path) -> None:
+def test_a_context_is_read(tmp_path: Path) -> None:
     entry = {
         "certificate-authority-data": b64(AUTHORITY.pem),
         "tls-server-name": "api",
@@ -64,7 +64,7 @@ def test_reads_a_context(tmp_path: Path) -> None:
     assert (config.ca, config.server_name, config.proxy) == (AUTHORITY.pem, "api", "http://proxy:3128")
     assert config.login.token == "secret"
     assert config.display_name == f"context 'here' of {tmp_path}/config"
-    assert "secret" not in repr(config), "what is printed must not give us away"
+    assert "secret" not in repr(config), "the representation must not contain a secret"
 
 
 def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     assert config.login.token_file == str(tmp_path / "token")
 
 
-def test_several_files_are_one(tmp_path: Path) -> None:
+def test_several_files_are_merged(tmp_path: Path) -> None:
     first = document({"token": "first"})
     first["contexts"][0]["context"]["cluster"] = "second"
     del first["current-context"]
@@ -98,14 +98,14 @@ def test_several_files_are_one(tmp_path: Path) -> None:
     ]
     env = {"KUBECONFIG": os.pathsep.join(paths)}
     config = load(env=env)
-    assert config.login.token == "first", "the first to name a user wins"
-    assert config.ca == AUTHORITY.pem, "paths are relative to the file that they stand in"
+    assert config.login.token == "first", "the first file that defines a user wins"
+    assert config.ca == AUTHORITY.pem, "paths are relative to their own file"
     assert config.context == "here"
     other = load(context="other", env=env)
     assert (other.user, other.login.token, other.namespace) == ("", "", "default")
 
 
-def test_looks_in_the_usual_places(tmp_path: Path) -> None:
+def test_the_default_paths(tmp_path: Path) -> None:
     write(tmp_path, document(), ".kube/config")
     pod = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
     assert load(env={"HOME": str(tmp_path), **pod}).context == "here"
@@ -118,7 +118,7 @@ def test_looks_in_the_usual_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
 )
-def test_finds_the_cluster_around_a_pod(tmp_path: Path, host: str, server: str) -> None:
+def test_the_cluster_of_a_pod(tmp_path: Path, host: str, server: str) -> None:
     env = {"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(KubeconfigError, match="no service account is mounted"):
         load(env=env, mounted=str(tmp_path))
@@ -131,14 +131,14 @@ def test_finds_the_cluster_around_a_pod(tmp_path: Path, host: str, server: str) 
         in_cluster({}, str(tmp_path))
 
 
-def test_acts_as_somebody_else(tmp_path: Path) -> None:
+def test_an_impersonated_user_is_read(tmp_path: Path) -> None:
     user = {"token": "t", "as": "bob", "as-groups": ["dev", "ops"], "as-user-extra": {"reason": ["test"]}}
     assert loaded(tmp_path, document(user)).impersonate == Impersonation(
         "bob", "", ("dev", "ops"), {"reason": ("test",)}
     )
 
 
-def test_reads_an_exec_plugin(tmp_path: Path) -> None:
+def test_an_exec_plugin_is_read(tmp_path: Path) -> None:
     entry = {
         "apiVersion": f"{API}/v1",
         "command": "./bin/login",
@@ -150,21 +150,21 @@ def test_reads_an_exec_plugin(tmp_path: Path) -> None:
     cluster = {"extensions": [{"name": f"{API}/exec", "extension": {"audience": "x"}}]}
     plugin = loaded(tmp_path, document({"exec": entry}, cluster)).login.plugin
     assert plugin is not None
-    assert plugin.command == f"{tmp_path}/./bin/login", "with a slash it lies beside the kubeconfig"
+    assert plugin.command == f"{tmp_path}/./bin/login", "a path with a slash is relative to the kubeconfig"
     assert (plugin.args, plugin.env) == (("token",), (("A", "b"),))
     assert (plugin.provide_cluster_info, plugin.cluster_config) == (True, {"audience": "x"})
 
 
 def changed(path: str, value: object) -> Document:
-    """Return a good kubeconfig with one thing changed: `contexts.0.context.user`."""
+    """Return a valid kubeconfig with one field changed: `contexts.0.context.user`."""
     whole: Any = document()
     *steps, last = path.split(".")
     place = whole
     for step in steps:
         place = place[int(step)] if step.isdigit() else place[step]
     place[last] = value
-    found: Document = whole
-    return found
+    result: Document = whole
+    return result
 
 
 EXEC = {"apiVersion": f"{API}/v1", "command": "login"}
@@ -265,8 +265,8 @@ def test_mistakes(tmp_path: Path, content: Document | str, says: str, hint: str)
         loaded(tmp_path, content)
     message = str(caught.value)
     assert "\n" not in message
-    assert str(tmp_path) in message, "it says where"
-    assert hint in caught.value.hint, "it says what to do"
+    assert str(tmp_path) in message, "the message names the file"
+    assert hint in caught.value.hint, "the hint says what to do"
     assert caught.value.exit_code == 2
 
 
@@ -283,7 +283,7 @@ def test_null_sections_are_empty(tmp_path: Path) -> None:
     assert "none" in caught.value.hint
 
 
-def test_reads_when_a_certificate_ends() -> None:
+def test_the_expiry_of_a_certificate_is_read() -> None:
     assert certificate.expiry(OLD.certificate) == datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
     assert certificate.expiry(FAR.certificate) == datetime(2061, 3, 1, tzinfo=UTC)
     chain = b"# a comment\n" + FAR.certificate + OLD.certificate
@@ -291,9 +291,9 @@ def test_reads_when_a_certificate_ends() -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 900), st.integers(0, 60))
-def test_no_bytes_upset_the_reader_of_certificates(junk: bytes, at: int, length: int) -> None:
+def test_any_bytes_are_read_without_an_exception(junk: bytes, at: int, length: int) -> None:
     assert certificate.expiry(junk) is None
     der = base64.b64decode(b"".join(OLD.certificate.split(b"\n")[1:-2]))
     hurt = der[:at] + junk + der[at + length :]
     pem = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(hurt) + b"-----END CERTIFICATE-----\n"
-    certificate.expiry(pem)  # some answer, and no exception
+    certificate.expiry(pem)  # any result, and no exception

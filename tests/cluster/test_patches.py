@@ -1,4 +1,4 @@
-"""Patches and selectors as their standards have them."""
+"""Patches and selectors as their standards define them."""
 
 from typing import Any
 
@@ -78,13 +78,13 @@ def test_operations(document: Any, patch: Any, result: Any) -> None:
         {"op": "dance", "path": "/foo"},
     ],
 )
-def test_operations_that_do_not_fit(patch: Any) -> None:
+def test_operations_on_missing_fields_fail(patch: Any) -> None:
     with pytest.raises(PatchError):
         operations({"foo": [1]}, [patch])
 
 
 @given(maps, maps)
-def test_no_patch_changes_what_it_is_given(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_a_patch_does_not_modify_its_input(document: dict[str, Any], patch: dict[str, Any]) -> None:
     before = repr((document, patch))
     merge(document, patch)
     strategic(document, patch)
@@ -93,7 +93,7 @@ def test_no_patch_changes_what_it_is_given(document: dict[str, Any], patch: dict
 
 
 @given(maps, maps)
-def test_a_patch_done_twice_is_a_patch_done_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_a_patch_is_idempotent(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge(document, patch)
     assert merge(once, patch) == once
     applied, owners = apply(document, patch, "me", {}, force=True)
@@ -101,7 +101,7 @@ def test_a_patch_done_twice_is_a_patch_done_once(document: dict[str, Any], patch
 
 
 @given(maps, maps)
-def test_whoever_applies_nothing_more_leaves_nothing_behind(one: dict[str, Any], two: dict[str, Any]) -> None:
+def test_a_manager_that_applies_nothing_owns_nothing(one: dict[str, Any], two: dict[str, Any]) -> None:
     first, owners = apply({}, one, "me", {}, force=False)
     both, owners = apply(first, two, "you", owners, force=True)
     left, owners = apply(both, {}, "you", owners, force=False)
@@ -117,19 +117,19 @@ def test_a_conflict_names_the_owner_and_the_field() -> None:
         apply(live, wish, "you", owners, force=False)
 
 
-def test_a_path_is_shown_as_people_read_it() -> None:
+def test_a_path_is_formatted_for_people() -> None:
     assert (
         show(("status", "conditions", ("type", "Ready"), "status")) == ".status.conditions[type=Ready].status"
     )
 
 
 @pytest.mark.parametrize("selector", ["a b", "a=(", "a in b", "=b", "a>1"])
-def test_what_is_no_label_selector_is_refused(selector: str) -> None:
+def test_an_invalid_label_selector_is_refused(selector: str) -> None:
     with pytest.raises(ValueError, match="app=web"):
         by_labels(selector)
 
 
-def test_what_is_no_field_selector_is_refused() -> None:
+def test_an_invalid_field_selector_is_refused() -> None:
     with pytest.raises(ValueError, match="nodeName"):
         by_fields("metadata.name")
 

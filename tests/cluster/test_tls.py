@@ -1,4 +1,4 @@
-"""Whom we trust, what we show, and what leads there."""
+"""Which servers are trusted, which certificate is presented, and which proxy is used."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ JANE = HOME.leaf("jane")
 
 
 async def shown(request: web.BaseRequest) -> web.Response:
-    """Answer with the name in the client's certificate."""
+    """Respond with the name in the client's certificate."""
     assert request.transport is not None
     peer = request.transport.get_extra_info("peercert") or {}
     names = [value for part in peer.get("subject", ()) for _, value in part]
@@ -35,7 +35,7 @@ async def shown(request: web.BaseRequest) -> web.Response:
 
 
 def ask(server: ssl.SSLContext, **changes: object) -> str:
-    """Ask a TLS server who it thinks we are."""
+    """Return the name that a TLS server reads from the client's certificate."""
 
     async def run() -> str:
         async with serve_responses(shown, server) as seen:
@@ -49,7 +49,7 @@ def ask(server: ssl.SSLContext, **changes: object) -> str:
     return asyncio.run(run())
 
 
-def test_trusts_the_authority_and_shows_the_certificate(tmp_path: Path) -> None:
+def test_the_authority_is_trusted_and_the_certificate_presented(tmp_path: Path) -> None:
     server = HOME.server(tmp_path)
     assert ask(server, ca=HOME.pem) == ""
     assert ask(server, ca=HOME.pem, login=AuthInfo(certificate=JANE.certificate, key=JANE.key)) == "jane"
@@ -57,7 +57,7 @@ def test_trusts_the_authority_and_shows_the_certificate(tmp_path: Path) -> None:
     assert ask(server, ca=STRANGER.pem, insecure=True) == ""
 
 
-def test_trusts_nobody_else(tmp_path: Path) -> None:
+def test_other_servers_are_not_trusted(tmp_path: Path) -> None:
     for server, changes, says in (
         (HOME.server(tmp_path), {"ca": STRANGER.pem}, "certificate that is not trusted"),
         (HOME.server(tmp_path), {}, "certificate that is not trusted"),
@@ -79,7 +79,7 @@ def test_the_server_may_have_another_name(tmp_path: Path) -> None:
     assert ask(server, ca=HOME.pem, server_name="api.example.org") == ""
 
 
-def test_what_cannot_be_used_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_unusable_certificates_are_kubeconfig_errors(tmp_path: Path) -> None:
     server = HOME.server(tmp_path)
     other = HOME.leaf("other")
     for changes, says in (
@@ -92,7 +92,7 @@ def test_what_cannot_be_used_is_the_users_to_mend(tmp_path: Path) -> None:
             ask(server, **changes)
 
 
-def test_a_server_that_speaks_no_tls() -> None:
+def test_a_server_without_tls() -> None:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -106,7 +106,7 @@ def test_a_server_that_speaks_no_tls() -> None:
     asyncio.run(run())
 
 
-def test_goes_through_a_proxy() -> None:
+def test_requests_use_a_proxy() -> None:
     async def run() -> None:
         async with serve_responses(shown) as proxy:
             config = ClusterConfig(server="http://10.255.255.1:8001", proxy=proxy.server)
@@ -117,7 +117,7 @@ def test_goes_through_a_proxy() -> None:
     asyncio.run(run())
 
 
-def test_tls_goes_through_a_proxy_untouched(tmp_path: Path) -> None:
+def test_tls_passes_through_a_proxy_unchanged(tmp_path: Path) -> None:
     async def run() -> None:
         async with serve_responses(shown, HOME.server(tmp_path, host="api.example.org")) as seen:
             port = int(seen.server.rpartition(":")[2])
@@ -144,7 +144,7 @@ def test_tls_goes_through_a_proxy_untouched(tmp_path: Path) -> None:
 
 @contextmanager
 def silent(tls: ssl.SSLContext) -> Iterator[tuple[str, threading.Event]]:
-    """Serve TLS, read one request, and never say a word again, not even goodbye; set the event when read."""
+    """Serve TLS, read one request, and send nothing more, not even a close; set the event after the read."""
     asked, over = threading.Event(), threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -163,8 +163,8 @@ def silent(tls: ssl.SSLContext) -> Iterator[tuple[str, threading.Event]]:
             thread.join()
 
 
-def test_a_request_that_is_given_up_leaves_no_connection_behind(tmp_path: Path) -> None:
-    """A polite end of TLS waits for the server's goodbye: where the loop ends first, the connection leaks."""
+def test_a_cancelled_request_leaves_no_open_connection(tmp_path: Path) -> None:
+    """A clean end of TLS waits for the server's close: if the loop ends first, the connection leaks."""
     unmade: list[str] = []
 
     async def run(server: str, asked: threading.Event) -> None:
@@ -184,13 +184,13 @@ def test_a_request_that_is_given_up_leaves_no_connection_behind(tmp_path: Path) 
 
 
 async def pour(source: asyncio.StreamReader, into: asyncio.StreamWriter) -> None:
-    """Pass on bytes until there are no more."""
+    """Copy bytes until the end of the stream."""
     while data := await source.read(1 << 16):
         into.write(data)
     into.close()
 
 
-def test_a_proxy_that_refuses() -> None:
+def test_a_proxy_that_refuses_the_connection() -> None:
     async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
         await writer.drain()
@@ -225,7 +225,7 @@ PROXIES: list[tuple[str, str, dict[str, str], str | None]] = [
 
 
 @pytest.mark.parametrize(("server", "own", "env", "proxy"), PROXIES)
-def test_which_proxy(server: str, own: str, env: dict[str, str], proxy: str | None) -> None:
+def test_the_proxy_of_a_server(server: str, own: str, env: dict[str, str], proxy: str | None) -> None:
     assert find_proxy(ClusterConfig(server=server, proxy=own), env) == proxy
 
 

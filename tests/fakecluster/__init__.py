@@ -1,1 +1,1 @@
-"""A cluster in memory for tests: it passes the same contract tests as a real API server."""
+"""A fake cluster in memory: it passes the same contract tests as a real API server."""

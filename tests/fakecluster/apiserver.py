@@ -1,4 +1,4 @@
-"""What an API server does with a request, given its store: the cluster in memory without its wires."""
+"""What an API server does with a request, given its store: the fake cluster without watches."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from tests.fakecluster.selectors import Match, by_fields, by_labels, fields_of
 from tests.fakecluster.store import Document, Record, Store
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Of which the API server makes names: no vowels, so no words."""
+"""The characters of generated names: no vowels, so no words."""
 _PATCH_FUNCTIONS: Final = {"merge": patches.merge, "strategic": patches.strategic, "json": patches.operations}
 
 
@@ -33,24 +33,24 @@ class FakeApiServer:
             self.create(NAMESPACES, "", {"metadata": {"name": name}}, "memory")
 
     def rules_of(self, kind: Kind[Any]) -> Rules:
-        """Return how a kind behaves, if it is served."""
+        """Return the rules of a kind; refuse one that is not served."""
         if kind.resource not in self._rules:
             raise Refused(404, "NotFound", "the server could not find the requested resource")
         return self._rules[kind.resource]
 
-    def found(self, kind: Kind[Any], key: Key) -> Record:
-        """Return an object."""
+    def get(self, kind: Kind[Any], key: Key) -> Record:
+        """Return an object; refuse one that does not exist."""
         record = self.store.get(kind.resource, key)
         if record is None:
             raise Refused(404, "NotFound", f"{kind.resource} {key[1]!r} not found", key[1])
         return record
 
     def all(self, kind: Kind[Any], match: Match) -> list[Record]:
-        """Return the objects that fit, in the order of their keys."""
+        """Return the objects that match, in the order of their keys."""
         return [record for record in self.store.all(kind.resource) if match(record.document)]
 
     def match(self, kind: Kind[Any], namespace: str | None, labels: str | None, fields: str | None) -> Match:
-        """Return what decides whether an object was asked for."""
+        """Return the predicate of the selectors."""
         known = self.rules_of(kind).fields | {"metadata.name", "metadata.namespace"}
         for name in fields_of(fields):
             if name not in known:
@@ -59,28 +59,28 @@ class FakeApiServer:
             by_label, by_field = by_labels(labels), by_fields(fields)
         except ValueError as error:
             raise Refused(400, "BadRequest", str(error)) from None
-        inside = namespace if kind.namespaced else None
+        in_namespace = namespace if kind.namespaced else None
         return lambda document: (
-            (not inside or document["metadata"].get("namespace") == inside)
+            (not in_namespace or document["metadata"].get("namespace") == in_namespace)
             and by_label(document)
             and by_field(document)
         )
 
     def check_reached(self, version: str | None) -> None:
-        """Refuse a version that is yet to come."""
+        """Refuse a version that the store has not reached."""
         if int(version or 0) > self.store.version:
             cause = Cause(reason="ResourceVersionTooLarge", message="Too large resource version")
             raise Refused(504, "Timeout", f"Too large resource version: {version}", causes=(cause,))
 
     def check_kept(self, version: int) -> None:
-        """Refuse a version whose history is gone."""
+        """Refuse a version whose history is compacted."""
         if version < self.store.compacted:
             raise Refused(410, "Expired", f"too old resource version: {version} ({self.store.compacted})")
 
     def create(
         self, kind: Kind[Any], namespace: str, document: Document, manager: str, *, applied: bool = False
     ) -> Record:
-        """Make an object."""
+        """Create an object."""
         metadata = document.get("metadata", {})
         name = metadata.get("name") or self._name(metadata.get("generateName", ""))
         server = {"name": name, "uid": self._uid(), "creationTimestamp": format_time(self._now())}
@@ -96,7 +96,7 @@ class FakeApiServer:
         if kind.resource == CRDS.resource:
             whole = self._serve(whole)
         owner, owned = (manager, document) if applied else (_updater(manager), whole)
-        owners = ownership.touched({}, owner, {}, owned)
+        owners = ownership.owners_after_write({}, owner, {}, owned)
         return self.store.commit(kind.resource, (namespace, name), Record(whole, owners))
 
     def update(self, kind: Kind[Any], key: Key, document: Document, manager: str) -> Record:
@@ -107,7 +107,7 @@ class FakeApiServer:
         self, kind: Kind[Any], key: Key, patch: Any, patch_type: str, manager: str, *, status: bool = False
     ) -> Record:
         """Change an object in part."""
-        old = self.found(kind, key)
+        old = self.get(kind, key)
         if patch_type == "strategic" and kind.resource not in KINDS:
             raise Refused(415, "UnsupportedMediaType", "custom kinds take no strategic merge patch")
         try:
@@ -131,13 +131,13 @@ class FakeApiServer:
         force: bool,
         status: bool = False,
     ) -> Record:
-        """Make an object be as its manager wants it, as far as that manager has a say."""
+        """Apply a manager's configuration to the fields that the manager owns."""
         old = self.store.get(kind.resource, key)
         if old is None and (status or config.get("metadata", {}).get("resourceVersion")):
             raise Refused(404, "NotFound", f"{kind.resource} {key[1]!r} not found", key[1])
         if old is None:
-            named = {**config, "metadata": {**config.get("metadata", {}), "name": key[1]}}
-            return self.create(kind, key[0], named, manager, applied=True)
+            config_with_name = {**config, "metadata": {**config.get("metadata", {}), "name": key[1]}}
+            return self.create(kind, key[0], config_with_name, manager, applied=True)
         rules.check(old.document, config.get("metadata", {}))
         try:
             document, owners = ownership.apply(old.document, config, manager, old.owners, force=force)
@@ -146,22 +146,22 @@ class FakeApiServer:
         return self._put(kind, key, old, self._revise(kind, old, document, status=status), owners)
 
     def delete(self, kind: Kind[Any], key: Key, only_if: Mapping[str, str | None], grace: int | None) -> None:
-        """End an object, or begin to."""
-        old = self.found(kind, key)
+        """Delete an object, or mark it as deleting."""
+        old = self.get(kind, key)
         rules.check(old.document, only_if)
         seconds = rules.grace_of(self.rules_of(kind), old.document, grace)
         at = format_time(self._now() + timedelta(seconds=seconds))
         self._put(kind, key, old, rules.deleting_object(old.document, at, seconds), old.owners)
 
     def bind(self, key: Key, uid: str, node: str) -> None:
-        """Give a pod to a node."""
-        old = self.found(PODS, key)
+        """Bind a pod to a node."""
+        old = self.get(PODS, key)
         rules.check(old.document, {"uid": uid})
         name = key[1]
         if old.metadata.get("deletionTimestamp"):
             raise Refused(409, "Conflict", f"pod {name} is being deleted, cannot be assigned to a host")
-        if taken := old.document["spec"].get("nodeName"):
-            raise Refused(409, "Conflict", f"pod {name} is already assigned to node {taken!r}")
+        if assigned := old.document["spec"].get("nodeName"):
+            raise Refused(409, "Conflict", f"pod {name} is already assigned to node {assigned!r}")
         if old.document["spec"].get("schedulingGates"):
             raise Refused(409, "Conflict", f"pod {name} has non-empty .spec.schedulingGates")
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(self._now())}
@@ -171,10 +171,14 @@ class FakeApiServer:
     def _write(
         self, kind: Kind[Any], key: Key, document: Document, manager: str, *, status: bool = False
     ) -> Record:
-        old = self.found(kind, key)
+        old = self.get(kind, key)
         new = self._revise(kind, old, document, status=status)
         return self._put(
-            kind, key, old, new, ownership.touched(old.owners, _updater(manager), old.document, new)
+            kind,
+            key,
+            old,
+            new,
+            ownership.owners_after_write(old.owners, _updater(manager), old.document, new),
         )
 
     def _revise(self, kind: Kind[Any], old: Record, document: Document, *, status: bool) -> dict[str, Any]:
@@ -186,7 +190,7 @@ class FakeApiServer:
         return new
 
     def _put(self, kind: Kind[Any], key: Key, old: Record, new: Document, owners: patches.Owners) -> Record:
-        """Keep a changed object: not at all where nothing changed, and no longer where its time is over."""
+        """Store a changed object; skip an unchanged one, and remove one whose deletion is complete."""
         if rules.is_over(new):
             return self._remove(kind, key, Record(new, owners))
         if new == old.document and owners == old.owners:
@@ -194,7 +198,7 @@ class FakeApiServer:
         return self.store.commit(kind.resource, key, Record(new, owners))
 
     def _remove(self, kind: Kind[Any], key: Key, last: Record) -> Record:
-        """End an object, and what lives in it: here no controller would come to do it."""
+        """Remove an object, and the objects in_namespace it: there is no controller to do that."""
         if kind.resource == NAMESPACES.resource:
             self._empty(lambda _, inner: inner[0] == key[1])
         if kind.resource == CRDS.resource:
@@ -209,7 +213,7 @@ class FakeApiServer:
                 self.store.commit(resource, key, None)
 
     def _serve(self, definition: Document) -> dict[str, Any]:
-        """Begin to serve a custom kind; the real server takes a moment for it."""
+        """Start to serve a custom kind; the real server takes a moment for it."""
         spec = definition["spec"]
         apart = any("status" in version.get("subresources", {}) for version in spec["versions"])
         self._rules[definition["metadata"]["name"]] = rules.CUSTOM_WITH_STATUS if apart else rules.CUSTOM
@@ -226,5 +230,5 @@ class FakeApiServer:
 
 
 def _updater(manager: str) -> str:
-    """Return who owns what a plain write sets: to the server not the same as who applies under that name."""
+    """Return the owner of the fields of a plain write: not the same as the applying manager of that name."""
     return f"{manager} (update)"

@@ -1,4 +1,4 @@
-"""Server-side apply: who set which field, who may change it, and what goes with its last owner. Pure."""
+"""Server-side apply: the owners of fields, conflicts, and removal with the last owner. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _IDENTITY: Final = frozenset(
         ),
     }
 )  # fmt: skip
-"""What names an object or is written by the server: no manager owns it."""
+"""Fields that identify an object or that the server writes: no manager owns them."""
 
 
 def leaves(document: Mapping[str, Json]) -> dict[Path, Json]:
@@ -42,44 +42,46 @@ def _walk(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
 
 
 def _key(items: list[Json], path: Path) -> str | None:
-    """Return the field by which the items of a list are told apart."""
+    """Return the field that identifies the items of a list."""
     key = KEYS.get(path[-1]) if path and isinstance(path[-1], str) else None
     keyed = items and all(isinstance(item, Mapping) and key in item for item in items)
     return key if keyed else None
 
 
-def touched(owners: Owners, manager: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> Owners:
-    """Return the owners after a plain write: what it changed belongs to its manager alone."""
+def owners_after_write(
+    owners: Owners, manager: str, before: Mapping[str, Json], after: Mapping[str, Json]
+) -> Owners:
+    """Return the owners after a plain write: the changed fields belong to its manager alone."""
     old, new = leaves(before), leaves(after)
     changed = frozenset(path for path, value in new.items() if path not in old or old[path] != value)
-    return _owned(owners, manager, changed, changed | (old.keys() - new.keys()))
+    return _with_owner(owners, manager, changed, changed | (old.keys() - new.keys()))
 
 
 def apply(
     live: Mapping[str, Json], config: Mapping[str, Json], manager: str, owners: Owners, *, force: bool
 ) -> tuple[dict[str, Json], Owners]:
-    """Return the document and its owners once `manager` has applied all that it wants of it."""
+    """Return the document and its owners after `manager` has applied its configuration."""
     wanted, present = leaves(config), leaves(live)
-    fought = [
+    conflicts = [
         (other, path)
         for other, paths in sorted(owners.items())
         for path, value in wanted.items()
         if other != manager and path in paths and path in present and present[path] != value
     ]
-    if fought and not force:
-        raise OwnershipError(fought)
+    if conflicts and not force:
+        raise OwnershipError(conflicts)
     result: Json = dict(live)
     elsewhere = frozenset().union(*(paths for other, paths in owners.items() if other != manager))
     for path in owners.get(manager, frozenset()) - wanted.keys() - elsewhere:
-        result = _dropped(result, path)
+        result = _without_leaf(result, path)
     for path, value in wanted.items():
-        result = _placed(result, path, value)
-    return result, _owned(
-        {**owners, manager: frozenset()}, manager, frozenset(wanted), {path for _, path in fought}
+        result = _set_leaf(result, path, value)
+    return result, _with_owner(
+        {**owners, manager: frozenset()}, manager, frozenset(wanted), {path for _, path in conflicts}
     )
 
 
-def _owned(
+def _with_owner(
     owners: Owners, manager: str, gained: frozenset[Path], lost: frozenset[Path] | set[Path]
 ) -> Owners:
     kept = {other: paths - lost for other, paths in owners.items() if other != manager}
@@ -87,9 +89,9 @@ def _owned(
     return {other: paths for other, paths in kept.items() if paths}
 
 
-def _placed(value: Json, path: Path, leaf: Json) -> Json:
+def _set_leaf(value: Json, path: Path, leaf: Json) -> Json:
     if not path:
-        # An empty map asks for a map to be there, not for what others put into it to go.
+        # An empty map requires a map to exist; it does not remove the fields of other managers.
         return value if leaf == {} and isinstance(value, Mapping) else leaf
     step, rest = path[0], path[1:]
     if isinstance(step, tuple):
@@ -97,25 +99,25 @@ def _placed(value: Json, path: Path, leaf: Json) -> Json:
         items = list(value) if isinstance(value, list) else []
         for position, item in enumerate(items):
             if item.get(key) == identity:
-                items[position] = _placed(item, rest, leaf)
+                items[position] = _set_leaf(item, rest, leaf)
                 return items
-        return [*items, _placed({key: identity}, rest, leaf)]
+        return [*items, _set_leaf({key: identity}, rest, leaf)]
     fields = value if isinstance(value, Mapping) else {}
-    return {**fields, step: _placed(fields.get(step), rest, leaf)}
+    return {**fields, step: _set_leaf(fields.get(step), rest, leaf)}
 
 
-def _dropped(value: Json, path: Path) -> Json:
-    """Return `value` without the leaf at `path`, and without what becomes empty by that."""
+def _without_leaf(value: Json, path: Path) -> Json:
+    """Return `value` without the leaf at `path`, and without parents that become empty."""
     step, rest = path[0], path[1:]
     if isinstance(step, tuple):
         key, identity = step
         items = list(value or [])
-        if rest != (key,):  # an item is known by its key as long as it has anything else
-            items = [_dropped(item, rest) if item.get(key) == identity else item for item in items]
+        if rest != (key,):  # the key identifies an item as long as it has other fields
+            items = [_without_leaf(item, rest) if item.get(key) == identity else item for item in items]
         return [item for item in items if item.keys() - {key} or item.get(key) != identity]
     if not isinstance(value, Mapping) or step not in value:
         return value
-    left = _dropped(value[step], rest) if rest else None
+    left = _without_leaf(value[step], rest) if rest else None
     return {
         name: item if name != step else left
         for name, item in value.items()

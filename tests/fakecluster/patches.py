@@ -1,4 +1,4 @@
-"""The four ways to change a Kubernetes object in part: merge, JSON, strategic and apply. Pure."""
+"""The patch types of Kubernetes: merge, JSON and strategic. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -10,7 +10,7 @@ Json: TypeAlias = Any
 Path = tuple[Json, ...]
 """Steps into a document: a field's name, or (key, value) of one item in a keyed list."""
 Owners = Mapping[str, frozenset[Path]]
-"""Which manager set which fields, as server-side apply tells them apart."""
+"""The fields of each manager, as server-side apply tracks them."""
 
 KEYS: Final = {
     "addresses": "type",
@@ -31,7 +31,7 @@ _SETS: Final = frozenset({"finalizers"})
 
 
 class PatchError(ValueError):
-    """The patch does not fit the document."""
+    """The patch cannot be applied to the document."""
 
 
 class OwnershipError(Exception):
@@ -43,7 +43,7 @@ class OwnershipError(Exception):
 
 
 def show(path: Path) -> str:
-    """Print a path as people read it: `.spec.containers[name=web].image`."""
+    """Format a path for people: `.spec.containers[name=web].image`."""
     return "".join(f"[{step[0]}={step[1]}]" if isinstance(step, tuple) else f".{step}" for step in path)
 
 
@@ -74,7 +74,7 @@ def strategic(target: Json, patch: Json, field: str = "") -> Json:
         if name != key:
             result[name] = [item for item in result.get(name, []) if item not in value]
         elif key.startswith("$"):
-            continue  # an order of elements, which no reader here depends on
+            continue  # an order of elements, on which no test depends
         elif value is None:
             result.pop(key, None)
         else:
@@ -107,11 +107,11 @@ def operations(document: Json, patch: Iterable[Mapping[str, Json]]) -> Json:
 
 
 def _operate(document: Json, operation: Mapping[str, Json]) -> Json:
-    how, steps = operation.get("op"), _steps(operation.get("path", ""))
-    match how:
+    operation_type, steps = operation.get("op"), _steps(operation.get("path", ""))
+    match operation_type:
         case "add" | "replace":
-            _at(document, steps[:-1] if how == "add" else steps)
-            return _set(document, steps, operation.get("value"), insert=how == "add")
+            _at(document, steps[:-1] if operation_type == "add" else steps)
+            return _set(document, steps, operation.get("value"), insert=operation_type == "add")
         case "remove":
             _at(document, steps)
             return _remove(document, steps)
@@ -122,8 +122,10 @@ def _operate(document: Json, operation: Mapping[str, Json]) -> Json:
         case "move" | "copy":
             source = _steps(operation.get("from", ""))
             value = _at(document, source)
-            return _set(_remove(document, source) if how == "move" else document, steps, value, insert=True)
-    raise PatchError(f"unknown operation {how!r}")
+            return _set(
+                _remove(document, source) if operation_type == "move" else document, steps, value, insert=True
+            )
+    raise PatchError(f"unknown operation {operation_type!r}")
 
 
 def _steps(pointer: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A cluster that refuses to list some kinds."""
+"""A fake cluster that refuses to list some kinds."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from tests.fakecluster.cluster import FakeCluster
 
 
 class RestrictedCluster:
-    """A cluster of which some kinds are not served, or may not be listed."""
+    """A cluster that raises an error for lists of some kinds."""
 
     def __init__(self, cluster: FakeCluster, refuses: dict[str, Exception]) -> None:
         self._cluster = cluster

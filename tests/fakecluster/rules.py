@@ -1,4 +1,4 @@
-"""What the API server does to the objects of each kind when they are made, changed and deleted. Pure."""
+"""The API server's rules for creating, changing and deleting objects of each kind. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ _POD_CHANGES: Final = frozenset(
 _GATED_CHANGES: Final = frozenset({"affinity", "nodeSelector"})
 
 
-class Refused(Exception):  # noqa: N818 - not an error of the program: the server's answer, in its own words
-    """The server says no; `name` is the object that is missing."""
+class Refused(Exception):  # noqa: N818 - not an error of the program: the server's refusal
+    """The server refuses a request; `name` is the object that is missing."""
 
     def __init__(
         self, code: int, reason: str, message: str, name: str = "", causes: tuple[Cause, ...] = ()
@@ -33,16 +33,16 @@ class Refused(Exception):  # noqa: N818 - not an error of the program: the serve
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a kind behaves."""
+    """The rules of a kind."""
 
     status: bool = False
-    """Its status is written apart from the rest."""
+    """Its status is a subresource."""
     unconditional: bool = True
-    """It may be replaced without saying which version is replaced."""
+    """An update needs no resource version."""
     counts: bool = False
     """Its generation counts the changes of its spec."""
     fields: frozenset[str] = frozenset()
-    """What field selectors may name, besides name and namespace."""
+    """The fields that selectors may name, besides name and namespace."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ CUSTOM_WITH_STATUS: Final = Rules(status=True, unconditional=False, counts=True)
 
 
 def new_object(rules: Rules, document: Document, server: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a new object; `server` is the metadata that the server gives it."""
+    """Return a new object; `server` is the metadata that the server sets."""
     metadata = document.get("metadata", {})
     if metadata.get("resourceVersion"):
         raise Refused(500, "", "resourceVersion should not be set on objects to be created")
@@ -103,7 +103,7 @@ def new_object(rules: Rules, document: Document, server: Mapping[str, Any]) -> d
 
 
 def updated_object(rules: Rules, old: Document, new: Document, *, status: bool) -> dict[str, Any]:
-    """Return an object after a write: what the writer may not change is as it was."""
+    """Return an object after a write: fields that a client may not change stay unchanged."""
     check(old, new.get("metadata", {}))
     if not rules.unconditional and not new.get("metadata", {}).get("resourceVersion"):
         raise Refused(422, "Invalid", "metadata.resourceVersion: must be specified for an update")
@@ -137,7 +137,7 @@ def _no_new_finalizers(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check(old: Document, wanted: Mapping[str, Any]) -> None:
-    """Refuse a write that was meant for another object or another version of it."""
+    """Refuse a write whose uid or version does not match the object."""
     name, now = old["metadata"]["name"], old["metadata"]
     if wanted.get("uid") and wanted["uid"] != now["uid"]:
         raise Refused(
@@ -166,24 +166,24 @@ def _frozen_spec(pod: Document) -> dict[str, Any]:
 
 
 def is_over(document: Document) -> bool:
-    """Say whether nothing keeps a deleted object any longer."""
+    """Return whether the deletion of an object is complete."""
     metadata = document["metadata"]
     waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
     return bool(metadata.get("deletionTimestamp")) and not waits
 
 
-def grace_of(rules: Rules, document: Document, asked: int | None) -> int:
-    """Return the seconds that an object has to end by itself: only a pod on a node needs any."""
+def grace_of(rules: Rules, document: Document, requested: int | None) -> int:
+    """Return the grace period of an object in seconds: only a bound pod has one."""
     if rules is not RULES["pods"] or not document["spec"].get("nodeName"):
         return 0
     if document.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
-    usual: int = document["spec"].get("terminationGracePeriodSeconds", 30)
-    return usual if asked is None else asked
+    default: int = document["spec"].get("terminationGracePeriodSeconds", 30)
+    return default if requested is None else requested
 
 
 def deleting_object(document: Document, at: str, grace: int) -> dict[str, Any]:
-    """Return an object on its way out; it never gets more time than it had."""
+    """Return an object marked as deleting; its grace period can only become shorter."""
     metadata = {**document["metadata"]}
     if not metadata.get("deletionTimestamp"):
         metadata |= {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}

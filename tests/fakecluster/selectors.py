@@ -15,7 +15,7 @@ _COMMAS: Final = re.compile(r",(?![^()]*\))")
 
 
 def by_labels(selector: str | None) -> Match:
-    """Return what decides whether a document's labels fit: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
+    """Return the predicate of a label selector: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
     parts = [_requirement(part) for part in _COMMAS.split(selector or "") if part.strip()]
 
     def match(document: Document) -> bool:
@@ -26,7 +26,7 @@ def by_labels(selector: str | None) -> Match:
 
 
 def by_fields(selector: str | None) -> Match:
-    """Return what decides whether a document's fields fit: `metadata.name=a,spec.nodeName!=b`."""
+    """Return the predicate of a field selector: `metadata.name=a,spec.nodeName!=b`."""
     parts = [_field(part) for part in (selector or "").split(",") if part.strip()]
     return lambda document: all(part(document) for part in parts)
 
@@ -37,34 +37,34 @@ def fields_of(selector: str | None) -> list[str]:
 
 
 def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
-    if found := _SET.fullmatch(part):
-        key, how, names = found.groups()
+    if parsed := _SET.fullmatch(part):
+        key, operator, names = parsed.groups()
         values = frozenset(name.strip() for name in names.split(","))
-        if how == "in":
+        if operator == "in":
             return lambda labels: labels.get(key) in values
         return lambda labels: labels.get(key) not in values
-    if found := _EQUAL.fullmatch(part):
-        key, how, value = found.groups()
-        if how == "!=":
+    if parsed := _EQUAL.fullmatch(part):
+        key, operator, value = parsed.groups()
+        if operator == "!=":
             return lambda labels: labels.get(key) != value
         return lambda labels: labels.get(key) == value
-    if found := _EXISTS.fullmatch(part):
-        absent, key = found.groups()
+    if parsed := _EXISTS.fullmatch(part):
+        absent, key = parsed.groups()
         return lambda labels: (key in labels) is not bool(absent)
     raise ValueError(f"{part!r} is not a label requirement; write it like app=web or app in (web,db)")
 
 
 def _field(part: str) -> Match:
-    path, how, value = re.split(r"(==|=|!=)", part, maxsplit=1) if "=" in part else (part, "", "")
-    if not how:
+    path, operator, value = re.split(r"(==|=|!=)", part, maxsplit=1) if "=" in part else (part, "", "")
+    if not operator:
         raise ValueError(f"{part!r} is not a field requirement; write it like spec.nodeName=worker")
     keys = path.strip().split(".")
     wanted = value.strip()
-    return lambda document: (_at(document, keys) == wanted) is not (how == "!=")
+    return lambda document: (_at(document, keys) == wanted) is not (operator == "!=")
 
 
 def _at(document: Document, keys: list[str]) -> str:
-    """Return a field as text; an absent one is empty, as the API server sees it."""
+    """Return a field as text; an absent field is empty, as for the API server."""
     value: Any = document
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None

@@ -1,4 +1,4 @@
-"""Objects under growing versions, with as much history as a watch may ask for. Pure."""
+"""Objects under growing versions, with a bounded history for watches. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
@@ -14,21 +14,21 @@ _EMPTY: Final[Mapping[Key, "Record"]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object as it is kept, and who set which of its fields."""
+    """A stored object, and the owners of its fields."""
 
     document: Document
     owners: Owners = field(default_factory=dict)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What the object says of itself."""
-        found: Mapping[str, Any] = self.document.get("metadata", {})
-        return found
+        """The object's metadata."""
+        metadata: Mapping[str, Any] = self.document.get("metadata", {})
+        return metadata
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One write: what was there before and after."""
+    """One write: the object before and after."""
 
     version: int
     resource: str
@@ -48,20 +48,20 @@ class Store:
         """Watches from before this version cannot be served."""
 
     def get(self, resource: str, key: Key) -> Record | None:
-        """Return an object, if there is one."""
+        """Return an object, or None."""
         return self._records.get(resource, _EMPTY).get(key)
 
     def all(self, resource: str) -> list[Record]:
         """Return the objects of a resource in the order of their keys."""
-        found = self._records.get(resource, _EMPTY)
-        return [found[key] for key in sorted(found)]
+        records = self._records.get(resource, _EMPTY)
+        return [records[key] for key in sorted(records)]
 
     def places(self) -> list[tuple[str, Key]]:
-        """Return where there is an object."""
+        """Return the resource and key of every object."""
         return [(resource, key) for resource, records in self._records.items() for key in records]
 
     def commit(self, resource: str, key: Key, record: Record | None) -> Record:
-        """Write or remove an object under the next version; return it as it is now, or was at the end."""
+        """Write or remove an object under the next version; return its new or its last state."""
         self.version += 1
         records = self._records.setdefault(resource, {})
         before = records.pop(key, None)
@@ -70,9 +70,9 @@ class Store:
         self._log.append(Entry(self.version, resource, before, record))
         if len(self._log) > 2 * self._history:
             self.compact(self._log[-self._history].version)
-        left = record or before
-        assert left is not None, "only what is there can be removed"
-        return left if record else with_version(left, self.version)
+        last = record or before
+        assert last is not None, "only an existing object can be removed"
+        return last if record else with_version(last, self.version)
 
     def since(self, version: int) -> Iterator[Entry]:
         """Yield the writes after a version."""
@@ -80,19 +80,19 @@ class Store:
         yield from self._log[start:]
 
     def compact(self, version: int) -> None:
-        """Forget the writes up to a version."""
+        """Drop the writes up to a version."""
         self.compacted = max(self.compacted, min(version, self.version))
         self._log = list(self.since(self.compacted))
 
 
 def with_version(record: Record, version: int) -> Record:
-    """Return an object under a version."""
+    """Return an object with a resource version."""
     metadata = {**record.metadata, "resourceVersion": str(version)}
     return Record({**record.document, "metadata": metadata}, record.owners)
 
 
 def watch_event(entry: Entry, resource: str, match: Callable[[Document], bool]) -> tuple[str, Record] | None:
-    """Return what a watch of some of the objects is told of a write; one that stops matching is deleted."""
+    """Return the event of a write for a watch with selectors; an object that stops matching is deleted."""
     if entry.resource != resource:
         return None
     was = entry.before is not None and match(entry.before.document)

@@ -1,4 +1,4 @@
-"""Where the contract is played: the cluster in memory and a real API server, one scenario on both."""
+"""The arenas of the contract: the fake cluster and a real API server, with the same scenarios on both."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,10 +20,10 @@ class Place:
     cluster: ClusterClient
     namespace: str
     forget: Callable[[], Awaitable[None]]
-    """Make the cluster forget its history, where it has not done so by itself."""
+    """Make the cluster drop its history, if it has not done so by itself."""
 
     def name(self, short: str) -> str:
-        """Return a name for an object of the whole cluster that no other test uses."""
+        """Return a name for a cluster-scoped object that no other test uses."""
         return f"{self.namespace}-{short}"
 
 
@@ -32,7 +32,7 @@ Arena = Callable[[], AbstractAsyncContextManager[Place]]
 
 
 def contract(scenario: Scenario) -> Callable[[Arena], None]:
-    """Make a test of a scenario: it is played wherever `arena` leads."""
+    """Turn a scenario into a test that runs on every `arena`."""
 
     def test(arena: Arena) -> None:
         async def play() -> None:
@@ -50,18 +50,18 @@ def contract(scenario: Scenario) -> Callable[[Arena], None]:
 
 
 def pod(name: str, **metadata: Any) -> dict[str, Any]:
-    """Return the least that is a pod, for a scheduler that is not there."""
+    """Return a minimal pod, for a scheduler that does not exist."""
     main = {"name": "main", "image": "none"}
-    return {"metadata": {"name": name, **metadata}, "spec": {"schedulerName": "nobody", "containers": [main]}}
+    return {"metadata": {"name": name, **metadata}, "spec": {"schedulerName": "none", "containers": [main]}}
 
 
 def node(place: Place, short: str) -> dict[str, Any]:
-    """Return the least that is a node; a label has it removed with the namespace of its test."""
+    """Return a minimal node; its label removes it with the namespace of its test."""
     return {"metadata": {"name": place.name(short), "labels": {LABEL: place.namespace}}}
 
 
 def config_map(name: str, data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    """Return a config map: of all kinds the one with the fewest rules of its own."""
+    """Return a config map: the kind with the fewest rules of its own."""
     return {"metadata": {"name": name, **metadata}, "data": data or {}}
 
 
@@ -69,11 +69,11 @@ async def first_events(
     place: Place, kind: Kind[T], count: int, *, namespace: str | None = None, **query: Any
 ) -> list[WatchEvent[T]]:
     """Return the first events of a watch, bookmarks left out."""
-    found: list[WatchEvent[T]] = []
+    received: list[WatchEvent[T]] = []
     async with aclosing(place.cluster.watch(kind, namespace or place.namespace, **query)) as events:
         async for event in events:
             if event.type != "BOOKMARK":
-                found.append(event)
-            if len(found) == count:
+                received.append(event)
+            if len(received) == count:
                 break
-    return found
+    return received

@@ -1,4 +1,4 @@
-"""The arenas of the contract: one cluster in memory per test, and one real API server for all of them."""
+"""The arenas of the contract: one fake cluster per test, and one real API server for all of them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from tests.labs import RealCluster
 
 @asynccontextmanager
 async def in_memory() -> AsyncIterator[Place]:
-    """Open a place in a new cluster in memory."""
+    """Open a place in a new fake cluster."""
     memory = FakeCluster()
     await memory.create(NAMESPACES, {"metadata": {"name": "test"}})
 
@@ -24,7 +24,7 @@ async def in_memory() -> AsyncIterator[Place]:
 
 
 def for_real(room: RealCluster) -> Arena:
-    """Return what opens a place in a real cluster."""
+    """Return a factory of places in a real cluster."""
 
     @asynccontextmanager
     async def open_place() -> AsyncIterator[Place]:
@@ -32,12 +32,12 @@ def for_real(room: RealCluster) -> Arena:
             yield Place(client, room.namespace, forget)
 
     async def forget() -> None:
-        """A real one has no history of what was there before the kind itself."""
+        """A real server has no history from before the kind was defined."""
 
     return open_place
 
 
 @pytest.fixture(params=["memory", "real"])
 def arena(request: pytest.FixtureRequest) -> Arena:
-    """Return where a scenario is to be played."""
+    """Return the arena on which a scenario runs."""
     return in_memory if request.param == "memory" else for_real(request.getfixturevalue("real_cluster"))

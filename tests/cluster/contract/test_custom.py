@@ -1,4 +1,4 @@
-"""The contract, on kinds that someone added: when they are served, how they count, what they forget."""
+"""The contract, on custom kinds: when they are served, how generations count, which versions are gone."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ from tests.labs import LABEL
 
 
 async def defined(place: Place) -> Kind[Raw]:
-    """Add a kind that is this test's own, and wait until it is served."""
+    """Define a kind for this test alone, and wait until it is served."""
     group = f"{place.namespace}.example"
     version = {
         "name": "v1",
@@ -39,7 +39,7 @@ async def defined(place: Place) -> Kind[Raw]:
 
 
 async def served(place: Place, kind: Kind[Raw]) -> bool:
-    """Say whether a kind can be asked for."""
+    """Return whether the server serves a kind."""
     try:
         await place.cluster.list(kind, place.namespace)
     except MissingApiError:
@@ -53,7 +53,7 @@ def rocket(name: str, **spec: Any) -> dict[str, Any]:
 
 
 @contract
-async def test_a_kind_of_ones_own_behaves_like_the_others(place: Place) -> None:
+async def test_a_custom_kind_behaves_like_the_others(place: Place) -> None:
     kind, namespace = await defined(place), place.namespace
     definition = await place.cluster.get(CRDS, kind.resource)
     assert {item.type: item.status for item in definition.status.conditions}["Established"] == "True"
@@ -67,7 +67,7 @@ async def test_a_kind_of_ones_own_behaves_like_the_others(place: Place) -> None:
     assert new.metadata.generation == 2
     assert new.document()["status"] == {"phase": "Flying"}
     with pytest.raises(InvalidError):
-        await place.cluster.update(kind, rocket("a"), namespace)  # of which version?
+        await place.cluster.update(kind, rocket("a"), namespace)  # without a version
     with pytest.raises(InvalidError):
         await place.cluster.patch(kind, "a", {"spec": {}}, namespace, patch_type="strategic")
     applied = rocket("a", crew=1)
@@ -76,7 +76,7 @@ async def test_a_kind_of_ones_own_behaves_like_the_others(place: Place) -> None:
 
 
 @contract
-async def test_a_version_from_before_history_is_gone(place: Place) -> None:
+async def test_a_compacted_version_is_gone(place: Place) -> None:
     kind = await defined(place)
     await place.cluster.create(kind, rocket("a"), place.namespace)
     await place.forget()

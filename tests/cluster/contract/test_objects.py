@@ -1,4 +1,4 @@
-"""The contract, on objects: what every cluster of ours does with create, get, list, update and delete."""
+"""The contract, on objects: create, get, list, update and delete on the fake and on a real cluster."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ from tests.cluster.contract.arena import Arena, Place, config_map, contract, nod
 
 
 @contract
-async def test_what_is_made_has_an_identity(place: Place) -> None:
+async def test_a_created_object_has_an_identity(place: Place) -> None:
     made = await place.cluster.create(
         CONFIG_MAPS, config_map("a", {"k": "v"}, labels={"app": "x"}), place.namespace
     )
@@ -32,13 +32,13 @@ async def test_what_is_made_has_an_identity(place: Place) -> None:
 
 
 @contract
-async def test_the_namespace_may_stand_in_the_object(place: Place) -> None:
+async def test_the_metadata_may_name_the_namespace(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a", namespace=place.namespace))
     assert made.metadata.namespace == place.namespace
 
 
 @contract
-async def test_what_has_a_version_cannot_be_new(place: Place) -> None:
+async def test_an_object_with_a_version_cannot_be_created(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
     with pytest.raises(ClusterError, match="resourceVersion"):
@@ -53,7 +53,7 @@ async def test_one_name_is_one_object(place: Place) -> None:
 
 
 @contract
-async def test_a_prefix_is_made_into_names(place: Place) -> None:
+async def test_a_generate_name_becomes_unique_names(place: Place) -> None:
     bodies = [{"metadata": {"generateName": "job-"}} for _ in range(2)]
     one, two = [await place.cluster.create(CONFIG_MAPS, body, place.namespace) for body in bodies]
     assert one.metadata.name.startswith("job-")
@@ -61,7 +61,7 @@ async def test_a_prefix_is_made_into_names(place: Place) -> None:
 
 
 @contract
-async def test_names_are_checked(place: Place) -> None:
+async def test_names_are_validated(place: Place) -> None:
     for name in ("No Capitals", "-a", "a_b"):
         with pytest.raises(InvalidError):
             await place.cluster.create(CONFIG_MAPS, config_map(name), place.namespace)
@@ -70,13 +70,13 @@ async def test_names_are_checked(place: Place) -> None:
 
 
 @contract
-async def test_nothing_is_made_in_a_namespace_that_is_not_there(place: Place) -> None:
+async def test_an_object_cannot_be_created_in_a_missing_namespace(place: Place) -> None:
     with pytest.raises(NotFoundError):
         await place.cluster.create(CONFIG_MAPS, config_map("a"), place.name("nowhere"))
 
 
 @contract
-async def test_what_is_not_there_is_not_found(place: Place) -> None:
+async def test_a_missing_object_is_not_found(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     for call in (
         cluster.get(CONFIG_MAPS, "a", namespace),
@@ -90,7 +90,7 @@ async def test_what_is_not_there_is_not_found(place: Place) -> None:
 
 
 @contract
-async def test_a_kind_that_is_not_served_says_so(place: Place) -> None:
+async def test_an_unserved_kind_is_a_missing_api(place: Place) -> None:
     rockets = Kind.of("space.example", "v1", "rockets", namespaced=True, name="Rocket")
     for call in (
         place.cluster.get(rockets, "a", place.namespace),
@@ -102,7 +102,7 @@ async def test_a_kind_that_is_not_served_says_so(place: Place) -> None:
 
 
 @contract
-async def test_lists_are_sorted_and_of_one_moment(place: Place) -> None:
+async def test_lists_are_sorted_and_of_one_version(place: Place) -> None:
     for name in ("b", "a", "c"):
         last = await place.cluster.create(CONFIG_MAPS, config_map(name), place.namespace)
     for limit in (500, 2, 0):
@@ -113,7 +113,7 @@ async def test_lists_are_sorted_and_of_one_moment(place: Place) -> None:
 
 
 @contract
-async def test_lists_without_a_namespace_are_of_all(place: Place) -> None:
+async def test_lists_without_a_namespace_cover_all(place: Place) -> None:
     await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     await place.cluster.create(CONFIG_MAPS, config_map(place.name("a")), "default")
     keys = {item.key for item in (await place.cluster.list(CONFIG_MAPS)).items}
@@ -159,27 +159,27 @@ async def test_fields_select(place: Place) -> None:
         f"spec.nodeName={place.name('n')}": ["b"],
         "spec.nodeName!=": ["b"],
         "metadata.name=a": ["a"],
-        "status.phase=Pending,spec.schedulerName=nobody": ["a", "b"],
+        "status.phase=Pending,spec.schedulerName=none": ["a", "b"],
     }.items():
         listing = await place.cluster.list(PODS, place.namespace, fields=fields)
         assert [item.metadata.name for item in listing.items] == expected, fields
 
 
 @contract
-async def test_fields_that_cannot_select_are_refused(place: Place) -> None:
+async def test_unsupported_field_selectors_are_refused(place: Place) -> None:
     with pytest.raises(InvalidError):
         await place.cluster.list(PODS, place.namespace, fields="spec.hostname=a")
 
 
 @contract
-async def test_a_list_from_the_future_is_too_new(place: Place) -> None:
+async def test_a_list_of_a_later_version_is_too_new(place: Place) -> None:
     now = (await place.cluster.list(CONFIG_MAPS, place.namespace)).resource_version
     with pytest.raises(TooNewError):
         await place.cluster.list(CONFIG_MAPS, place.namespace, resource_version=str(int(now) + 100_000))
 
 
 @contract
-async def test_an_update_replaces_all_and_moves_the_version(place: Place) -> None:
+async def test_an_update_replaces_all_fields_and_changes_the_version(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v", "l": "w"}), place.namespace)
     new = await place.cluster.update(CONFIG_MAPS, config_map("a", {"k": "x"}), place.namespace)
     assert new.data == {"k": "x"}
@@ -196,7 +196,7 @@ async def test_an_update_that_changes_nothing_is_no_write(place: Place) -> None:
 
 
 @contract
-async def test_of_two_who_update_the_same_version_one_loses(place: Place) -> None:
+async def test_the_second_update_of_one_version_is_a_conflict(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     version = {"namespace": place.namespace, "resourceVersion": made.metadata.resource_version}
     results = await asyncio.gather(
@@ -210,7 +210,7 @@ async def test_of_two_who_update_the_same_version_one_loses(place: Place) -> Non
 
 
 @contract
-async def test_an_update_meant_for_another_of_the_same_name_is_a_conflict(place: Place) -> None:
+async def test_an_update_with_the_uid_of_another_object_is_a_conflict(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
     await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
@@ -221,7 +221,7 @@ async def test_an_update_meant_for_another_of_the_same_name_is_a_conflict(place:
 
 
 @contract
-async def test_a_lease_is_only_replaced_by_who_knows_its_version(place: Place) -> None:
+async def test_a_lease_update_requires_its_version(place: Place) -> None:
     body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}}
     made = await place.cluster.create(LEASES, body, place.namespace)
     assert made.spec.holder_identity == "me"
@@ -237,14 +237,14 @@ async def test_a_lease_is_only_replaced_by_who_knows_its_version(place: Place) -
 
 
 @contract
-async def test_what_is_read_in_part_cannot_be_written_whole(place: Place) -> None:
+async def test_a_partially_decoded_kind_cannot_be_updated(place: Place) -> None:
     made = await place.cluster.create(PODS, pod("a"), place.namespace)
     with pytest.raises(TypeError):
         await place.cluster.update(PODS, made)
 
 
 @contract
-async def test_a_kind_read_raw_is_written_whole(place: Place) -> None:
+async def test_a_raw_kind_can_be_updated(place: Place) -> None:
     await place.cluster.create(PODS, pod("a"), place.namespace)
     whole = (await place.cluster.get(PODS.raw(), "a", place.namespace)).document()
     whole["metadata"]["annotations"] = {"note": "x"}
@@ -254,7 +254,7 @@ async def test_a_kind_read_raw_is_written_whole(place: Place) -> None:
 
 
 @contract
-async def test_a_new_pod_waits_for_the_usual_scheduler(place: Place) -> None:
+async def test_a_new_pod_has_the_default_scheduler(place: Place) -> None:
     body = pod("a")
     del body["spec"]["schedulerName"]
     made = await place.cluster.create(PODS, body, place.namespace)
@@ -265,7 +265,7 @@ async def test_a_new_pod_waits_for_the_usual_scheduler(place: Place) -> None:
 
 
 @contract
-async def test_objects_of_the_whole_cluster_have_no_namespace(place: Place) -> None:
+async def test_cluster_scoped_objects_have_no_namespace(place: Place) -> None:
     made = await place.cluster.create(NODES, node(place, "n"))
     assert made.key == ("", place.name("n"))
     assert (await place.cluster.get(NODES, place.name("n"))).key == made.key
@@ -273,18 +273,18 @@ async def test_objects_of_the_whole_cluster_have_no_namespace(place: Place) -> N
 
 
 @contract
-async def test_without_a_namespace_nothing_of_one_is_asked(place: Place) -> None:
+async def test_a_namespaced_request_requires_a_namespace(place: Place) -> None:
     for call in (
         place.cluster.get(PODS, "a"),
         place.cluster.create(PODS, pod("a")),
         place.cluster.delete(PODS, "a"),
     ):
-        with pytest.raises(ValueError, match="namespaces"):
+        with pytest.raises(ValueError, match="are namespaced"):
             await call
 
 
 @contract
-async def test_what_is_deleted_is_gone(place: Place) -> None:
+async def test_a_deleted_object_is_gone(place: Place) -> None:
     await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)
     with pytest.raises(NotFoundError):
@@ -292,7 +292,7 @@ async def test_what_is_deleted_is_gone(place: Place) -> None:
 
 
 @contract
-async def test_only_the_one_that_was_meant_is_deleted(place: Place) -> None:
+async def test_a_deletion_checks_its_preconditions(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     newer = await place.cluster.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, place.namespace)
     with pytest.raises(ConflictError):
@@ -311,7 +311,7 @@ async def test_only_the_one_that_was_meant_is_deleted(place: Place) -> None:
 
 
 @contract
-async def test_a_finalizer_keeps_what_is_deleted_until_it_lets_go(place: Place) -> None:
+async def test_a_finalizer_keeps_a_deleted_object_until_it_is_removed(place: Place) -> None:
     body = config_map("a", finalizers=["example.com/hold"])
     made = await place.cluster.create(CONFIG_MAPS, body, place.namespace)
     await place.cluster.delete(CONFIG_MAPS, "a", place.namespace)

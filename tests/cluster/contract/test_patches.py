@@ -22,7 +22,7 @@ async def test_a_patch_that_changes_nothing_is_no_write(place: Place) -> None:
 
 
 @contract
-async def test_a_patch_may_say_which_version_it_is_for(place: Place) -> None:
+async def test_a_patch_may_be_conditional_on_a_version(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     version = {"metadata": {"resourceVersion": made.metadata.resource_version}}
     await place.cluster.patch(CONFIG_MAPS, "a", {**version, "data": {"k": "v"}}, place.namespace)
@@ -33,8 +33,8 @@ async def test_a_patch_may_say_which_version_it_is_for(place: Place) -> None:
 @contract
 async def test_the_server_keeps_its_own_metadata(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
-    wish = {"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z", "labels": {"k": "v"}}}
-    new = await place.cluster.patch(CONFIG_MAPS, "a", wish, place.namespace)
+    change = {"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z", "labels": {"k": "v"}}}
+    new = await place.cluster.patch(CONFIG_MAPS, "a", change, place.namespace)
     assert new.metadata.creation_timestamp == made.metadata.creation_timestamp
     assert new.metadata.labels == {"k": "v"}
     with pytest.raises(InvalidError):
@@ -44,7 +44,7 @@ async def test_the_server_keeps_its_own_metadata(place: Place) -> None:
 
 
 @contract
-async def test_a_json_patch_is_done_whole_or_not_at_all(place: Place) -> None:
+async def test_a_json_patch_is_atomic(place: Place) -> None:
     await place.cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), place.namespace)
     good = [
         {"op": "test", "path": "/data/k", "value": "v"},
@@ -70,7 +70,7 @@ async def test_a_json_patch_is_done_whole_or_not_at_all(place: Place) -> None:
 
 
 @contract
-async def test_a_json_patch_reaches_into_lists(place: Place) -> None:
+async def test_a_json_patch_changes_list_items(place: Place) -> None:
     await place.cluster.create(
         CONFIG_MAPS, config_map("a", finalizers=["x.com/1", "x.com/2"]), place.namespace
     )
@@ -86,7 +86,7 @@ async def test_a_json_patch_reaches_into_lists(place: Place) -> None:
 
 
 @contract
-async def test_a_json_patch_can_hang_on_a_version(place: Place) -> None:
+async def test_a_json_patch_can_test_a_version(place: Place) -> None:
     made = await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     patch = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": made.metadata.resource_version},
@@ -119,12 +119,14 @@ async def test_a_strategic_patch_treats_finalizers_as_a_set(place: Place) -> Non
 
 
 @contract
-async def test_apply_makes_and_changes(place: Place) -> None:
+async def test_apply_creates_and_changes(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     made = await cluster.patch(CONFIG_MAPS, "a", config_map("a", {"k": "v"}), namespace, patch_type="apply")
     assert made.metadata.uid
     again = await cluster.patch(CONFIG_MAPS, "a", config_map("a", {"k": "v"}), namespace, patch_type="apply")
-    assert again.metadata.resource_version == made.metadata.resource_version, "nothing new is no write"
+    assert again.metadata.resource_version == made.metadata.resource_version, (
+        "an unchanged object is not written"
+    )
     new = await cluster.patch(
         CONFIG_MAPS, "a", config_map("a", {"k": "w", "l": "x"}), namespace, patch_type="apply"
     )
@@ -132,7 +134,7 @@ async def test_apply_makes_and_changes(place: Place) -> None:
 
 
 @contract
-async def test_what_is_no_longer_applied_goes(place: Place) -> None:
+async def test_a_field_that_is_no_longer_applied_is_removed(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     await cluster.patch(
         CONFIG_MAPS, "a", config_map("a", {"k": "v", "l": "w"}), namespace, patch_type="apply"
@@ -143,7 +145,7 @@ async def test_what_is_no_longer_applied_goes(place: Place) -> None:
 
 
 @contract
-async def test_what_another_applied_is_only_taken_by_force(place: Place) -> None:
+async def test_a_field_of_another_manager_is_only_taken_with_force(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     mine, yours = config_map("a", {"k": "mine"}), config_map("a", {"k": "yours"})
     await cluster.patch(CONFIG_MAPS, "a", mine, namespace, patch_type="apply", field_manager="me")
@@ -156,11 +158,11 @@ async def test_what_another_applied_is_only_taken_by_force(place: Place) -> None
     new = await cluster.patch(
         CONFIG_MAPS, "a", config_map("a"), namespace, patch_type="apply", field_manager="me"
     )
-    assert new.data == {"k": "yours"}, "who was robbed of a field cannot remove it"
+    assert new.data == {"k": "yours"}, "a manager that lost a field cannot remove it"
 
 
 @contract
-async def test_what_two_agree_on_stays_until_both_let_go(place: Place) -> None:
+async def test_a_shared_field_stays_until_both_managers_drop_it(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     for manager in ("me", "you"):
         await cluster.patch(
@@ -179,7 +181,7 @@ async def test_what_two_agree_on_stays_until_both_let_go(place: Place) -> None:
 
 
 @contract
-async def test_what_was_written_plainly_is_owned_too(place: Place) -> None:
+async def test_fields_of_plain_writes_have_an_owner(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     await cluster.create(CONFIG_MAPS, config_map("a", {"k": "v"}), namespace, field_manager="me")
     for manager in ("me", "you"):
@@ -195,7 +197,7 @@ async def test_what_was_written_plainly_is_owned_too(place: Place) -> None:
 
 
 @contract
-async def test_apply_keeps_to_its_items_of_a_keyed_list(place: Place) -> None:
+async def test_apply_changes_only_its_items_of_a_keyed_list(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     await cluster.create(PODS, pod("a"), namespace)
     for manager, name in (("me", "Mine"), ("you", "Yours"), ("me", "New")):
@@ -207,7 +209,7 @@ async def test_apply_keeps_to_its_items_of_a_keyed_list(place: Place) -> None:
 
 
 @contract
-async def test_apply_to_status_makes_nothing(place: Place) -> None:
+async def test_apply_to_status_creates_no_object(place: Place) -> None:
     change = {"metadata": {"name": "a"}, "status": {"phase": "Running"}}
     with pytest.raises(NotFoundError):
         await place.cluster.patch_status(PODS, "a", change, place.namespace, patch_type="apply")

@@ -1,4 +1,4 @@
-"""The contract, on pods and nodes: binding, grace, what of a pod may change, status apart from the rest."""
+"""The contract, on pods and nodes: binding, grace periods, mutable fields of a pod, and status."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ async def test_a_pod_is_bound_once(place: Place) -> None:
 
 
 @contract
-async def test_of_two_who_bind_one_wins(place: Place) -> None:
+async def test_one_of_several_concurrent_bindings_wins(place: Place) -> None:
     made = await place.cluster.create(PODS, pod("a"), place.namespace)
     calls = [place.cluster.bind(place.namespace, "a", made.metadata.uid, f"n{n}") for n in range(5)]
     results = await asyncio.gather(*calls, return_exceptions=True)
@@ -35,13 +35,13 @@ async def test_of_two_who_bind_one_wins(place: Place) -> None:
 
 
 @contract
-async def test_a_pod_that_was_replaced_is_not_bound_in_its_stead(place: Place) -> None:
+async def test_a_replaced_pod_is_not_bound_by_the_old_uid(place: Place) -> None:
     old = await place.cluster.create(PODS, pod("a"), place.namespace)
     await place.cluster.delete(PODS, "a", place.namespace)
     await place.cluster.create(PODS, pod("a"), place.namespace)
     with pytest.raises(ConflictError):
         await place.cluster.bind(place.namespace, "a", old.metadata.uid, "n1")
-    await place.cluster.bind(place.namespace, "a", "", "n1")  # any pod of that name will do
+    await place.cluster.bind(place.namespace, "a", "", "n1")  # an empty uid matches any pod of that name
 
 
 @contract
@@ -56,7 +56,7 @@ async def test_a_gated_pod_is_not_bound(place: Place) -> None:
 
 
 @contract
-async def test_a_pod_without_a_node_goes_at_once_and_one_with_a_node_in_its_time(place: Place) -> None:
+async def test_only_a_bound_pod_has_a_grace_period(place: Place) -> None:
     for name in ("a", "b"):
         made = await place.cluster.create(PODS, pod(name), place.namespace)
     await place.cluster.bind(place.namespace, "b", made.metadata.uid, "n1")
@@ -74,7 +74,7 @@ async def test_a_pod_without_a_node_goes_at_once_and_one_with_a_node_in_its_time
 
 
 @contract
-async def test_a_pod_that_has_ended_goes_at_once(place: Place) -> None:
+async def test_an_ended_pod_is_deleted_at_once(place: Place) -> None:
     await place.cluster.create(PODS, pod("a"), place.namespace)
     await place.cluster.bind(place.namespace, "a", "", "n1")
     await place.cluster.patch_status(PODS, "a", {"status": {"phase": "Succeeded"}}, place.namespace)
@@ -84,7 +84,7 @@ async def test_a_pod_that_has_ended_goes_at_once(place: Place) -> None:
 
 
 @contract
-async def test_most_of_a_pods_spec_stays_as_it_is(place: Place) -> None:
+async def test_most_of_a_pods_spec_is_immutable(place: Place) -> None:
     await place.cluster.create(PODS, pod("a"), place.namespace)
     for spec in ({"nodeName": "n1"}, {"schedulerName": "fairlead"}, {"nodeSelector": {"a": "b"}}):
         with pytest.raises(InvalidError):
@@ -96,7 +96,7 @@ async def test_most_of_a_pods_spec_stays_as_it_is(place: Place) -> None:
 
 
 @contract
-async def test_status_is_written_apart(place: Place) -> None:
+async def test_status_is_a_subresource(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     await cluster.create(PODS, pod("a"), namespace)
     both = {"metadata": {"labels": {"k": "v"}}, "status": {"phase": "Running"}}
@@ -118,14 +118,14 @@ async def test_conditions_are_merged_by_their_type(place: Place) -> None:
 
 
 @contract
-async def test_a_kind_without_status_has_none_to_patch(place: Place) -> None:
+async def test_a_kind_without_status_refuses_a_status_patch(place: Place) -> None:
     await place.cluster.create(CONFIG_MAPS, config_map("a"), place.namespace)
     with pytest.raises(MissingApiError):
         await place.cluster.patch_status(CONFIG_MAPS, "a", {"status": {}}, place.namespace)
 
 
 @contract
-async def test_what_a_node_offers_is_its_status(place: Place) -> None:
+async def test_the_capacity_of_a_node_is_part_of_its_status(place: Place) -> None:
     cluster, name = place.cluster, place.name("n")
     capacity = {"cpu": "4", "fairlead.dev/gpu-mem": "4096"}
     made = await cluster.create(NODES, {**node(place, "n"), "status": {"capacity": capacity}})

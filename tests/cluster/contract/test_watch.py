@@ -1,4 +1,4 @@
-"""The contract, on watches: what is told, from which moment, in which order, and how it ends."""
+"""The contract, on watches: which events come, from which version, in which order, and how a watch ends."""
 
 from contextlib import aclosing
 
@@ -11,7 +11,7 @@ from tests.cluster.contract.arena import Place, config_map, contract, first_even
 
 
 @contract
-async def test_a_watch_tells_all_that_happens_after_its_version_in_order(place: Place) -> None:
+async def test_a_watch_delivers_all_later_events_in_order(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     made = await cluster.create(CONFIG_MAPS, config_map("a"), namespace)
@@ -27,7 +27,7 @@ async def test_a_watch_tells_all_that_happens_after_its_version_in_order(place: 
 
 
 @contract
-async def test_a_watch_goes_on_while_things_happen(place: Place) -> None:
+async def test_a_watch_delivers_events_as_they_happen(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     async with aclosing(cluster.watch(CONFIG_MAPS, namespace, resource_version=start)) as events:
@@ -37,7 +37,7 @@ async def test_a_watch_goes_on_while_things_happen(place: Place) -> None:
 
 
 @contract
-async def test_a_watch_of_no_version_tells_first_what_is_there(place: Place) -> None:
+async def test_a_watch_without_a_version_starts_with_the_existing_objects(place: Place) -> None:
     for name in ("a", "b"):
         await place.cluster.create(CONFIG_MAPS, config_map(name, labels={"mine": "yes"}), place.namespace)
     events = await first_events(place, CONFIG_MAPS, 2, labels="mine=yes")
@@ -74,7 +74,7 @@ async def test_an_empty_list_is_streamed_too(place: Place) -> None:
 
 
 @contract
-async def test_what_no_longer_fits_the_labels_is_deleted_for_the_watch(place: Place) -> None:
+async def test_an_object_that_stops_matching_is_deleted_for_the_watch(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     await cluster.create(CONFIG_MAPS, config_map("other"), namespace)
@@ -89,7 +89,7 @@ async def test_what_no_longer_fits_the_labels_is_deleted_for_the_watch(place: Pl
 
 
 @contract
-async def test_a_watch_of_pods_without_a_node_loses_those_that_are_bound(place: Place) -> None:
+async def test_a_bound_pod_is_deleted_for_a_watch_of_pods_without_a_node(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(PODS, namespace)).resource_version
     made = await cluster.create(PODS, pod("a"), namespace)
@@ -101,7 +101,7 @@ async def test_a_watch_of_pods_without_a_node_loses_those_that_are_bound(place: 
 
 
 @contract
-async def test_a_deletion_that_waits_is_first_a_change(place: Place) -> None:
+async def test_a_deletion_with_a_finalizer_is_first_a_modification(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     await cluster.create(CONFIG_MAPS, config_map("a", finalizers=["x.com/hold"]), namespace)
@@ -113,7 +113,7 @@ async def test_a_deletion_that_waits_is_first_a_change(place: Place) -> None:
 
 
 @contract
-async def test_other_namespaces_are_not_heard(place: Place) -> None:
+async def test_events_of_other_namespaces_are_left_out(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     await cluster.create(CONFIG_MAPS, config_map(place.name("a")), "default")
@@ -124,7 +124,7 @@ async def test_other_namespaces_are_not_heard(place: Place) -> None:
 
 
 @contract
-async def test_a_watch_ends_in_its_time(place: Place) -> None:
+async def test_a_watch_ends_after_its_timeout(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     events = [e async for e in cluster.watch(CONFIG_MAPS, namespace, resource_version=start, timeout=2)]
@@ -133,7 +133,7 @@ async def test_a_watch_ends_in_its_time(place: Place) -> None:
 
 
 @contract
-async def test_silence_is_an_error(place: Place) -> None:
+async def test_an_idle_watch_is_an_error(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     quiet = cluster.watch(CONFIG_MAPS, namespace, resource_version=start, bookmarks=False, idle=0.5)
@@ -143,8 +143,8 @@ async def test_silence_is_an_error(place: Place) -> None:
 
 
 @contract
-async def test_a_version_that_is_yet_to_come_is_silence(place: Place) -> None:
-    """No error tells of it, so only the silence can: not even a bookmark comes."""
+async def test_a_watch_from_a_later_version_gets_no_event(place: Place) -> None:
+    """The server reports no error, so only the missing events show it: not even a bookmark comes."""
     cluster, namespace = place.cluster, place.namespace
     future = str(int((await cluster.list(CONFIG_MAPS, namespace)).resource_version) + 100_000)
     stream = cluster.watch(CONFIG_MAPS, namespace, resource_version=future, timeout=2)
