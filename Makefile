@@ -60,9 +60,9 @@ test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three sch
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
 	$(BIN)/python scripts/py310.py -m pytest -q -p no:cacheprovider tests/analyze tests/calibrate tests/catalog tests/detect \
 	tests/doctor tests/estimate tests/kubelet tests/measure tests/publish tests/serve/agent tests/warden tests/zoo \
-	tests/cluster/test_client_lines.py tests/cluster/test_informer.py tests/cluster/test_kubeconfig.py tests/cluster/test_memory.py \
+	tests/cluster/test_client_lines.py tests/cluster/test_informer.py tests/cluster/test_kubeconfig.py tests/cluster/test_fake.py \
 	tests/test_calibration.py tests/test_compat.py tests/test_host.py tests/test_hosts.py tests/test_inventory.py tests/test_metrics.py \
-	tests/test_nvml.py tests/test_prediction.py tests/test_settings.py tests/test_units.py
+	tests/test_nvml.py tests/test_prediction.py tests/settings tests/test_units.py
 
 test-layouts: $(VENV)/.dev ## Install the chart on labs with the paths of k3s and of k0s (a minute)
 	FAIRLEAD_LAYOUTS=all $(BIN)/pytest -q tests/e2e/test_layouts.py

@@ -18,7 +18,7 @@ def accelerator(
     mebibytes: int | None = None,
     node: str | None = None,
 ) -> Accelerator:
-    """Return an accelerator that sits on a bus; with memory it can be shared."""
+    """Return an accelerator on a bus; one with memory can be shared."""
     where, _, address = bus.partition(":")
     return Accelerator(
         id=bus.replace(":", "-").replace(".", "-").lower(),
@@ -42,5 +42,5 @@ def accelerator(
 
 
 def node(*accelerators: Accelerator) -> Inventory:
-    """Return what a node has that has these."""
+    """Return the inventory of a node with these accelerators."""
     return Inventory(Machine(), accelerators)

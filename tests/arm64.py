@@ -49,8 +49,8 @@ CORE: Final = (
 """The core's tests; they run with the scheduler's image, whose packages are more than the agent's."""
 TIMED: Final = (
     "tests/analyze/test_hostile.py::test_bounds_hold",
-    "tests/detect/test_hostile.py::test_thousands_of_devices_end_in_time",
-    "tests/detect/test_hostile.py::test_a_device_tree_of_any_shape_ends_in_time",
+    "tests/detect/test_hostile.py::test_thousands_of_devices_are_scanned_in_time",
+    "tests/detect/test_hostile.py::test_a_device_tree_of_any_shape_is_scanned_in_time",
 )
 """Tests that bound processor time, of which an emulator takes several times as much."""
 OTHERWISE: Final = (

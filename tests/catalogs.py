@@ -1,4 +1,4 @@
-"""The catalogs of the tests, each read once; generated tests ask here, so that no fixture is printed."""
+"""The catalogs of the tests, each read once; generated tests use these, so that no fixture is printed."""
 
 import os
 from functools import cache
@@ -16,5 +16,5 @@ def shipped() -> Catalog:
 
 @cache
 def small() -> Catalog:
-    """Return the catalog of the tests: one device for each way of being recognised."""
+    """Return the catalog of the tests: one device for each kind of match key."""
     return load([SMALL], shipped=False)

@@ -1,4 +1,4 @@
-"""What Python 3.10 lacks behaves alike on every Python: these tests run on the oldest as well."""
+"""The names that Python 3.10 lacks behave alike on every Python: these tests run on 3.10 as well."""
 
 import ast
 import asyncio
@@ -22,7 +22,7 @@ NEWER = {
     "contextlib": {"chdir"},
     "typing": {"Self", "Never", "assert_never", "LiteralString", "Unpack", "Required", "NotRequired"},
 }
-"""What came with Python 3.11, by module."""
+"""The names that came with Python 3.11, by module."""
 WORDS = {"tomllib", "ExceptionGroup", "except*"}.union(*NEWER.values())
 CONTROL_PLANE = ("serve/scheduler/", "serve/extender/", "serve/follow.py", "serve/web/request_bodies.py")
 """Programs that run in images with a Python of their own: `check_python` refuses to start them on 3.10."""
@@ -32,7 +32,7 @@ class Colour(compat.StrEnum):
     RED = "red"
 
 
-def test_a_member_prints_as_its_value() -> None:
+def test_a_member_is_formatted_as_its_value() -> None:
     assert (str(Colour.RED), f"{Colour.RED:>5}", Colour("red")) == ("red", "  red", Colour.RED)
     assert {"red": 1}[Colour.RED] == 1
 
@@ -50,7 +50,7 @@ def test_times_of_the_api(text: str, expected: datetime) -> None:
     assert parse_iso(text) - expected == timedelta(0)
 
 
-def test_what_is_no_time() -> None:
+def test_invalid_times() -> None:
     with pytest.raises(ValueError, match="isoformat"):
         parse_iso("soon")
 
@@ -62,7 +62,7 @@ def test_toml() -> None:
 
 
 @pytest.mark.parametrize("at", [False, True])
-def test_a_deadline_that_passes_is_a_timeout_error(at: bool) -> None:
+def test_an_expired_timeout_is_a_timeout_error(at: bool) -> None:
     async def wait() -> None:
         now = asyncio.get_running_loop().time()
         async with aio.timeout_at(now) if at else aio.timeout(0):
@@ -72,7 +72,7 @@ def test_a_deadline_that_passes_is_a_timeout_error(at: bool) -> None:
         asyncio.run(wait())
 
 
-def test_a_library_s_timeout_is_known() -> None:
+def test_a_timeout_of_a_library_is_in_the_list() -> None:
     async def wait() -> None:
         await asyncio.wait_for(asyncio.Event().wait(), 0)
 
@@ -80,7 +80,7 @@ def test_a_library_s_timeout_is_known() -> None:
         asyncio.run(wait())
 
 
-def test_the_control_plane_says_which_python_it_needs() -> None:
+def test_the_control_plane_names_the_python_that_it_needs() -> None:
     check_python("scheduler", (3, 11))
     with pytest.raises(
         MissingPartError, match=r"serve scheduler needs Python 3\.11 or newer, this is Python 3\.10"
@@ -89,31 +89,31 @@ def test_the_control_plane_says_which_python_it_needs() -> None:
 
 
 def newer(path: Path) -> set[str]:
-    """Return what a file uses that Python 3.10 lacks."""
+    """Return the names in a file that Python 3.10 lacks."""
     text = path.read_text(encoding="utf-8")
-    found: set[str] = set()
+    names: set[str] = set()
     if not any(word in text for word in WORDS):
-        return found
+        return names
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module in NEWER:
-            found |= {name.name for name in node.names} & NEWER[node.module]
+            names |= {name.name for name in node.names} & NEWER[node.module]
         elif isinstance(node, ast.Import):
-            found |= {name.name for name in node.names} & {"tomllib"}
+            names |= {name.name for name in node.names} & {"tomllib"}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found |= {node.attr} & NEWER.get(node.value.id, set())
+            names |= {node.attr} & NEWER.get(node.value.id, set())
         elif isinstance(node, ast.Name):
-            found |= {node.id} & {"ExceptionGroup", "BaseExceptionGroup"}
+            names |= {node.id} & {"ExceptionGroup", "BaseExceptionGroup"}
         elif type(node).__name__ == "TryStar":
-            found.add("except*")
-    return found
+            names.add("except*")
+    return names
 
 
 def test_only_the_control_plane_needs_a_newer_python() -> None:
     names = {str(path.relative_to(SOURCES)): newer(path) for path in sorted(SOURCES.rglob("*.py"))}
     wrong = {
-        name: found
-        for name, found in names.items()
-        if found and not name.startswith((*CONTROL_PLANE, "compat/"))
+        name: newer_names
+        for name, newer_names in names.items()
+        if newer_names and not name.startswith((*CONTROL_PLANE, "compat/"))
     }
-    assert not wrong, "take it from fairlead.compat"
-    assert "TaskGroup" in names["serve/scheduler/driver.py"], "the check sees what is there"
+    assert not wrong, "import it from fairlead.compat"
+    assert "TaskGroup" in names["serve/scheduler/driver.py"], "the check finds a known use"

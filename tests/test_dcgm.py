@@ -1,4 +1,4 @@
-"""DCGM's names: one table, the same value by either name."""
+"""DCGM's names: one table, the same value under either name."""
 
 import pytest
 
@@ -15,12 +15,12 @@ def test_dcgm_exporter_renamed_22_metrics_and_gave_eleven_of_them_base_units() -
 
 
 @pytest.mark.parametrize("field", dcgm.FIELDS.values(), ids=lambda field: str(field.old))
-def test_what_is_written_by_either_name_is_read_as_the_same(field: dcgm.Field) -> None:
+def test_both_names_give_the_same_value(field: dcgm.Field) -> None:
     for name, value in dcgm.write(field, 0.25, Names.BOTH):
-        found = dcgm.read(name, value)
-        assert found is not None
-        assert found[0] is field
-        assert found[1] == pytest.approx(0.25)
+        read = dcgm.read(name, value)
+        assert read is not None
+        assert read[0] is field
+        assert read[1] == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,13 @@ def test_what_is_written_by_either_name_is_read_as_the_same(field: dcgm.Field) -
     ],
 )
 def test_units(old: str, value: float, new: str, same: float) -> None:
-    found = dcgm.read(f"DCGM_FI_DEV_{old}", value)
-    assert found is not None
-    assert found[0].new == f"DCGM_FI_DEV_{new}"
-    assert found[1] == pytest.approx(same)
-    assert dict(dcgm.write(found[0], same, Names.OLD)) == {f"DCGM_FI_DEV_{old}": pytest.approx(value)}
-    assert dcgm.write(found[0], same, Names.NEW) == [(f"DCGM_FI_DEV_{new}", same)]
+    read = dcgm.read(f"DCGM_FI_DEV_{old}", value)
+    assert read is not None
+    field, converted = read
+    assert field.new == f"DCGM_FI_DEV_{new}"
+    assert converted == pytest.approx(same)
+    assert dict(dcgm.write(field, same, Names.OLD)) == {f"DCGM_FI_DEV_{old}": pytest.approx(value)}
+    assert dcgm.write(field, same, Names.NEW) == [(f"DCGM_FI_DEV_{new}", same)]
 
 
 def test_help_says_which_release_has_the_name() -> None:
@@ -51,7 +52,7 @@ def test_help_says_which_release_has_the_name() -> None:
     assert "since 4.9; DCGM_FI_DEV_GPU_UTIL up to 4.8" in field.help(field.new)
 
 
-def test_what_is_no_field_of_the_table_is_not_read() -> None:
+def test_an_unknown_field_is_not_read() -> None:
     assert dcgm.read("DCGM_FI_DEV_NOTHING", 1.0) is None
     ecc = dcgm.FIELDS["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"]
     assert dcgm.write(ecc, 2.0, Names.BOTH) == [(ecc.old, 2.0)]

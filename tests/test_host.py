@@ -1,4 +1,4 @@
-"""The host: whatever lies below the root, a read is bounded, stays inside and never raises."""
+"""The host: whatever is below the root, a read is bounded, stays inside and never raises."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def secret(tmp_path: Path) -> Path:
     return place
 
 
-def test_reads_files_text_numbers_and_lists(world: World) -> None:
+def test_files_text_numbers_and_lists_are_read(world: World) -> None:
     host = world(
         {
             "/text": " two words \n\0",
@@ -57,7 +57,7 @@ def test_reads_files_text_numbers_and_lists(world: World) -> None:
         (Link("nowhere"), None),
     ],
 )
-def test_what_is_no_file_reads_as_none_and_says_why(world: World, entry: Entry, why: str | None) -> None:
+def test_a_non_regular_file_reads_as_none_with_a_reason(world: World, entry: Entry, why: str | None) -> None:
     host = world({"/file": entry})
     assert host.read("/file") is None
     assert host.text("/file") is None
@@ -67,7 +67,7 @@ def test_what_is_no_file_reads_as_none_and_says_why(world: World, entry: Entry, 
     assert host.problems == (() if why is None else (f"/file: {why}",))
 
 
-def test_absence_is_no_problem(world: World) -> None:
+def test_an_absent_file_is_no_problem(world: World) -> None:
     host = world({"/file": ""})
     for path in ("/none", "/none/deeper", "/file/below"):
         assert host.read(path) is None
@@ -82,7 +82,7 @@ def test_absence_is_no_problem(world: World) -> None:
 @pytest.mark.parametrize(
     "target", ["{secret}", "../secret", "../../../../../../../../{secret}", "a/../../secret"]
 )
-def test_a_link_out_of_the_root_is_followed_inside_it_only(world: World, secret: Path, target: str) -> None:
+def test_a_link_out_of_the_root_resolves_inside_it(world: World, secret: Path, target: str) -> None:
     host = world({"/leak": Link(target.format(secret=secret)), "/a/b": ""})
     assert os.path.exists(host.root + "/leak") or "a/.." in target  # the kernel would have followed it
     assert host.read("/leak") is None
@@ -91,7 +91,7 @@ def test_a_link_out_of_the_root_is_followed_inside_it_only(world: World, secret:
     assert host.read("/leak") == b"inside"
 
 
-def test_a_folder_linked_out_of_the_root_shows_nothing_of_the_outside(world: World, secret: Path) -> None:
+def test_a_folder_linked_out_of_the_root_hides_the_outside(world: World, secret: Path) -> None:
     host = world({"/folder": Link(str(secret.parent)), "/up": Link("../..")})
     for folder in ("/folder", "/up", "/up/up", "/folder/.."):
         assert host.read(f"{folder}/secret") is None
@@ -116,7 +116,7 @@ def test_links_inside_the_root_are_followed(world: World) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 39, 60])
-def test_a_ring_of_links_ends(world: World, length: int) -> None:
+def test_a_cycle_of_links_ends(world: World, length: int) -> None:
     host = world({f"/l{n}": Link(f"/l{(n + 1) % length}") for n in range(length)})
     assert host.read("/l0") is None
     assert host.names("/l0") == []
@@ -124,8 +124,8 @@ def test_a_ring_of_links_ends(world: World, length: int) -> None:
     assert host.problems[0].endswith("too many levels of symbolic links")
 
 
-def test_links_that_multiply_their_parts_end_soon(world: World) -> None:
-    """Forty links of two thousand parts each must not be walked part by part."""
+def test_links_with_many_components_end_soon(world: World) -> None:
+    """Forty links of two thousand components each must not be followed component by component."""
     many = "x/" * 2000
     host = world({f"/l{n}": Link(f"l{n + 1}/{many}") for n in range(39)} | {"/l39": Link(many)})
     start = time.process_time()
@@ -140,7 +140,7 @@ def test_a_huge_file_is_read_from_its_start_only(world: World) -> None:
     assert host.number("/huge") is None
 
 
-def test_a_huge_folder_is_listed_to_a_limit_and_says_so(world: World) -> None:
+def test_a_huge_folder_is_listed_to_a_limit_with_a_problem(world: World) -> None:
     host = world({f"/many/{n}": "" for n in range(LIST_LIMIT + 10)})
     assert len(host.names("/many")) == LIST_LIMIT
     assert host.problems == (f"/many: more than {LIST_LIMIT} entries: the rest is ignored",)
@@ -157,7 +157,7 @@ def test_problems_are_bounded(world: World) -> None:
     "path", ["/a\0b", "/a\0/b", "/" + "x" * 5000, "/x" * 3000, "/\udcff\udc80", "", "/", "relative"]
 )
 @pytest.mark.parametrize("root", ["own", "/"])
-def test_no_path_is_too_strange_to_ask_for(world: World, path: str, root: str) -> None:
+def test_any_path_can_be_read(world: World, path: str, root: str) -> None:
     host = world({"/file": ""}) if root == "own" else Host(root)
     host.read(path)
     host.text(path)
@@ -169,8 +169,8 @@ def test_no_path_is_too_strange_to_ask_for(world: World, path: str, root: str) -
     host.resolve(path)
 
 
-def test_the_live_machine_is_never_blocked_on(tmp_path: Path) -> None:
-    """Below / everything is followed, but a pipe without a writer must not hold the reader."""
+def test_a_read_of_the_live_machine_never_blocks(tmp_path: Path) -> None:
+    """Below / every link is followed, but a pipe without a writer must not block the reader."""
     build(str(tmp_path), {"/pipe": Special.FIFO, "/folder": Special.FOLDER})
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
@@ -182,20 +182,20 @@ def test_the_live_machine_is_never_blocked_on(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_text_that_prints(data: bytes) -> None:
+def test_any_bytes_become_printable_text(data: bytes) -> None:
     text = printable(os.fsdecode(data))
     assert text.isprintable()
     text.encode("utf-8", "strict")
 
 
 @given(st.text(alphabet=st.characters(), max_size=60))
-def test_any_text_prints(text: str) -> None:
+def test_any_text_becomes_printable(text: str) -> None:
     assert printable(text).isprintable()
     assert len(printable(text)) == len(text)
 
 
 @pytest.mark.parametrize("text", ["\ud800", "\udfff\ud800", "a\udc80b", "tab\there", "\u202e", "\x7f\x85"])
-def test_half_a_character_prints_too(text: str) -> None:
+def test_half_a_surrogate_pair_becomes_printable(text: str) -> None:
     assert printable(text).isprintable()
 
 
@@ -211,7 +211,7 @@ def test_any_file_is_a_number_or_none(data: bytes) -> None:
 
 
 class _OneFile(Host):
-    """A host whose every file has the same contents."""
+    """A host on which every file has the same contents."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__("/nowhere")
@@ -221,7 +221,7 @@ class _OneFile(Host):
         return self._data[:limit]
 
 
-def test_device_nodes_can_be_out_of_sight(world: World) -> None:
+def test_device_nodes_can_be_hidden(world: World) -> None:
     root = world({"/dev/apex_0": "", "/sys/a": "1"}).root
     assert Host(root).names("/dev") == ["apex_0"]
     blind = Host(root, dev=False)

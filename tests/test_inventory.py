@@ -42,7 +42,7 @@ def test_the_document_of_an_accelerator() -> None:
     assert document["link"] == {"bits_per_second": 10**9, "best_bits_per_second": 2 * 10**9}
     assert document["engines"] == [{"name": "dla0", "kind": "npu", "state": "present"}]
     assert document["evidence"] == [{"source": "pci", "path": "/sys/x", "says": "is Card"}]
-    assert "path" not in document  # where it lies in sysfs is the program's business
+    assert "path" not in document  # the path in sysfs is internal
 
 
 def test_ram_is_counted_once() -> None:

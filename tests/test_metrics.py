@@ -1,4 +1,4 @@
-"""The metrics page: names, units and labels that Prometheus takes, whatever the hardware calls itself."""
+"""The metrics page: names, units and labels that Prometheus accepts, whatever names the hardware has."""
 
 import subprocess
 import sys
@@ -36,20 +36,20 @@ RADEON = accelerator("pci:0000:03:00.0", vendor="AMD", kind="gpu", driver="amdgp
 
 
 def series(page: bytes) -> dict[Series, float]:
-    """Return every series of a page, which must be sound and must not say anything twice."""
-    found: dict[Series, float] = {}
+    """Return every series of a page, which must be valid and contain no series twice."""
+    values: dict[Series, float] = {}
     for family in text_string_to_metric_families(page.decode("utf-8")):
         assert family.documentation, family.name
         assert family.type in ("gauge", "counter"), family.name
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
-            assert key not in found
-            found[key] = sample.value
-    return found
+            assert key not in values
+            values[key] = sample.value
+    return values
 
 
 def value(page: bytes, metric: str, /, **labels: str) -> float:
-    """Return the one series of a name that carries these labels."""
+    """Return the value of the one series with this name and these labels."""
     hits = [v for (n, has), v in series(page).items() if n == metric and set(labels.items()) <= has]
     assert len(hits) == 1, (metric, labels, hits)
     return hits[0]
@@ -60,21 +60,21 @@ def page_of(*accelerators: Accelerator, samples: tuple[Sample, ...] = ()) -> byt
     return render(MetricsSnapshot(inventory, samples, "node-1", {"start": 1, "uevent": 2}, 0.025, 1e9))
 
 
-def test_says_what_the_inventory_says() -> None:
+def test_the_metrics_of_the_inventory() -> None:
     page = page_of(NPU)
-    who = {"id": NPU.id, "model": "test-device"}
+    ids = {"id": NPU.id, "model": "test-device"}
     info = {"name": "Test Device", "vendor": "Test", "kind": "npu", "driver": "hailo", "bus": NPU.bus}
-    assert value(page, "fairlead_accelerator_info", **who, **info) == 1
-    states = {state: value(page, "fairlead_accelerator_state", **who, state=state) for state in State}
+    assert value(page, "fairlead_accelerator_info", **ids, **info) == 1
+    states = {state: value(page, "fairlead_accelerator_state", **ids, state=state) for state in State}
     assert states == {State.PRESENT: 0, State.DRIVER_BOUND: 0, State.USABLE: 1, State.HEALTHY: 0}
-    assert value(page, "fairlead_accelerator_confidence", **who) == 0.9
-    assert value(page, "fairlead_accelerator_memory_bytes", **who, unified="false") == 1000
-    assert value(page, "fairlead_accelerator_peak_ops", **who, precision="int8") == 26e12
-    assert value(page, "fairlead_accelerator_effective_ops", **who, precision="int8") == 13e12
-    assert value(page, "fairlead_accelerator_link_max_bits_per_second", **who) == 32e9
+    assert value(page, "fairlead_accelerator_confidence", **ids) == 0.9
+    assert value(page, "fairlead_accelerator_memory_bytes", **ids, unified="false") == 1000
+    assert value(page, "fairlead_accelerator_peak_ops", **ids, precision="int8") == 26e12
+    assert value(page, "fairlead_accelerator_effective_ops", **ids, precision="int8") == 13e12
+    assert value(page, "fairlead_accelerator_link_max_bits_per_second", **ids) == 32e9
 
 
-def test_says_what_was_measured_in_base_units() -> None:
+def test_samples_are_exposed_in_base_units() -> None:
     samples = (
         Sample(NPU.id, Metric.MEMORY_USED, 400.0),
         Sample(NPU.id, Metric.BUSY, 0.25),
@@ -88,20 +88,20 @@ def test_says_what_was_measured_in_base_units() -> None:
         Sample("gone", Metric.BUSY, 1.0),
     )
     page = page_of(NPU, samples=samples)
-    who = {"id": NPU.id, "model": "test-device"}
-    assert value(page, "fairlead_accelerator_memory_used_bytes", **who, unified="false") == 400
+    ids = {"id": NPU.id, "model": "test-device"}
+    assert value(page, "fairlead_accelerator_memory_used_bytes", **ids, unified="false") == 400
     assert value(page, "fairlead_accelerator_busy_ratio") == 0.25
-    assert value(page, "fairlead_accelerator_power_watts", **who) == 2.5
-    assert value(page, "fairlead_accelerator_energy_joules_total", **who) == 99
-    assert value(page, "fairlead_accelerator_temperature_celsius", **who, sensor="chip") == 45
+    assert value(page, "fairlead_accelerator_power_watts", **ids) == 2.5
+    assert value(page, "fairlead_accelerator_energy_joules_total", **ids) == 99
+    assert value(page, "fairlead_accelerator_temperature_celsius", **ids, sensor="chip") == 45
     assert value(page, "fairlead_accelerator_temperature_limit_celsius", sensor="trip_point0") == 85
-    assert value(page, "fairlead_accelerator_clock_hertz", **who, clock="core") == 1e9
-    assert value(page, "fairlead_accelerator_link_bits_per_second", **who) == 8e9
+    assert value(page, "fairlead_accelerator_clock_hertz", **ids, clock="core") == 1e9
+    assert value(page, "fairlead_accelerator_link_bits_per_second", **ids) == 8e9
     assert value(page, "fairlead_power_rail_watts", rail="VDD_IN") == 5
     assert b"DCGM" not in page
 
 
-def test_says_how_the_agent_does() -> None:
+def test_the_metrics_of_the_agent() -> None:
     odd = Unknown("pci:0000:05:00.0", "abcd:0001", None, "looks like one")
     page = render(
         MetricsSnapshot(Inventory(Machine(), (), (odd,)), (), "", {"start": 1, "uevent": 2}, 0.025, 1e9)
@@ -128,13 +128,13 @@ GPU_SAMPLES = (
 
 
 @pytest.mark.parametrize(("metric", "measured", "detail", "name", "shown"), GPU_SAMPLES)
-def test_gpus_also_go_by_dcgms_names_and_units(
+def test_gpus_also_have_dcgms_names_and_units(
     metric: Metric, measured: float, detail: str, name: str, shown: float
 ) -> None:
     page = page_of(CARD, samples=(Sample(CARD.id, metric, measured, detail),))
     labels = {"gpu": "0", "UUID": "GPU-1", "pci_bus_id": "0000000A:B1:00.0", "device": "nvidia0"}
     labels |= {"modelName": "NVIDIA T4", "Hostname": "node-1"}
-    suffix = "_total" if metric is Metric.ENERGY else ""  # which the parser gives to every counter
+    suffix = "_total" if metric is Metric.ENERGY else ""  # which the parser appends to every counter
     assert value(page, f"DCGM_FI_DEV_{name}{suffix}", **labels) == shown
 
 
@@ -155,7 +155,7 @@ NEW_NAMES = (
 
 
 @pytest.mark.parametrize(("metric", "measured", "detail", "name", "shown"), NEW_NAMES)
-def test_gpus_also_go_by_the_names_and_units_of_dcgm_exporter_4_9(
+def test_gpus_also_have_the_names_and_units_of_dcgm_exporter_4_9(
     metric: Metric, measured: float, detail: str, name: str, shown: float
 ) -> None:
     page = page_of(CARD, samples=(Sample(CARD.id, metric, measured, detail),))
@@ -164,7 +164,7 @@ def test_gpus_also_go_by_the_names_and_units_of_dcgm_exporter_4_9(
 
 
 @pytest.mark.parametrize(
-    ("names", "there"),
+    ("names", "expected"),
     [
         (Names.OLD, {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL_total"}),
         (Names.NEW, {"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL_total"}),
@@ -174,14 +174,14 @@ def test_gpus_also_go_by_the_names_and_units_of_dcgm_exporter_4_9(
         ),
     ],
 )
-def test_a_page_carries_old_names_new_names_or_both(names: Names, there: set[str]) -> None:
+def test_a_page_carries_old_names_new_names_or_both(names: Names, expected: set[str]) -> None:
     samples = (
         Sample(CARD.id, Metric.BUSY, 0.5),
         Sample(CARD.id, Metric.ECC_ERRORS, 1.0, "uncorrected-volatile"),
     )
     page = render(MetricsSnapshot(Inventory(Machine(), (CARD,)), samples, "node-1", dcgm_names=names))
-    found = {name for name, _ in series(page) if name.startswith("DCGM")}
-    assert found == there
+    exposed = {name for name, _ in series(page) if name.startswith("DCGM")}
+    assert exposed == expected
 
 
 def test_reasons_for_low_clocks_are_separate_series() -> None:
@@ -217,7 +217,7 @@ def test_dcgms_energy_is_a_counter_under_its_own_name() -> None:
     assert b"CONSUMPTION_total" not in page
 
 
-def test_dcgm_numbers_nvidias_gpus_first_and_takes_the_first_sensor() -> None:
+def test_dcgm_metrics_number_nvidia_gpus_first_and_use_the_first_sensor() -> None:
     samples = (
         Sample(RADEON.id, Metric.TEMPERATURE, 41.0, "edge"),
         Sample(RADEON.id, Metric.TEMPERATURE, 47.0, "junction"),
@@ -236,9 +236,9 @@ def test_dcgm_numbers_nvidias_gpus_first_and_takes_the_first_sensor() -> None:
 def test_hostile_names_do_not_break_the_page(name: str) -> None:
     acc = replace(NPU, name=name, driver=name, model=name)
     samples = (Sample(acc.id, Metric.TEMPERATURE, 1.0, name), Sample(acc.id, Metric.TEMPERATURE, 2.0, name))
-    found = series(page_of(acc, acc, samples=samples))
-    assert [v for (n, _), v in found.items() if n == "fairlead_accelerator_temperature_celsius"] == [1.0]
-    assert all(len(text) <= 200 for _, labels in found for _, text in labels)
+    values = series(page_of(acc, acc, samples=samples))
+    assert [v for (n, _), v in values.items() if n == "fairlead_accelerator_temperature_celsius"] == [1.0]
+    assert all(len(text) <= 200 for _, labels in values for _, text in labels)
 
 
 def _samples() -> st.SearchStrategy[tuple[Sample, ...]]:

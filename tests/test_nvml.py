@@ -1,4 +1,4 @@
-"""The door to NVML, opened onto a library of our own: a real dlopen, real structs, no GPU."""
+"""The NVML door with a library built for the test: a real dlopen, real structs, no GPU."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on P
 
 
 def built(folder: Path, *options: str) -> str:
-    """Compile the stand-in and return where the library is."""
+    """Compile the fake library and return its path."""
     library = str(folder / f"libnvml{len(options)}.so")
     command = [str(COMPILER), "-shared", "-fPIC", "-Wall", "-Werror", *options, "-o", library, SOURCE]
     subprocess.run(command, check=True)
@@ -30,7 +30,7 @@ def built(folder: Path, *options: str) -> str:
 
 
 @needs_compiler
-def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
+def test_the_identity_of_each_gpu(tmp_path: Path) -> None:
     with open_session(built(tmp_path)) as nvml:
         assert nvml is not None
         assert nvml.gpus() == [
@@ -50,7 +50,7 @@ def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_what_nvml_measures(tmp_path: Path) -> None:
+def test_the_measurements_of_a_gpu(tmp_path: Path) -> None:
     with open_session(built(tmp_path)) as nvml:
         assert nvml is not None
         assert nvml.reading(0) == GpuReading(
@@ -93,7 +93,7 @@ def test_what_nvml_measures(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_a_driver_without_the_second_memory_call_is_asked_the_first(tmp_path: Path) -> None:
+def test_a_driver_without_the_second_memory_call_uses_the_first(tmp_path: Path) -> None:
     with open_session(built(tmp_path, "-DWITHOUT_MEMORY_V2")) as nvml:
         assert nvml is not None
         reading = nvml.reading(0)
@@ -102,7 +102,7 @@ def test_a_driver_without_the_second_memory_call_is_asked_the_first(tmp_path: Pa
 
 
 @needs_compiler
-def test_a_driver_without_event_reasons_is_asked_for_throttle_reasons(tmp_path: Path) -> None:
+def test_a_driver_without_event_reasons_uses_throttle_reasons(tmp_path: Path) -> None:
     with open_session(built(tmp_path, "-DOLDER_REASONS")) as nvml:
         assert nvml is not None
         reading = nvml.reading(0)
@@ -111,7 +111,7 @@ def test_a_driver_without_event_reasons_is_asked_for_throttle_reasons(tmp_path: 
 
 
 @needs_compiler
-def test_xids_come_once_and_in_order_and_only_of_gpus_that_report_them(tmp_path: Path) -> None:
+def test_xids_are_read_once_in_order_and_only_from_gpus_that_report_them(tmp_path: Path) -> None:
     library = built(tmp_path)
     stand_in = ctypes.CDLL(library)
     with open_session(library) as nvml:
@@ -126,7 +126,7 @@ def test_xids_come_once_and_in_order_and_only_of_gpus_that_report_them(tmp_path:
 
 
 @needs_compiler
-def test_a_gpu_that_fell_off_the_bus_is_lost_and_one_that_is_not_there_is_not(tmp_path: Path) -> None:
+def test_a_gpu_that_fell_off_the_bus_is_lost_and_an_absent_one_is_not(tmp_path: Path) -> None:
     library = built(tmp_path)
     stand_in = ctypes.CDLL(library)
     with open_session(library) as nvml:
@@ -170,16 +170,14 @@ def test_a_session_is_closed_whatever_happens(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_a_library_without_a_driver_behind_it_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_without_a_driver_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVML_BROKEN", "1")
     with open_session(built(tmp_path)) as nvml:
         assert nvml is None
 
 
 @needs_compiler
-def test_a_library_that_is_another_is_none(tmp_path: Path) -> None:
+def test_another_library_is_none(tmp_path: Path) -> None:
     source = tmp_path / "other.c"
     source.write_text("int something_else(void) { return 0; }\n")
     subprocess.run([str(COMPILER), "-shared", "-fPIC", "-o", tmp_path / "other.so", source], check=True)
@@ -188,7 +186,7 @@ def test_a_library_that_is_another_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a library", b"\x7fELF" + bytes(100)])
-def test_no_library_is_none(tmp_path: Path, content: bytes) -> None:
+def test_a_missing_or_broken_library_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "junk.so").write_bytes(content)
     for library in (str(tmp_path / "junk.so"), str(tmp_path / "missing.so"), "libnot-there-at-all.so.9"):
         with open_session(library) as nvml:
@@ -197,7 +195,7 @@ def test_no_library_is_none(tmp_path: Path, content: bytes) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(("uncorrected", "state"), [("0", "healthy"), ("1", "driver-bound")])
-def test_the_agent_opens_it_and_takes_an_uncorrected_error_for_a_fault(
+def test_the_agent_treats_an_uncorrected_error_as_a_fault(
     tmp_path: Path, world: World, uncorrected: str, state: str
 ) -> None:
     address = "0000:3b:00.0"

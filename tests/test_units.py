@@ -1,4 +1,4 @@
-"""Quantities: what people write is read, what is printed can be read, what is neither is refused."""
+"""Quantities: parsing of what people write, formatting, and refusal of anything else."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,7 +30,7 @@ from fairlead import units
         (units.parse_duration, "2", 2),
     ],
 )
-def test_reads_what_people_write(parse: Callable[[str], float], text: str, amount: float) -> None:
+def test_quantities_are_parsed(parse: Callable[[str], float], text: str, amount: float) -> None:
     assert parse(text) == pytest.approx(amount)
 
 
@@ -51,7 +51,7 @@ def test_reads_what_people_write(parse: Callable[[str], float], text: str, amoun
         (units.parse_duration, "soon", "10s"),
     ],
 )
-def test_refuses_what_is_no_quantity_and_shows_how(
+def test_an_invalid_quantity_is_refused_with_an_example(
     parse: Callable[[str], float], text: str, example: str
 ) -> None:
     with pytest.raises(ValueError, match=example):
@@ -75,7 +75,7 @@ def test_refuses_what_is_no_quantity_and_shows_how(
         (units.format_bitrate(480e6), "480 Mb/s"),
     ],
 )
-def test_prints_what_people_read(text: str, printed: str) -> None:
+def test_quantities_are_formatted(text: str, printed: str) -> None:
     assert text == printed
 
 
@@ -112,7 +112,7 @@ def test_amounts_as_kubernetes_writes_them(text: str, amount: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1GiB", "1e", "1e400", "0x10", "٣", "1" * 40])
-def test_what_kubernetes_would_not_write(text: str) -> None:
+def test_invalid_kubernetes_quantities(text: str) -> None:
     with pytest.raises(ValueError, match="4Gi"):
         units.parse_quantity(text)
 
@@ -139,7 +139,7 @@ def test_no_number_is_printed_with_an_exponent(number: float) -> None:
     assert "e" not in units.format_number(number)
 
 
-def test_a_count_goes_with_its_noun() -> None:
+def test_a_count_has_its_noun() -> None:
     assert [units.pluralize(number, "pod") for number in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
     assert units.pluralize(1, "entry", "entries") == "1 entry"
     assert units.pluralize(3, "entry", "entries") == "3 entries"

@@ -1,4 +1,4 @@
-"""Numbers of protocol buffers: what is written is read back, and what is cut off or too long is an error."""
+"""Varints: an encoded number is decoded back, and a truncated or too long one is an error."""
 
 import pytest
 from hypothesis import given
@@ -8,13 +8,13 @@ from fairlead import varint
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.binary(max_size=3))
-def test_a_number_is_read_back_without_its_sign(number: int, after: bytes) -> None:
+def test_a_number_is_decoded_as_unsigned(number: int, after: bytes) -> None:
     written = varint.encode(number)
     assert varint.decode(b"x" + written + after, 1, 1 + len(written)) == (number % 2**64, 1 + len(written))
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_a_number_that_is_cut_off_is_an_error(number: int) -> None:
+def test_a_truncated_number_is_an_error(number: int) -> None:
     written = varint.encode(number)
     for end in range(len(written)):
         with pytest.raises(ValueError, match="cut off"):

@@ -1,4 +1,4 @@
-"""YAML as values: what is read, and what hostile text cannot do."""
+"""YAML: the values of texts, and the limits for hostile text."""
 
 import math
 from contextlib import suppress
@@ -43,7 +43,7 @@ VALUES = st.recursive(
         ("a: &x {k: v, l: w}\nb: {<<: *x, k: own}", {"a": {"k": "v", "l": "w"}, "b": {"k": "own", "l": "w"}}),
     ],
 )
-def test_what_is_read(text: str, value: Any) -> None:
+def test_values_are_parsed(text: str, value: Any) -> None:
     assert list(parse_documents(text.encode())) == [value]
 
 
@@ -52,9 +52,9 @@ def test_several_documents() -> None:
 
 
 def test_not_a_number_is_read_and_left_to_the_field() -> None:
-    (found,) = parse_documents(b"[.nan, .inf]")
-    assert math.isnan(found[0])
-    assert found[1] == math.inf
+    (value,) = parse_documents(b"[.nan, .inf]")
+    assert math.isnan(value[0])
+    assert value[1] == math.inf
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_not_a_number_is_read_and_left_to_the_field() -> None:
         ("a: \t@", "in line 1"),
     ],
 )
-def test_what_is_refused(text: str, says: str) -> None:
+def test_invalid_yaml_is_refused(text: str, says: str) -> None:
     with pytest.raises(BadYamlError, match=says):
         list(parse_documents(text.encode()))
 
 
 def test_merges_do_not_multiply() -> None:
-    (found,) = parse_documents(MERGES.encode())
-    assert len(found["b8"]) == 10
+    (value,) = parse_documents(MERGES.encode())
+    assert len(value["b8"]) == 10
 
 
 @given(VALUES)
-def test_what_is_written_is_read(value: Any) -> None:
+def test_a_dumped_value_is_parsed_back(value: Any) -> None:
     assert list(parse_documents(yaml.safe_dump(value).encode())) == [value]
 
 
 @given(st.binary(max_size=200))
-def test_garbage_is_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(data: bytes) -> None:
     with suppress(BadYamlError):
         list(parse_documents(data))

@@ -1,4 +1,4 @@
-"""The index: which rows fit what a machine shows."""
+"""The index: which rows match the ids of a machine."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def device(name: str, *keys: str, kind: str = "npu") -> CatalogDevice:
     )
 
 
-LADDER = Catalog.of(
+CATALOG = Catalog.of(
     [
         device("range", "aaaa:0000-ffff"),
         device("exact", "aaaa:0001"),
@@ -47,13 +47,13 @@ LADDER = Catalog.of(
         (PciId(0xDDDD, 0x0001, None), ["gpu"]),
         (PciId(0xDDDD, 0x0001, "0403"), []),  # the sound function of a GPU
         (PciId(0xDDDD, 0x0002, "0300"), ["gpu-range"]),
-        (PciId(0xDDDD, 0x0002, None), []),  # a range without a class proves nothing
+        (PciId(0xDDDD, 0x0002, None), []),  # a range without a class is not enough
         (PciId(0xEEEE, 0x0001), []),
     ],
 )
-def test_the_key_that_says_most_wins(pci: PciId, names: list[str]) -> None:
-    assert [found.id for found in LADDER.by_pci(pci)] == names
-    assert LADDER.knows_pci(pci.vendor, pci.device) or not names
+def test_the_most_specific_key_wins(pci: PciId, names: list[str]) -> None:
+    assert [row.id for row in CATALOG.by_pci(pci)] == names
+    assert CATALOG.knows_pci(pci.vendor, pci.device) or not names
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_the_key_that_says_most_wins(pci: PciId, names: list[str]) -> None:
         ("aarch64", "asimd", None),
     ],
 )
-def test_a_processor_is_the_most_demanding_row_it_satisfies(
+def test_a_processor_matches_the_row_with_the_most_flags(
     small: Catalog, arch: str, flags: str, name: str | None
 ) -> None:
-    found = small.by_cpu(arch, frozenset(flags.split()))
-    assert (found.id if found else None) == name
+    row = small.by_cpu(arch, frozenset(flags.split()))
+    assert (row.id if row else None) == name
 
 
-def test_every_shipped_processor_can_be_reached(catalog: Catalog) -> None:
+def test_every_shipped_processor_row_can_match(catalog: Catalog) -> None:
     for row in catalog.devices.values():
         if row.match.cpu:
             assert catalog.by_cpu(row.match.cpu.arch, row.match.cpu.flags) == row, row.id
@@ -95,7 +95,7 @@ def test_devices_are_found_by_id_and_alias(catalog: Catalog) -> None:
         ("", "see: fairlead catalog list"),
     ],
 )
-def test_an_unknown_name_is_told_what_comes_near(catalog: Catalog, name: str, hint: str) -> None:
+def test_the_error_for_an_unknown_name_lists_similar_ones(catalog: Catalog, name: str, hint: str) -> None:
     with pytest.raises(CatalogError, match="in the catalog") as caught:
         catalog.get(name)
     assert caught.value.hint.startswith(hint)

@@ -1,4 +1,4 @@
-"""The linter: each fault that a schema cannot see is found, and named with the row."""
+"""The linter: it reports each fault that the schema cannot find, with the row."""
 
 import pytest
 
@@ -6,23 +6,23 @@ from fairlead.catalog import Catalog, lint
 from fairlead.catalog.parse import parse_document
 from fairlead.compat import toml
 
-SOUND = 'match.pci = ["aaaa:0001"]\npeak.int8 = 1e12\ndriver = [{name = "d"}]'
+VALID = 'match.pci = ["aaaa:0001"]\npeak.int8 = 1e12\ndriver = [{name = "d"}]'
 
 
-def row(name: str, text: str = SOUND) -> str:
+def row(name: str, text: str = VALID) -> str:
     """Return a row of the catalog."""
     return f'[[device]]\nid = "{name}"\nname = "{name}"\nvendor = "V"\nkind = "npu"\n{text}\n'
 
 
 def faults(*rows: str) -> list[str]:
-    """Return what the linter says of a catalog."""
+    """Return the linter's faults of a catalog."""
     devices, shapes = parse_document(toml.loads("schema = 1\n" + "".join(rows)), "mine.toml")
     return lint(Catalog.of(devices, shapes))
 
 
 def other(text: str) -> str:
-    """Return a sound row with other keys."""
-    return SOUND.replace('match.pci = ["aaaa:0001"]', text)
+    """Return a valid row with other keys."""
+    return VALID.replace('match.pci = ["aaaa:0001"]', text)
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def other(text: str) -> str:
             "a and b both claim PCI aaaa:0001",
         ),
         (
-            [row("a", SOUND + '\nmatch.shares = ["ghost"]')],
+            [row("a", VALID + '\nmatch.shares = ["ghost"]')],
             "a: shares names 'ghost', which is not in the catalog",
         ),
-        ([row("a", SOUND + '\nmatch.shares = ["b"]'), row("b")], "a: shares b, but b does not share a"),
+        ([row("a", VALID + '\nmatch.shares = ["b"]'), row("b")], "a: shares b, but b does not share a"),
         (
             [row("a", other('match.pci = ["aaaa:0000-ffff"]'))],
             "a: only a generic row may claim the range aaaa:0000-ffff",
@@ -85,21 +85,21 @@ def other(text: str) -> str:
         ([row("a", other(""))], "a: has no match key, so nothing can ever be this device"),
         ([row("a", other('match.soc = ["s"]\nmatch.needs_node = true'))], "a: needs a node, but names none"),
         (
-            [row("a", SOUND.replace('driver = [{name = "d"}]', ""))],
+            [row("a", VALID.replace('driver = [{name = "d"}]', ""))],
             "a: names no driver, so it can never be more than present",
         ),
-        ([row("a", SOUND + '\nunverified = ["speed"]')], "a: unverified names 'speed', which is no figure"),
+        ([row("a", VALID + '\nunverified = ["speed"]')], "a: unverified names 'speed', which is no figure"),
         (
-            [row("a", SOUND.replace("peak.int8 = 1e12", ""))],
+            [row("a", VALID.replace("peak.int8 = 1e12", ""))],
             "a: has no peak and does not say so in unverified",
         ),
         (
-            [row("a", SOUND + '\naliases = ["b"]'), row("b", other('match.usb = ["aaaa:0001"]'))],
+            [row("a", VALID + '\naliases = ["b"]'), row("b", other('match.usb = ["aaaa:0001"]'))],
             "the name 'b' already belongs to a",
         ),
         (
             [
-                row("a", SOUND + '\naliases = ["x"]'),
+                row("a", VALID + '\naliases = ["x"]'),
                 row("b", other('match.usb = ["aaaa:0001"]') + '\naliases = ["x"]'),
             ],
             "b: the name 'x' already belongs to a",
@@ -113,29 +113,29 @@ def other(text: str) -> str:
         ),
     ],
 )
-def test_each_fault_is_found(rows: list[str], fault: str) -> None:
-    assert any(fault in found for found in faults(*rows)), faults(*rows)
+def test_each_fault_is_reported(rows: list[str], fault: str) -> None:
+    assert any(fault in reported for reported in faults(*rows)), faults(*rows)
 
 
 @pytest.mark.parametrize(
     "rows",
     [
         [row("a")],
-        [row("a", SOUND + '\nmatch.shares = ["b"]'), row("b", SOUND + '\nmatch.shares = ["a"]')],
-        [row("a"), row("b", other('match.pci = ["aaaa:0001 rev 01"]'))],  # the revision tells them apart
+        [row("a", VALID + '\nmatch.shares = ["b"]'), row("b", VALID + '\nmatch.shares = ["a"]')],
+        [row("a"), row("b", other('match.pci = ["aaaa:0001 rev 01"]'))],  # the revisions differ
         [
             row("a"),
             row("b", other('generic = true\nmatch.pci = ["aaaa:0000-ffff"]')),
         ],  # the id wins over the range
-        [row("a", SOUND.replace("peak.int8 = 1e12", 'unverified = ["peak"]'))],
-        [row("a", SOUND.replace("peak.int8 = 1e12", "generic = true"))],
-        [row("a", SOUND + '\nunverified = ["peak.int8-sparse", "memory", "power"]')],
+        [row("a", VALID.replace("peak.int8 = 1e12", 'unverified = ["peak"]'))],
+        [row("a", VALID.replace("peak.int8 = 1e12", "generic = true"))],
+        [row("a", VALID + '\nunverified = ["peak.int8-sparse", "memory", "power"]')],
         [],
     ],
 )
-def test_a_sound_catalog_has_none(rows: list[str]) -> None:
+def test_a_valid_catalog_has_no_fault(rows: list[str]) -> None:
     assert faults(*rows) == []
 
 
-def test_the_catalog_of_the_tests_is_sound(small: Catalog) -> None:
+def test_the_catalog_of_the_tests_is_valid(small: Catalog) -> None:
     assert lint(small) == []

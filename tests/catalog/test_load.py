@@ -43,7 +43,7 @@ def test_a_user_s_file_adds_and_replaces(tmp_path: Path) -> None:
         (b"schema = 1\n[[device]]\nid = 'x'", "device[0] (x): name is missing"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_bytes(content)
     with pytest.raises(CatalogError) as caught:
@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, mes
 
 
 @pytest.mark.parametrize("place", ["missing.toml", "folder.toml/x/y"])
-def test_a_place_that_is_not_there_is_named(tmp_path: Path, place: str) -> None:
+def test_a_missing_path_is_named(tmp_path: Path, place: str) -> None:
     with pytest.raises(CatalogError, match=r"No such file") as caught:
         load([str(tmp_path / place)])
     assert caught.value.hint
@@ -62,6 +62,6 @@ def test_an_empty_folder_adds_nothing(tmp_path: Path) -> None:
     assert len(load([str(tmp_path)], shipped=False).devices) == 0
 
 
-def test_places_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_adds_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_CATALOG", "/a.toml::/b")
     assert user_places()[-2:] == ["/a.toml", "/b"]

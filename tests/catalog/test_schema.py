@@ -134,7 +134,7 @@ def test_an_error_says_what_to_do(text: str, hint: str) -> None:
     assert parsed(text).hint.startswith(hint)
 
 
-def test_defaults_fill_in_what_a_row_leaves_out() -> None:
+def test_defaults_fill_in_missing_fields() -> None:
     text = 'schema = 1\n[defaults]\nkind = "npu"\nvendor = "V"\n[[device]]\nid = "a"\nname = "A"\n'
     text += '[[device]]\nid = "b"\nname = "B"\nkind = "gpu"\n'
     (a, b), _ = parse_document(toml.loads(text), "mine.toml")
@@ -160,7 +160,7 @@ def test_pci_keys(text: str, rank: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "1e60", "1e60:286", "1E60:2864", "1e60:2864 rev 1", "1e60:2864 ", "1e60:2864 sub 1", "*:*"]
 )
-def test_what_is_no_pci_key(text: str) -> None:
+def test_invalid_pci_keys(text: str) -> None:
     with pytest.raises(ValueError, match="is not a PCI key"):
         parse_pci_key(text)
 

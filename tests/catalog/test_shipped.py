@@ -1,4 +1,4 @@
-"""The shipped catalog: it parses, it is sound, it knows what it must and matches nothing it must not."""
+"""The shipped catalog: it parses, it is valid, it has the required devices and matches no decoy."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def test_every_file_parses(name: str) -> None:
     assert all(device.origin == name for device in devices)
 
 
-def test_it_is_sound(catalog: Catalog) -> None:
+def test_it_is_valid(catalog: Catalog) -> None:
     assert lint(catalog) == []
 
 
@@ -43,13 +43,13 @@ def test_founding_devices_keep_their_names(catalog: Catalog, name: str) -> None:
 
 
 @pytest.mark.parametrize(("ids", "kind"), NEGATIVE)
-def test_no_key_fits_a_decoy(catalog: Catalog, ids: str, kind: str) -> None:
+def test_no_key_matches_a_decoy(catalog: Catalog, ids: str, kind: str) -> None:
     vendor, device = (int(part, 16) for part in ids.split(":"))
     assert catalog.by_pci(PciId(vendor, device, kind[2:6], 0, (vendor, 0))) == []
 
 
-def test_figures_that_no_device_can_have(catalog: Catalog) -> None:
-    """Slips of a factor of a thousand show as figures beyond what is built."""
+def test_figures_are_plausible(catalog: Catalog) -> None:
+    """An error by a factor of a thousand gives a figure beyond any built device."""
     for device in catalog.devices.values():
         for name, rate in (*device.peak.items(), *(item for v in device.variants for item in v.peak.items())):
             assert 1e9 <= rate <= 5e16, (device.id, name)
@@ -78,7 +78,7 @@ def test_names_are_for_people(catalog: Catalog) -> None:
         assert device.family, device.id
 
 
-def test_who_has_memory_of_its_own_says_how_much_or_that_it_is_the_machine_s(catalog: Catalog) -> None:
+def test_variants_of_unified_devices_can_be_selected(catalog: Catalog) -> None:
     for device in catalog.devices.values():
         if device.unified and device.variants:
             assert any(v.memory or v.module or v.board or v.pci or v.nvml for v in device.variants), device.id

@@ -135,15 +135,15 @@ def test_missing_access(real_cluster: RealCluster, tmp_path: Path) -> None:
                 await anext(other.watch(LEASES, name))
         async with Client.connect(
             replace(real_cluster.config, login=AuthInfo(token="wrong"), user="joe")
-        ) as nobody:
+        ) as anonymous:
             with pytest.raises(
                 errors.AccessError, match="does not accept the credentials of user 'joe'"
             ) as rejected:
-                await nobody.list(PODS, name)
+                await anonymous.list(PODS, name)
             assert (rejected.value.exit_code, rejected.value.code) == (2, 401)
-        async with Client.connect(replace(real_cluster.config, login=AuthInfo())) as nobody:
+        async with Client.connect(replace(real_cluster.config, login=AuthInfo())) as anonymous:
             with pytest.raises(errors.AccessError):
-                await nobody.list(PODS, name)
+                await anonymous.list(PODS, name)
         async with Client.connect(replace(real_cluster.config, ca=Authority().pem)) as stranger:
             with pytest.raises(errors.ClusterUnavailableError, match="is not trusted"):
                 await stranger.version()

@@ -22,7 +22,7 @@ POD = {
         "namespace": "x",
         "uid": "u1",
         "resourceVersion": "7",
-        "managedFields": [{"manager": "someone", "fieldsV1": {"f:spec": {}}}],
+        "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}],
         "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "uid": "u0", "controller": True}],
     },
     "spec": {
@@ -106,9 +106,7 @@ def test_watch_lines_are_decoded() -> None:
     assert isinstance(event, WatchEvent)
     assert (event.type, event.object.key, event.initial_end) == ("MODIFIED", ("x", "a"), False)
     turned = data({"object": POD, "type": "ADDED"})
-    assert isinstance(codec.decode_event(PODS, turned), WatchEvent), (
-        "the order of the fields is nobody's duty"
-    )
+    assert isinstance(codec.decode_event(PODS, turned), WatchEvent), "the order of the fields is not fixed"
     raw = codec.decode_event(PODS.raw(), line("DELETED", POD))
     assert isinstance(raw, WatchEvent)
     assert isinstance(raw.object, Raw)

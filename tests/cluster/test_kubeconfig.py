@@ -112,7 +112,7 @@ def test_the_default_paths(tmp_path: Path) -> None:
     chosen = write(tmp_path, document({"token": "chosen"}), "chosen")
     assert load(env={"HOME": str(tmp_path), "KUBECONFIG": chosen}).login.token == "chosen"
     with pytest.raises(KubeconfigError, match="no cluster is configured"):
-        load(env={"HOME": str(tmp_path / "nobody")})
+        load(env={"HOME": str(tmp_path / "empty")})
 
 
 @pytest.mark.parametrize(

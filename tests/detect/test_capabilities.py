@@ -1,4 +1,4 @@
-"""Figures: which SKU it is, and what clock cap, power mode and link leave of its peak."""
+"""The figures of a device: its SKU, and its effective peak under clock cap, power mode and link."""
 
 import pytest
 
@@ -14,9 +14,9 @@ IGPU = platform("17.gpu", driver="igpu")
 NODE = {"gpu@17": "acme,igpu"}
 
 
-def only(found: tuple[Accelerator, ...]) -> Accelerator:
+def only(accelerators: tuple[Accelerator, ...]) -> Accelerator:
     """Return the one accelerator of a machine."""
-    (acc,) = found
+    (acc,) = accelerators
     return acc
 
 
@@ -30,11 +30,11 @@ def capped(**devfreq: str) -> Files:
     ("nominal", "total", "fits"),
     [(4, 3.9, True), (4, 3.4, True), (4, 4.0, True), (4, 3.0, False), (4, 4.1, False), (8, 3.9, False)],
 )
-def test_a_kernel_reports_less_memory_than_the_box_says(nominal: float, total: float, fits: bool) -> None:
+def test_a_kernel_reports_less_than_the_nominal_memory(nominal: float, total: float, fits: bool) -> None:
     assert fits_memory(Bytes(round(nominal * GIB)), Bytes(round(total * GIB))) is fits
 
 
-def test_a_device_of_unknown_size_could_have_any(small: Catalog) -> None:
+def test_a_device_of_unknown_memory_matches_any_amount(small: Catalog) -> None:
     assert could_have(small.devices["soc-npu"], Bytes(GIB))
     assert could_have(small.devices["board-big"], Bytes(31 * GIB))
     assert not could_have(small.devices["board-big"], Bytes(4 * GIB))
@@ -47,7 +47,7 @@ def test_a_device_of_unknown_size_could_have_any(small: Catalog) -> None:
         ("acme,p2222-0001", 15.5, ("Board Big 16GB", 4, 40, 2)),
         ("acme,p2222-0002", 30.5, ("Board Big 32GB", 5, 50, 1)),
         ("acme,p2222-0002", None, ("Board Big 32GB", 5, 50, 1)),  # the module alone names the SKU
-        ("acme,big", 30.5, ("Board Big 32GB", 5, 50, 1)),  # memory tells apart what the board does not
+        ("acme,big", 30.5, ("Board Big 32GB", 5, 50, 1)),  # memory distinguishes SKUs of one board
         ("acme,big", 15.5, ("Board Big 16GB", 4, 40, 2)),
         ("acme,big", 23.0, ("Board Big", 4, 40, 2)),  # no SKU has that much: none is claimed
         ("acme,big", None, ("Board Big", 4, 40, 2)),
@@ -76,7 +76,7 @@ def test_the_sku_by_module_or_by_memory(
         (["/dev/nvhost-nvdla0", "/dev/nvhost-nvdla1"], ["usable", "usable"]),
     ],
 )
-def test_an_engine_needs_a_witness_beside_the_tree(
+def test_an_engine_needs_a_second_witness(
     world: World, small: Catalog, nodes: list[str], states: list[str]
 ) -> None:
     host = world(tree("acme,small", "acme,soc", nodes=NODE) | dict.fromkeys(nodes, ""))
@@ -84,8 +84,8 @@ def test_an_engine_needs_a_witness_beside_the_tree(
     assert [engine.state for engine in acc.engines] == states
 
 
-def test_memory_never_selects_a_sku_that_does_not_say_how_much_it_has(world: World, catalog: Catalog) -> None:
-    """The RK3582 is an RK3588 with less in it; RAM does not tell them apart."""
+def test_memory_never_selects_a_sku_of_unknown_memory(world: World, catalog: Catalog) -> None:
+    """The RK3582 is a reduced RK3588; RAM does not distinguish them."""
     host = world(
         tree("radxa,rock-5b", "rockchip,rk3588", nodes={"npu@fdab0000": "rockchip,rk3588-rknpu"})
         | memory(15.6)
@@ -107,7 +107,7 @@ FIVE_WATTS = {"/etc/nvpmodel.conf": MODES, "/var/lib/nvpmodel/status": "pmode:00
     [
         (IGPU, 1, 10, ""),
         (capped(max_freq="500000000"), 0.5, 10, "clock capped at 500 of 1000 MHz"),
-        (capped(max_freq="998000000"), 1, 10, ""),  # a rounded data sheet is no cap
+        (capped(max_freq="998000000"), 1, 10, ""),  # a rounded figure of a data sheet is no cap
         (capped(max_freq="2000000000"), 1, 10, ""),
         (capped(max_freq="0"), 1, 10, ""),
         (capped(max_freq="-5"), 1, 10, ""),
@@ -121,7 +121,7 @@ FIVE_WATTS = {"/etc/nvpmodel.conf": MODES, "/var/lib/nvpmodel/status": "pmode:00
         ({**IGPU, **FIVE_WATTS, "/etc/nvpmodel.conf": b"\xff\xfe< POWER_MODEL ID="}, 1, 10, ""),
     ],
 )
-def test_what_the_clock_cap_leaves(
+def test_the_effective_peak_under_a_clock_cap(
     world: World, small: Catalog, files: Files, share: float, watts: float, says: str
 ) -> None:
     acc = only(detect(world(tree("acme,small", "acme,soc", nodes=NODE) | dict(files)), small).accelerators)
@@ -148,20 +148,20 @@ def test_what_the_clock_cap_leaves(
         (pci("0000:01:00.0", "aaaa:1000"), 1),
     ],
 )
-def test_what_the_link_leaves(world: World, small: Catalog, files: Files, share: float) -> None:
+def test_the_effective_peak_under_a_link(world: World, small: Catalog, files: Files, share: float) -> None:
     acc = only(detect(world(files), small).accelerators)
     assert acc.effective["int8"] == pytest.approx(share * acc.peak["int8"])
     assert any("of what the peak" in item.says for item in acc.evidence) == (share < 1)
 
 
-def test_the_best_a_link_could_do_is_never_less_than_it_does(world: World, small: Catalog) -> None:
+def test_the_maximum_link_rate_is_at_least_the_present_one(world: World, small: Catalog) -> None:
     files = pci("0000:01:00.0", "aaaa:1000", link="8.0 GT/s x4 of 2.5 GT/s x1")
     link = only(detect(world(files), small).accelerators).link
     assert link is not None
     assert link.to_json() == {"bits_per_second": 32_000_000_000, "best_bits_per_second": 32_000_000_000}
 
 
-def test_candidates_that_differ_promise_the_least_and_need_the_most(world: World, small: Catalog) -> None:
+def test_differing_candidates_have_the_least_peak_and_the_most_power(world: World, small: Catalog) -> None:
     acc = only(detect(world(pci("0000:01:00.0", "aaaa:2000")), small).accelerators)
     assert (acc.model, acc.candidates) == (None, ("twin-a", "twin-b"))
     assert acc.peak == {"int8": 10e12}
@@ -173,7 +173,7 @@ def test_candidates_that_differ_promise_the_least_and_need_the_most(world: World
     ("text", "amount"),
     [("206141652992\n", 206141652992), ("0\n", 192 * GIB), ("junk", 192 * GIB), ("-4", 192 * GIB)],
 )
-def test_amdgpu_knows_its_memory_better_than_the_catalog(
+def test_the_memory_of_amdgpu_overrides_the_catalog(
     world: World, catalog: Catalog, text: str, amount: int
 ) -> None:
     host = world(pci("0000:01:00.0", "1002:74a1", driver="amdgpu", mem_info_vram_total=text))

@@ -1,4 +1,4 @@
-"""Capture: what discovery read and nothing else, without what names one machine, and it replays."""
+"""Capture: exactly the paths that discovery read, without data that identifies a machine; it replays."""
 
 import gzip
 import os
@@ -36,7 +36,7 @@ from tests.worlds import (
 
 
 def take(root: str, catalog: Catalog, file: str) -> Inventory:
-    """Capture the machine below `root` and return what was seen of it meanwhile."""
+    """Capture the machine below `root` and return its inventory."""
     seen: list[Inventory] = []
     host = capture.RecordingHost(root)
     gpus = capture.read_gpus(host)
@@ -45,14 +45,14 @@ def take(root: str, catalog: Catalog, file: str) -> Inventory:
 
 
 def replay(file: str, catalog: Catalog) -> Inventory:
-    """Return what discovery sees in a captured machine."""
+    """Return the inventory of a captured machine."""
     with capture.open_capture(file) as root:
         host = Host(root)
         return detect(host, catalog, capture.read_gpus(host))
 
 
 def without_uuids(inventory: Inventory) -> Inventory:
-    """Return an inventory without what capture must not keep."""
+    """Return an inventory without the UUIDs that a capture scrubs."""
     return replace(inventory, accelerators=tuple(replace(acc, uuid=None) for acc in inventory.accelerators))
 
 
@@ -159,7 +159,7 @@ SECRETS: Files = {
 }
 
 
-def test_nothing_that_names_one_machine_is_kept(world: World, catalog: Catalog, tmp_path: Path) -> None:
+def test_data_that_identifies_a_machine_is_scrubbed(world: World, catalog: Catalog, tmp_path: Path) -> None:
     file = str(tmp_path / "machine.tar.gz")
     seen = take(world(crowded() | dict(SECRETS)).root, catalog, file)
     content = gzip.decompress(Path(file).read_bytes()).lower()
@@ -189,27 +189,27 @@ def test_scrubbing(text: str, clean: str) -> None:
     assert capture.scrub(text.encode()).decode() == clean
 
 
-def test_only_what_discovery_read_is_kept(world: World, small: Catalog, tmp_path: Path) -> None:
+def test_only_paths_that_discovery_read_are_captured(world: World, small: Catalog, tmp_path: Path) -> None:
     file = str(tmp_path / "machine.tar.gz")
     neighbours = dict.fromkeys(["/etc/passwd", "/sys/devices/pci0000:00/0000:01:00.0/config", "/home/x"], "x")
     take(world(pci("0000:01:00.0", "aaaa:1000") | neighbours | COMPUTER).root, small, file)
     with tarfile.open(file) as tar:
         names = {f"/{name}" for name in tar.getnames()}
-    asked = _asked(world({}).root, small)
+    asked = _paths_read(world({}).root, small)
     assert names
     assert all(any(path == name or path.startswith(f"{name}/") for path in asked) for name in names), names
     assert not names & set(neighbours)
 
 
-def _asked(root: str, catalog: Catalog) -> set[str]:
-    """Return every path that discovery asked for, and where it leads."""
-    host = _Asked(root)
+def _paths_read(root: str, catalog: Catalog) -> set[str]:
+    """Return every path that discovery reads, and where it leads."""
+    host = _RecordingPaths(root)
     detect(host, catalog)
-    return host.paths | {found for path in host.paths if (found := Host(root).resolve(path))}
+    return host.paths | {target for path in host.paths if (target := Host(root).resolve(path))}
 
 
-class _Asked(Host):
-    """A host that keeps the questions."""
+class _RecordingPaths(Host):
+    """A host that records the paths of all reads."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -224,20 +224,18 @@ class _Asked(Host):
         return super().read(path, limit)
 
     def names(self, path: str, pattern: str = "*") -> list[str]:
-        found = super().names(path, pattern)
-        self.paths.update(f"{path}/{name}" for name in found)
-        return found
+        names = super().names(path, pattern)
+        self.paths.update(f"{path}/{name}" for name in names)
+        return names
 
     def folders(self, path: str) -> list[str]:
-        found = super().folders(path)
-        self.paths.update(f"{path}/{name}" for name in found)
-        return found
+        folders = super().folders(path)
+        self.paths.update(f"{path}/{name}" for name in folders)
+        return folders
 
 
 @pytest.mark.parametrize("place", ["missing/machine.tar.gz", "taken", "file/machine.tar.gz"])
-def test_a_tarball_that_cannot_be_written_leaves_nothing(
-    world: World, small: Catalog, tmp_path: Path, place: str
-) -> None:
+def test_a_failed_capture_leaves_no_file(world: World, small: Catalog, tmp_path: Path, place: str) -> None:
     build(str(tmp_path), {"/taken/x": "", "/file": ""})
     before = [*sorted(os.listdir(tmp_path)), "root"]
     with pytest.raises(CaptureError, match=place) as caught:

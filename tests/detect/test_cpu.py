@@ -1,4 +1,4 @@
-"""The processor: architecture, name, cores and clock from whatever /proc/cpuinfo holds."""
+"""The processor: architecture, name, cores and clock from /proc/cpuinfo."""
 
 import pytest
 
@@ -12,7 +12,7 @@ THREAD = (
 
 
 def clocks(*kilohertz: int) -> dict[str, Entry]:
-    """Return the top clock of each core."""
+    """Return the maximum clock of each core."""
     return {
         f"/sys/devices/system/cpu/cpu{n}/cpufreq/cpuinfo_max_freq": f"{clock}\n"
         for n, clock in enumerate(kilohertz)
@@ -64,7 +64,7 @@ def test_the_name(world: World, text: str, name: str, vendor: str) -> None:
         ({"/proc/cpuinfo": "".join(THREAD.format(n=n, core=n // 2) for n in range(8))}, 8, 4, 12.0),
         ({"/proc/cpuinfo": ARM64 * 4}, 4, 4, None),
         ({"/proc/cpuinfo": ARM64 * 4, **clocks(1_000_000, 1_000_000, 2_000_000, 2_000_000)}, 4, 4, 6.0),
-        ({"/proc/cpuinfo": X86, **clocks(4_000_000)}, 1, 1, 4.0),  # the top clock, not that of the moment
+        ({"/proc/cpuinfo": X86, **clocks(4_000_000)}, 1, 1, 4.0),  # the maximum clock, not the present one
         ({"/proc/cpuinfo": X86, **clocks(-5)}, 1, 1, 2.0),
         ({"/proc/cpuinfo": X86.replace("2000.000", "fast")}, 1, 1, None),
     ],
@@ -94,7 +94,7 @@ def test_the_memory(world: World, text: str, kib: int | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "no colon", "\0" * 100, b"\xff" * 100])
-def test_no_processor_can_be_made_of_junk(world: World, small: Catalog, text: str | bytes) -> None:
+def test_an_invalid_cpuinfo_gives_no_processor(world: World, small: Catalog, text: str | bytes) -> None:
     host = world({"/proc/cpuinfo": text})
     assert cpu.read(host) is None
     assert detect(host, small).accelerators == ()

@@ -1,4 +1,4 @@
-"""The device tree: what board, module, SoC and nodes say, alone and against one another."""
+"""The device tree: board, module, SoC and nodes as evidence, alone and in contradiction."""
 
 import pytest
 
@@ -15,7 +15,7 @@ NODE = {"gpu@17": "acme,igpu"}
         (tree("acme,small", "acme,soc", nodes=NODE), "board-small", ["board-small"], 0.97),
         (tree("x,carrier+p1111-0001", "acme,soc"), "board-small", ["board-small"], 0.97),
         (tree("x,CARRIER+P1111-0001", "acme,soc"), "board-small", ["board-small"], 0.97),
-        # Only the SoC is known: both of its boards are candidates, until the memory speaks.
+        # Only the SoC is known: both of its boards are candidates, unless the memory decides.
         (tree("x,carrier", "acme,soc", nodes=NODE), None, ["board-small", "board-big"], 0.7),
         (tree("x,carrier", "acme,soc", nodes=NODE) | memory(3.9), "board-small", ["board-small"], 0.9),
         (tree("x,carrier", "acme,soc", nodes=NODE) | memory(31), "board-big", ["board-big"], 0.9),
@@ -68,7 +68,7 @@ NODE = {"gpu@17": "acme,igpu"}
         (tree("acme,kit", "x,soc"), "kit", ["kit"], 0.97),
     ],
 )
-def test_what_the_tree_says(
+def test_the_devices_of_a_tree(
     world: World,
     small: Catalog,
     files: Files,
@@ -96,7 +96,7 @@ def test_what_the_tree_says(
         {},
     ],
 )
-def test_a_board_without_an_accelerator_gets_none(
+def test_a_board_without_an_accelerator_has_none(
     world: World, small: Catalog, files: dict[str, Entry]
 ) -> None:
     inventory = detect(world(files), small)
@@ -133,7 +133,7 @@ CDSP = {"soc@0/remoteproc@a300000": "qcom,sc7280-cdsp-pas"}
         (("st,stm32mp257f-dk", "st,stm32mp257"), {}, "stm32mp25-npu", ["stm32mp25-npu"], 0.9),
     ],
 )
-def test_a_fallback_is_not_believed_against_a_closer_name(
+def test_a_more_precise_entry_overrides_a_fallback(
     world: World,
     catalog: Catalog,
     compatible: tuple[str, ...],
@@ -147,7 +147,7 @@ def test_a_fallback_is_not_believed_against_a_closer_name(
     assert acc.confidence == pytest.approx(confidence)
 
 
-def test_a_qcm6490_has_the_rate_of_its_own_row(world: World, catalog: Catalog) -> None:
+def test_a_qcm6490_uses_its_own_row(world: World, catalog: Catalog) -> None:
     host = world(tree("qcom,qcm6490-addons-idp", "qcom,sc7280", nodes=CDSP))
     (acc,) = detect(host, catalog).accelerators
     assert acc.peak["int8"] == 12e12
@@ -169,7 +169,7 @@ A527 = {"soc/npu@7122000": "vivante,gc"}
         ),
     ],
 )
-def test_an_a527_is_not_called_t527(
+def test_an_a527_is_not_identified_as_t527(
     world: World, catalog: Catalog, files: Files, model: str | None, candidates: list[str]
 ) -> None:
     (acc,) = detect(world(files), catalog).accelerators
@@ -177,7 +177,7 @@ def test_an_a527_is_not_called_t527(
     assert "A527" in acc.name or "a527-npu" not in acc.candidates
 
 
-def test_alternatives_that_a_boot_loader_switched_off_are_not_there(world: World, catalog: Catalog) -> None:
+def test_alternatives_that_a_boot_loader_disabled_are_left_out(world: World, catalog: Catalog) -> None:
     host = world(tree("x,y", "arm,sun55iw3p1", nodes={"npu@7122000": "allwinner,npu disabled"}))
     assert detect(host, catalog).accelerators == ()
 
@@ -199,7 +199,7 @@ def test_alternatives_that_a_boot_loader_switched_off_are_not_there(world: World
         (tree("bitmain,sophon-edge", "bitmain,bm1880"), "bm1880-tpu", {"int8": 1e12}),
     ],
 )
-def test_engines_of_boards_that_were_missed(
+def test_engines_of_boards_that_were_once_missing(
     world: World, catalog: Catalog, files: Files, model: str, rates: dict[str, float]
 ) -> None:
     inventory = detect(world(files), catalog)
@@ -221,13 +221,13 @@ def test_three_nodes_of_one_engine_are_one_accelerator(world: World, small: Cata
     assert acc.bus == "platform:f0.npu"
 
 
-def test_one_disabled_node_does_not_switch_off_the_others(world: World, small: Catalog) -> None:
+def test_a_disabled_node_does_not_disable_the_others(world: World, small: Catalog) -> None:
     nodes = {"npu@f0": "acme,npu disabled", "npu@f1": "acme,npu"}
     (acc,) = detect(world(tree("acme,npu-soc", nodes=nodes)), small).accelerators
     assert (acc.bus, "disabled" in acc.reason) == ("platform:f1.npu", False)
 
 
-def test_a_product_of_another_soc_lowers_the_confidence_and_is_told(world: World, small: Catalog) -> None:
+def test_a_product_of_another_soc_lowers_the_confidence_and_is_listed(world: World, small: Catalog) -> None:
     (acc,) = detect(world(tree("acme,small", "acme,npu-soc")), small).accelerators
     assert acc.model == "soc-npu"
     assert any(item.says.endswith("but the SoC is acme,npu-soc: they disagree") for item in acc.evidence)
@@ -258,7 +258,7 @@ def test_a_name_that_contradicts_the_module_lowers_the_confidence(world: World, 
     assert any("which would be Board Big: they disagree" in item.says for item in acc.evidence)
 
 
-def test_the_tree_below_sysfs_serves_where_proc_has_none(world: World, small: Catalog) -> None:
+def test_the_tree_below_sysfs_is_used_if_proc_has_none(world: World, small: Catalog) -> None:
     files = tree("acme,npu-soc")
     del files["/proc/device-tree"]
     (acc,) = detect(world(files), small).accelerators
@@ -266,7 +266,7 @@ def test_the_tree_below_sysfs_serves_where_proc_has_none(world: World, small: Ca
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("files", "candidate"),
     [
         ({"/sys/devices/soc0/family": "Tegra\n", "/sys/devices/soc0/soc_id": "33\n"}, "jetson-nano"),
         ({"/sys/devices/soc0/family": "Tegra\n", "/sys/devices/soc0/soc_id": "35\n"}, "jetson-agx-orin"),
@@ -275,9 +275,9 @@ def test_the_tree_below_sysfs_serves_where_proc_has_none(world: World, small: Ca
         ({"/sys/devices/soc0/soc_id": "33\n"}, None),
     ],
 )
-def test_a_masked_tree_leaves_the_number_of_the_chip(
-    world: World, catalog: Catalog, files: Files, found: str | None
+def test_a_masked_tree_is_replaced_by_the_chip_number(
+    world: World, catalog: Catalog, files: Files, candidate: str | None
 ) -> None:
     inventory = detect(world(files), catalog)
-    assert [found in acc.candidates for acc in inventory.accelerators] == [True] * (found is not None)
+    assert [candidate in acc.candidates for acc in inventory.accelerators] == [True] * (candidate is not None)
     assert all(acc.confidence < 0.9 for acc in inventory.accelerators)

@@ -1,4 +1,4 @@
-"""From witnesses to devices: one accelerator for each physical one, whoever saw it."""
+"""From sightings to accelerators: one accelerator for each physical device, whichever witness saw it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def sighting(small: Catalog, bus: str, *devices: str, address: str = "x") -> Sig
 
 
 def summary(accelerators: tuple[Accelerator, ...]) -> list[tuple[str, str | None]]:
-    """Return where each accelerator sits and what it is."""
+    """Return the bus address and the model of each accelerator."""
     return [(acc.bus, acc.model) for acc in accelerators]
 
 
@@ -33,14 +33,16 @@ def summary(accelerators: tuple[Accelerator, ...]) -> list[tuple[str, str | None
         ([], []),
     ],
 )
-def test_a_soc_device_and_its_face_on_a_bus_are_one(
+def test_a_soc_device_and_its_sighting_on_a_bus_are_one(
     small: Catalog, seen: list[tuple[str, str]], joined: list[tuple[str, str]]
 ) -> None:
     sightings = [sighting(small, bus, device, address=f"{n}") for n, (bus, device) in enumerate(seen)]
     result = join_bus_sightings(sightings)
     assert [(item.bus, item.devices[0].id) for item in result] == joined
-    told = [says for item in result for says in item.evidence]
-    assert sorted(told, key=str) == sorted((says for item in sightings for says in item.evidence), key=str)
+    evidence = [says for item in result for says in item.evidence]
+    assert sorted(evidence, key=str) == sorted(
+        (says for item in sightings for says in item.evidence), key=str
+    )
 
 
 def test_a_board_and_its_own_tpu_are_one_and_a_second_tpu_is_another(world: World, small: Catalog) -> None:
@@ -49,7 +51,7 @@ def test_a_board_and_its_own_tpu_are_one_and_a_second_tpu_is_another(world: Worl
     assert summary(detect(world(board | own), small).accelerators) == [("pci:0000:01:00.0", "kit")]
 
 
-def test_a_card_without_the_board_is_the_card(world: World, small: Catalog) -> None:
+def test_a_card_without_its_board_is_a_card(world: World, small: Catalog) -> None:
     (acc,) = detect(world(pci("0000:01:00.0", "aaaa:3000")), small).accelerators
     assert acc.model == "module"
 
@@ -62,10 +64,14 @@ def test_a_card_without_the_board_is_the_card(world: World, small: Catalog) -> N
         (["board-small", "board-big"], 60, ["board-small", "board-big"]),
         (["board-small", "board-big"], None, ["board-small", "board-big"]),
         (["board-small"], 60, ["board-small"]),
-        (["twin-a", "twin-b"], 3.9, ["twin-a", "twin-b"]),  # memory of their own: the machine's says nothing
+        (
+            ["twin-a", "twin-b"],
+            3.9,
+            ["twin-a", "twin-b"],
+        ),  # they have memory of their own: the machine's is no evidence
     ],
 )
-def test_memory_rules_out_what_cannot_be(
+def test_memory_excludes_candidates(
     small: Catalog, devices: list[str], gib: float | None, kept: list[str]
 ) -> None:
     total = None if gib is None else Bytes(round(gib * 2**30))
@@ -74,7 +80,7 @@ def test_memory_rules_out_what_cannot_be(
     assert (len(result.evidence) == 2) == (len(kept) < len(devices))
 
 
-def test_two_of_the_same_kind_are_two(world: World, small: Catalog) -> None:
+def test_two_devices_of_one_model_are_two(world: World, small: Catalog) -> None:
     files = usb("1-1", "aaaa:0001") | usb("1-2", "aaaa:0002", number=3) | pci("0000:01:00.0", "aaaa:1000")
     inventory = detect(world(files | pci("0000:02:00.0", "aaaa:1000")), small)
     assert [acc.id for acc in inventory.accelerators] == [
@@ -85,7 +91,7 @@ def test_two_of_the_same_kind_are_two(world: World, small: Catalog) -> None:
     ]
 
 
-def test_a_stick_that_re_enumerates_stays_itself(world: World, small: Catalog) -> None:
+def test_a_stick_that_re_enumerates_keeps_its_id(world: World, small: Catalog) -> None:
     before = detect(world(usb("1-1.4", "aaaa:0001", number=4)), small).accelerators[0]
     host = world({})
     for name, text in (("idProduct", "0002\n"), ("devnum", "17\n")):
@@ -122,5 +128,5 @@ def test_the_version_of_a_driver_is_its_module_s(world: World, small: Catalog) -
         "/sys/bus/pci/drivers/acme-x/module": Link("../../../../module/acme_core"),
         "/sys/module/acme_core/version": "5.0\n",
     }
-    found = detect(world(files | versions), small).accelerators
-    assert [acc.driver_version for acc in found] == ["4.20.0", "5.0"]
+    accelerators = detect(world(files | versions), small).accelerators
+    assert [acc.driver_version for acc in accelerators] == ["4.20.0", "5.0"]

@@ -1,4 +1,4 @@
-"""Device-tree nodes that no row means: an NPU by its name is reported, the parts around one are not."""
+"""Unlisted device-tree nodes: an NPU by its name is reported, the parts around one are not."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_a_node_named_like_a_neural_engine_is_unknown(
         ("soc/output@1", "acme,input-output"),
     ],
 )
-def test_what_surrounds_an_engine_or_shares_its_letters_is_none(
+def test_a_part_around_an_engine_is_not_unknown(
     world: World, catalog: Catalog, node: str, compatible: str
 ) -> None:
     inventory = detect(world(tree("acme,board", "acme,soc", nodes={node: compatible})), catalog)
@@ -61,7 +61,7 @@ def test_the_cores_of_one_engine_are_one_unknown(world: World, catalog: Catalog)
     assert unknown.bus == "platform:5f000000.npu"
 
 
-def test_an_engine_of_a_listed_device_is_no_stranger(world: World, catalog: Catalog) -> None:
+def test_an_engine_of_a_listed_device_is_not_unknown(world: World, catalog: Catalog) -> None:
     nodes = {
         "bus@0/gpu@17000000": "nvidia,ga10b",
         "bus@0/host1x@13e00000/nvdla0@15880000": "nvidia,tegra234-nvdla",
@@ -72,7 +72,9 @@ def test_an_engine_of_a_listed_device_is_no_stranger(world: World, catalog: Cata
     assert inventory.unknown == ()
 
 
-def test_a_strange_node_of_a_soc_with_a_listed_engine_is_that_engine(world: World, catalog: Catalog) -> None:
+def test_an_unlisted_node_of_a_soc_with_a_listed_engine_is_that_engine(
+    world: World, catalog: Catalog
+) -> None:
     files = tree("bitmain,sophon-edge", "bitmain,bm1880", nodes={"soc/tpu@54000000": "bitmain,tpu"})
     inventory = detect(world(files), catalog)
     assert [acc.model for acc in inventory.accelerators] == ["bm1880-tpu"]

@@ -1,4 +1,4 @@
-"""NVIDIA's own word: the driver's /proc files and NVML, joined to the bus by address."""
+"""The NVIDIA driver as witness: its /proc files and NVML, joined with the bus by address."""
 
 import tempfile
 from dataclasses import replace
@@ -24,7 +24,7 @@ NVML = Gpu(0, ADDRESS, "NVIDIA X", UUID, Bytes(16 * 2**30), Watts(250), "550.54.
 
 
 def information(model: str, minor: str = "3", uuid: str = UUID) -> Files:
-    """Return what the driver writes below /proc."""
+    """Return the files that the driver writes below /proc."""
     text = f"Model: \t\t {model}\nIRQ:   \t\t 12\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
     return {f"/proc/driver/nvidia/gpus/{ADDRESS}/information": text}
 
@@ -37,12 +37,12 @@ def information(model: str, minor: str = "3", uuid: str = UUID) -> Files:
         (CARD, [replace(NVML, name="NVIDIA X 32GB", memory=Bytes(32 * 2**30))], "gpu-x", "GPU X 32GB", 0.99),
         (CARD, [replace(NVML, memory=Bytes(32 * 2**30))], "gpu-x", "GPU X 32GB", 0.99),
         (CARD, [replace(NVML, name="Quantum Nine")], "gpu-x", "GPU X", 0.98),
-        # NVML names another product than the PCI id: the driver is believed, and the doubt shows.
+        # NVML names another product than the PCI id: the driver wins, with a lower confidence.
         (CARD, [replace(NVML, name="NVIDIA Y")], "gpu-y", "GPU Y", 0.8),
         (CARD | dict(information("NVIDIA X")), [], "gpu-x", "GPU X", 0.99),
         (CARD | dict(information("NVIDIA X 32GB")), [], "gpu-x", "GPU X 32GB", 0.99),
         (CARD | dict(information("NVIDIA Y")), [], "gpu-y", "GPU Y", 0.8),
-        # A family: the driver's product name says more than the catalog.
+        # A family: the driver's product name is more specific than the catalog.
         (pci(ADDRESS, "10de:3456", kind="0x030000", driver="nvidia"), [], "gpu-family", "NVIDIA GPU", 0.9),
         (
             pci(ADDRESS, "10de:3456", kind="0x030000", driver="nvidia"),
@@ -56,7 +56,7 @@ def information(model: str, minor: str = "3", uuid: str = UUID) -> Files:
         ({}, [NVML], "gpu-x", "GPU X", 0.95),
     ],
 )
-def test_who_names_the_gpu(
+def test_the_witness_that_names_the_gpu(
     world: World, small: Catalog, files: Files, gpus: list[Gpu], model: str, name: str, confidence: float
 ) -> None:
     (acc,) = detect(world(files), small, gpus).accelerators
@@ -65,13 +65,13 @@ def test_who_names_the_gpu(
     assert acc.bus == f"pci:{ADDRESS}"
 
 
-def test_a_contradiction_is_told(world: World, small: Catalog) -> None:
+def test_a_contradiction_is_listed_as_evidence(world: World, small: Catalog) -> None:
     (acc,) = detect(world(CARD), small, [replace(NVML, name="NVIDIA Y")]).accelerators
     assert acc.evidence[1].source == "nvml"
     assert acc.evidence[1].says == "product name 'NVIDIA Y', but the PCI id is GPU X: they disagree"
 
 
-def test_nvml_brings_its_figures(world: World, small: Catalog) -> None:
+def test_the_figures_of_nvml_are_used(world: World, small: Catalog) -> None:
     gpu = replace(NVML, memory=Bytes(15 * 2**30))
     (acc,) = detect(world(CARD), small, [gpu]).accelerators
     assert (acc.memory, acc.power, acc.driver_version, acc.uuid) == (
@@ -88,8 +88,8 @@ def test_each_gpu_is_joined_by_its_own_address(world: World, small: Catalog) -> 
         replace(NVML, index=0, address="0000:04:00.0", uuid="second"),
         replace(NVML, index=1, uuid="first"),
     ]
-    found = detect(world(CARD | other), small, gpus).accelerators
-    assert [(acc.bus, acc.uuid) for acc in found] == [
+    accelerators = detect(world(CARD | other), small, gpus).accelerators
+    assert [(acc.bus, acc.uuid) for acc in accelerators] == [
         (f"pci:{ADDRESS}", "first"),
         ("pci:0000:04:00.0", "second"),
     ]
@@ -104,9 +104,7 @@ def test_an_integrated_gpu_has_no_address(world: World, small: Catalog) -> None:
 @pytest.mark.parametrize(
     ("files", "ids"), [({}, "10de"), (pci(ADDRESS, "10de:9999", kind="0x120000"), "10de:9999")]
 )
-def test_a_gpu_that_nobody_knows_is_unknown_once(
-    world: World, small: Catalog, files: Files, ids: str
-) -> None:
+def test_a_gpu_without_a_row_is_unknown_once(world: World, small: Catalog, files: Files, ids: str) -> None:
     inventory = detect(world(files), small, [replace(NVML, name="Quantum Nine")])
     assert inventory.accelerators == ()
     (unknown,) = inventory.unknown
@@ -114,7 +112,7 @@ def test_a_gpu_that_nobody_knows_is_unknown_once(
     assert "'Quantum Nine'" in unknown.reason
 
 
-def test_a_product_of_an_unlisted_id_is_still_the_product(world: World, small: Catalog) -> None:
+def test_a_product_name_identifies_an_unlisted_id(world: World, small: Catalog) -> None:
     inventory = detect(world(pci(ADDRESS, "10de:9999", kind="0x120000", driver="nvidia")), small, [NVML])
     assert [acc.model for acc in inventory.accelerators] == ["gpu-x"]
     assert inventory.unknown == ()
@@ -131,7 +129,7 @@ def test_a_product_of_an_unlisted_id_is_still_the_product(world: World, small: C
         ("3", "GPU-\x1b[2J", "/dev/nvidia3", None),
     ],
 )
-def test_what_the_driver_says_below_proc(
+def test_the_driver_files_below_proc(
     world: World, small: Catalog, minor: str, uuid: str, node: str | None, shown: str | None
 ) -> None:
     nodes = {"/dev/nvidia0": "", "/dev/nvidia3": ""}
@@ -175,13 +173,13 @@ def test_addresses_as_sysfs_spells_them(address: str, sysfs: str) -> None:
         '"driver_version": 4, "ecc_errors": "a"}]',
     ],
 )
-def test_junk_in_place_of_what_nvml_said_is_a_problem_of_the_host(world: World, text: str) -> None:
+def test_an_invalid_nvml_file_is_a_problem_of_the_host(world: World, text: str) -> None:
     host = world({"/fairlead/nvml.json": text.encode("latin-1")})
     assert read_gpus(host) == []
     assert len(host.problems) == (1 if text and text != "{}" else 0)
 
 
-def test_what_cannot_be_true_of_a_gpu_is_left_out(world: World) -> None:
+def test_implausible_values_of_a_gpu_are_dropped(world: World) -> None:
     text = (
         '[{"index": 3, "address": "a\\nb", "name": "\\ud800", "uuid": "", "memory": Infinity,'
         '"power_limit": NaN, "driver_version": 5, "ecc_errors": -1}]'
@@ -191,7 +189,7 @@ def test_what_cannot_be_true_of_a_gpu_is_left_out(world: World) -> None:
 
 
 @given(st.lists(strategies.gpus(), max_size=4))
-def test_whatever_nvml_says_the_inventory_is_sound(gpus: list[Gpu]) -> None:
+def test_any_nvml_data_gives_a_valid_inventory(gpus: list[Gpu]) -> None:
     with tempfile.TemporaryDirectory() as root:
         build(root, CARD | dict(information("NVIDIA X")))
         for known in (catalogs.shipped(), catalogs.small()):

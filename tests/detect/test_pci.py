@@ -1,4 +1,4 @@
-"""The PCI bus: listed ids, families, shapes of accelerators, and decoys that are none."""
+"""The PCI bus: listed ids, families, shapes of accelerators, and decoys."""
 
 import pytest
 
@@ -62,7 +62,7 @@ NEGATIVE = [
     ("1014:044b", "0x120000"),
     ("13a3:0020", "0x0b4000"),
 ]
-"""Devices that look like accelerators and are none: ports, switches, sound, QAT, crypto, BMCs, bare FPGAs."""
+"""Devices that look like accelerators but are not: ports, switches, sound, QAT, crypto, BMCs, bare FPGAs."""
 
 
 @pytest.mark.parametrize(("ids", "kind"), NEGATIVE)
@@ -85,7 +85,7 @@ def test_decoys_are_neither_accelerators_nor_unknown(
         ("19e5:d999", "0x120000", "PCI class 1200"),
     ],
 )
-def test_a_decoy_does_not_hide_what_else_its_maker_builds(
+def test_a_decoy_does_not_hide_other_devices_of_its_vendor(
     world: World, catalog: Catalog, ids: str, kind: str, says: str
 ) -> None:
     inventory = detect(world(pci(ADDRESS, ids, kind=kind)), catalog)
@@ -95,7 +95,7 @@ def test_a_decoy_does_not_hide_what_else_its_maker_builds(
     assert says in unknown.reason
 
 
-def test_a_quickassist_of_a_new_id_is_known_by_its_driver(world: World, catalog: Catalog) -> None:
+def test_a_quickassist_of_a_new_id_is_recognised_by_its_driver(world: World, catalog: Catalog) -> None:
     inventory = detect(world(pci(ADDRESS, "8086:ffff", kind="0x0b4000", driver="420xx")), catalog)
     assert (inventory.accelerators, inventory.unknown) == ((), ())
 
@@ -115,7 +115,7 @@ def test_an_alveo_v80_is_one_card_of_three_functions(world: World, catalog: Cata
         (pci(ADDRESS, "1022:ffff", kind="0x118000", driver="amdxdna"), "1022:ffff", "newer than the catalog"),
     ],
 )
-def test_what_looks_like_one_is_reported_as_unknown(
+def test_a_device_shaped_like_an_accelerator_is_unknown(
     world: World, small: Catalog, files: Files, ids: str, says: str
 ) -> None:
     inventory = detect(world(files), small)
@@ -129,7 +129,7 @@ def test_what_looks_like_one_is_reported_as_unknown(
     "files",
     [
         pci(ADDRESS, "dead:0001", kind="0x120000"),  # a decoy comes before a shape
-        pci(ADDRESS, "1022:ffff", kind="0x118000"),  # the shape asks for the driver
+        pci(ADDRESS, "1022:ffff", kind="0x118000"),  # the shape requires the driver
         pci(ADDRESS, "abcd:0001", kind="0x020000"),
         pci(ADDRESS, "10de:1111", kind="0x040300"),  # a GPU's id on a sound card
         pci(ADDRESS, "10de:3333", kind="0x0c0330"),
@@ -139,12 +139,12 @@ def test_what_looks_like_one_is_reported_as_unknown(
         pci(ADDRESS, "aaaa:1000", device="-0x1000"),
     ],
 )
-def test_what_is_none_is_not_reported(world: World, small: Catalog, files: dict[str, Entry]) -> None:
+def test_other_devices_are_not_reported(world: World, small: Catalog, files: dict[str, Entry]) -> None:
     inventory = detect(world(files), small)
     assert (inventory.accelerators, inventory.unknown) == ((), ())
 
 
-def test_a_class_that_cannot_be_read_does_not_hide_a_listed_id(world: World, small: Catalog) -> None:
+def test_an_unreadable_class_does_not_hide_a_listed_id(world: World, small: Catalog) -> None:
     inventory = detect(
         world(pci(ADDRESS, "10de:1111") | {f"/sys/devices/pci0000:00/{ADDRESS}/class": "?"}), small
     )

@@ -1,4 +1,4 @@
-"""Ids that the devices of several processors share: /proc/cpuinfo settles them where it can."""
+"""Ids that the devices of several processors share: /proc/cpuinfo decides between them if it can."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def cpuinfo(name: str, vendor: str = "GenuineIntel", family: int = 0, model: int
         (INTEL, cpuinfo("Genuine Intel(R) 0000", "GenuineIntel", 6, 197), ARROW_LAKE),
     ],
 )
-def test_the_processor_settles_a_shared_id(
+def test_the_processor_decides_a_shared_id(
     world: World, catalog: Catalog, ids: str, processor: dict[str, str], model: str
 ) -> None:
     inventory = detect(world(pci(ADDRESS, ids, kind="0x118000") | processor), catalog)
@@ -60,7 +60,7 @@ def test_the_processor_settles_a_shared_id(
         ),  # it contradicts itself
     ],
 )
-def test_a_processor_that_says_nothing_leaves_the_candidates(
+def test_an_unknown_processor_keeps_the_candidates(
     world: World, catalog: Catalog, processor: dict[str, str]
 ) -> None:
     inventory = detect(world(pci(ADDRESS, XDNA, kind="0x118000") | processor), catalog)

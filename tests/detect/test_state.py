@@ -1,4 +1,4 @@
-"""The ladder: what the machine shows decides how high an accelerator climbs, and each stop has a reason."""
+"""The states: the evidence decides the state of an accelerator, and each state but healthy has a reason."""
 
 import pytest
 
@@ -17,9 +17,9 @@ CLASS_LINK: dict[str, Entry] = {
 }
 
 
-def only(found: tuple[Accelerator, ...]) -> Accelerator:
+def only(accelerators: tuple[Accelerator, ...]) -> Accelerator:
     """Return the one accelerator of a machine."""
-    (acc,) = found
+    (acc,) = accelerators
     return acc
 
 
@@ -105,7 +105,7 @@ def only(found: tuple[Accelerator, ...]) -> Accelerator:
             "acme_next",
             "/dev/next",
         ),
-        # A stick, whose driver lives in user space.
+        # A stick, whose driver is in user space.
         (usb("1-1", "aaaa:0001"), "healthy", "", "libusb", "/dev/bus/usb/001/002"),
         (usb("1-1", "aaaa:0001", driver="usbfs"), "healthy", "", "usbfs", "/dev/bus/usb/001/002"),
         (
@@ -163,7 +163,7 @@ def only(found: tuple[Accelerator, ...]) -> Accelerator:
         ),
     ],
 )
-def test_the_ladder(
+def test_the_states(
     world: World, small: Catalog, files: Files, state: str, reason: str, driver: str | None, node: str | None
 ) -> None:
     acc = only(detect(world(files), small).accelerators)
@@ -208,20 +208,20 @@ def test_nvml_is_a_vital_sign(
     host = world(pci(ADDRESS, "10de:1111", kind="0x030200", driver="nvidia"))
     acc = only(detect(host, small, [gpu]).accelerators)
     assert (acc.state, acc.reason) == (state, reason)
-    assert acc.node is None  # there is no such device node to be seen
+    assert acc.node is None  # no such device node is visible
 
 
-def test_only_the_upper_half_of_the_ladder_is_given_work() -> None:
+def test_only_usable_and_healthy_are_allocatable() -> None:
     assert [state.value for state in State if state.allocatable] == ["usable", "healthy"]
     assert list(State) == ["present", "driver-bound", "usable", "healthy"]
 
 
-def test_two_cards_have_their_own_nodes(world: World, small: Catalog) -> None:
-    """Each node belongs to the card whose class entry it is; the first card is not given both."""
+def test_each_card_has_its_own_node(world: World, small: Catalog) -> None:
+    """Each node belongs to the card of its class entry; the first card does not get both."""
     one = pci("0000:01:00.0", "aaaa:1000", driver="acme", acme__acme1=Special.FOLDER)
     two = pci("0000:02:00.0", "aaaa:1000", driver="acme", acme__acme0=Special.FOLDER)
-    found = detect(world(one | two | {"/dev/acme0": "", "/dev/acme1": ""}), small).accelerators
-    assert [(acc.bus, acc.node) for acc in found] == [
+    accelerators = detect(world(one | two | {"/dev/acme0": "", "/dev/acme1": ""}), small).accelerators
+    assert [(acc.bus, acc.node) for acc in accelerators] == [
         ("pci:0000:01:00.0", "/dev/acme1"),
         ("pci:0000:02:00.0", "/dev/acme0"),
     ]

@@ -18,7 +18,7 @@ def known() -> Catalog:
 
 
 def look(root: Path, catalog: Catalog, compatible: str, files: dict[str, str]) -> list[Accelerator]:
-    """Return what is found on a board of these root `compatible` entries, separated by blanks."""
+    """Return the accelerators of a board with these root `compatible` entries, separated by blanks."""
     entries = [entry.replace("_", " ") for entry in compatible.split()]
     for path, text in {"proc/device-tree/compatible": "\0".join(entries) + "\0", **files}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ NAMED = [
     ("nvidia,p3737-0000+p3701-0005 nvidia,p3701-0005 nvidia,tegra234", {}, "jetson-agx-orin"),
     ("nvidia,p3740-0002+p3701-0008 nvidia,p3701-0008 nvidia,tegra234", {}, "igx-orin"),
     ("nvidia,p4071-0000+p3834-0008 nvidia,p3834-0008 nvidia,tegra264", {}, "jetson-agx-thor"),
-    # A module that emulates another is what it is.
+    # A module that emulates another keeps its own model.
     ("nvidia,p3668-0001 nvidia,p3668-emul nvidia,tegra194", {}, "jetson-agx-xavier"),
     ("nvidia,p3737-0000+p3701-0000-as-p3767-0004 nvidia,tegra234", {}, "jetson-agx-orin"),
     # A private carrier names its module elsewhere.
@@ -93,13 +93,13 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("compatible", "files", "expected"), NAMED, ids=[row[0] for row in NAMED])
-def test_right_name(
+def test_the_model_of_a_board(
     tmp_path: Path, known: Catalog, compatible: str, files: dict[str, str], expected: str
 ) -> None:
-    found = look(tmp_path, known, compatible, files)
-    assert [acc.model for acc in found] == [expected]
-    assert found[0].candidates == (expected,)
-    assert found[0].reason
+    accelerators = look(tmp_path, known, compatible, files)
+    assert [acc.model for acc in accelerators] == [expected]
+    assert accelerators[0].candidates == (expected,)
+    assert accelerators[0].reason
 
 
 UNSURE = [
@@ -116,13 +116,13 @@ UNSURE = [
 
 
 @pytest.mark.parametrize(("compatible", "files", "generic", "among"), UNSURE)
-def test_unsure_is_said(
+def test_undecided_candidates_have_a_low_confidence(
     tmp_path: Path, known: Catalog, compatible: str, files: dict[str, str], generic: str, among: set[str]
 ) -> None:
-    found = look(tmp_path, known, compatible, files)
-    assert [acc.model for acc in found] == [generic]
-    assert among <= set(found[0].candidates)
-    assert found[0].confidence < 0.8
+    accelerators = look(tmp_path, known, compatible, files)
+    assert [acc.model for acc in accelerators] == [generic]
+    assert among <= set(accelerators[0].candidates)
+    assert accelerators[0].confidence < 0.8
 
 
 BARE = [
@@ -140,31 +140,33 @@ BARE = [
 
 
 @pytest.mark.parametrize("compatible", BARE)
-def test_none_invented(tmp_path: Path, known: Catalog, compatible: str) -> None:
+def test_boards_without_an_accelerator_have_none(tmp_path: Path, known: Catalog, compatible: str) -> None:
     assert look(tmp_path, known, compatible, model("Jetson Nano with Coral and Hailo-8")) == []
 
 
-def test_text_that_lies_is_overruled(tmp_path: Path, known: Catalog) -> None:
+def test_a_wrong_model_text_is_overruled(tmp_path: Path, known: Catalog) -> None:
     lie = model("NVIDIA Jetson Orin NX Engineering Reference Developer Kit Super")
-    found = look(tmp_path, known, "nvidia,p3768-0000+p3767-0003-super nvidia,p3767-0003 nvidia,tegra234", lie)
-    assert found[0].model == "jetson-orin-nano"
-    assert found[0].confidence < 0.9
-    assert any("disagree" in item.says for item in found[0].evidence)
+    accelerators = look(
+        tmp_path, known, "nvidia,p3768-0000+p3767-0003-super nvidia,p3767-0003 nvidia,tegra234", lie
+    )
+    assert accelerators[0].model == "jetson-orin-nano"
+    assert accelerators[0].confidence < 0.9
+    assert any("disagree" in item.says for item in accelerators[0].evidence)
 
 
 def test_soc_outranks_a_module_that_contradicts_it(tmp_path: Path, known: Catalog) -> None:
-    found = look(tmp_path, known, "nvidia,p3509-0000+p3668-0000 nvidia,tegra234", {})
-    assert found[0].model == "tegra-orin"
-    assert "jetson-xavier-nx" not in found[0].candidates
-    assert any("disagree" in item.says for item in found[0].evidence)
+    accelerators = look(tmp_path, known, "nvidia,p3509-0000+p3668-0000 nvidia,tegra234", {})
+    assert accelerators[0].model == "tegra-orin"
+    assert "jetson-xavier-nx" not in accelerators[0].candidates
+    assert any("disagree" in item.says for item in accelerators[0].evidence)
 
 
-def test_a_masked_tree_leaves_the_chip(tmp_path: Path, known: Catalog) -> None:
+def test_a_masked_tree_is_replaced_by_the_chip(tmp_path: Path, known: Catalog) -> None:
     soc = {"family": "Tegra", "soc_id": "35", "machine": "NVIDIA Jetson AGX Orin Developer Kit"}
     files = {f"sys/devices/soc0/{name}": f"{text}\n" for name, text in soc.items()}
     for path, text in {**files, **memory(61.3)}.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    found = detect(Host(str(tmp_path)), known).accelerators
-    assert [acc.model for acc in found] == ["tegra-orin"]
-    assert found[0].candidates[0] == "jetson-agx-orin"
+    accelerators = detect(Host(str(tmp_path)), known).accelerators
+    assert [acc.model for acc in accelerators] == ["tegra-orin"]
+    assert accelerators[0].candidates[0] == "jetson-agx-orin"

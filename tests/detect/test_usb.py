@@ -1,4 +1,4 @@
-"""The USB bus: both faces of a stick, its speed, and phones of the same maker."""
+"""The USB bus: both ids of a stick, its speed, and phones of the same vendor."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.worlds import USB, World, usb
         ("03e7:2485", "myriad-x", "id 03e7:2485 is "),
     ],
 )
-def test_every_face_of_a_stick(world: World, catalog: Catalog, ids: str, model: str, says: str) -> None:
+def test_every_usb_id_of_a_stick(world: World, catalog: Catalog, ids: str, model: str, says: str) -> None:
     (acc,) = detect(world(usb("1-1", ids)), catalog).accelerators
     assert model in acc.candidates
     assert acc.evidence[0].says.startswith(says)
@@ -26,12 +26,12 @@ def test_every_face_of_a_stick(world: World, catalog: Catalog, ids: str, model: 
 @pytest.mark.parametrize(
     "ids", ["18d1:4ee7", "18d1:4ee1", "18d1:5014", "1d6b:0003", "046d:c52b", "0955:7c18"]
 )
-def test_phones_and_hubs_are_no_accelerators(world: World, catalog: Catalog, ids: str) -> None:
+def test_phones_and_hubs_are_not_accelerators(world: World, catalog: Catalog, ids: str) -> None:
     inventory = detect(world(usb("1-1", ids)), catalog)
     assert (inventory.accelerators, inventory.unknown) == ((), ())
 
 
-def test_a_stranger_of_a_maker_of_accelerators_is_unknown(world: World, small: Catalog) -> None:
+def test_an_unlisted_device_of_an_accelerator_vendor_is_unknown(world: World, small: Catalog) -> None:
     (unknown,) = detect(world(usb("2-3.1", "bbbb:1234")), small).unknown
     assert (unknown.bus, unknown.ids, unknown.reason) == ("usb:2-3.1", "bbbb:1234", "made by Movidius")
 
@@ -42,7 +42,7 @@ def test_interfaces_are_not_devices(world: World, small: Catalog) -> None:
     assert len(detect(world(files), small).accelerators) == 1
 
 
-def test_a_stick_that_could_be_a_camera_is_not_named(world: World, catalog: Catalog) -> None:
+def test_a_stick_that_could_be_a_camera_has_no_model(world: World, catalog: Catalog) -> None:
     """A RealSense T265 shows the id of a Neural Compute Stick until its firmware is loaded."""
     (acc,) = detect(world(usb("1-1", "03e7:2150")), catalog).accelerators
     assert (acc.model, acc.candidates) == (None, ("ncs", "realsense-t265"))

@@ -1,4 +1,4 @@
-"""The observer: counters become busy shares, NVML's answers find their accelerator, nonsense is dropped."""
+"""The observer: counters become busy shares, NVML's readings join their accelerator, nonsense is dropped."""
 
 import math
 from dataclasses import dataclass
@@ -21,36 +21,38 @@ from tests.worlds import Entry, World, build, pci
 STAT = "cpu  {user} 0 10 {idle} 5 0 0 0 7 7\ncpu0 1 1 1 1\n"
 
 
-def busy(world: World, acc: Accelerator, looks: list[dict[str, Entry]]) -> list[float | None]:
-    """Look once at each state of a machine, a second apart, and return the busy shares."""
-    observer, found = Observer(), []
-    for second, files in enumerate(looks):
+def busy(world: World, acc: Accelerator, states: list[dict[str, Entry]]) -> list[float | None]:
+    """Measure each state of a machine once, a second apart, and return the busy shares."""
+    observer, shares = Observer(), []
+    for second, files in enumerate(states):
         samples = observer.look(world(files), [acc], Seconds(float(second)), Seconds(0.0))
-        found.append(next((item.value for item in samples if item.metric is Metric.BUSY), None))
-    return found
+        shares.append(next((item.value for item in samples if item.metric is Metric.BUSY), None))
+    return shares
 
 
-def test_cpu_busy_share_is_what_the_ticks_grew_by(world: World) -> None:
+def test_the_cpu_busy_share_is_the_growth_of_the_ticks(world: World) -> None:
     ticks = [(100, 900), (150, 950), (150, 950), (140, 990), (141, 1089)]
-    looks: list[dict[str, Entry]] = [{"/proc/stat": STAT.format(user=u, idle=i)} for u, i in ticks]
-    shares = busy(world, accelerator("cpu:0", kind="cpu"), looks)
+    states: list[dict[str, Entry]] = [{"/proc/stat": STAT.format(user=u, idle=i)} for u, i in ticks]
+    shares = busy(world, accelerator("cpu:0", kind="cpu"), states)
     assert shares == [None, 0.5, None, None, 0.01]
 
 
 @pytest.mark.parametrize(
     ("name", "step"), [("npu_busy_time_us", 250_000), ("power/runtime_active_time", 250)]
 )
-def test_npu_busy_share_is_what_the_counter_grew_by_in_a_second(world: World, name: str, step: int) -> None:
+def test_the_npu_busy_share_is_the_growth_of_the_counter_per_second(
+    world: World, name: str, step: int
+) -> None:
     place = f"/sys/bus/pci/devices/0000:01:00.0/{name}"
-    looks: list[dict[str, Entry]] = [{place: f"{7000 + step * n}\n"} for n in range(3)]
-    assert busy(world, accelerator(driver="intel_vpu"), looks) == [
+    states: list[dict[str, Entry]] = [{place: f"{7000 + step * n}\n"} for n in range(3)]
+    assert busy(world, accelerator(driver="intel_vpu"), states) == [
         None,
         pytest.approx(0.25),
         pytest.approx(0.25),
     ]
 
 
-def test_an_accelerator_that_went_away_starts_anew(world: World) -> None:
+def test_the_counters_of_a_removed_accelerator_are_dropped(world: World) -> None:
     host = world({"/proc/stat": STAT.format(user=1, idle=1)})
     acc, observer = accelerator("cpu:0", kind="cpu"), Observer()
     observer.look(host, [acc], Seconds(0), Seconds(0))
@@ -64,23 +66,23 @@ def test_an_accelerator_that_went_away_starts_anew(world: World) -> None:
     st.tuples(*[st.floats(allow_nan=False, allow_infinity=False, width=32)] * 2),
     st.tuples(*[st.floats(allow_nan=False, allow_infinity=False, width=32)] * 2),
 )
-def test_busy_shares_are_shares(before: tuple[float, float], after: tuple[float, float]) -> None:
+def test_busy_shares_are_between_0_and_1(before: tuple[float, float], after: tuple[float, float]) -> None:
     share = busy_share(BusyCounter("a", *before), BusyCounter("a", *after))
     assert share is None or 0 <= share <= 1
 
 
 @given(st.lists(st.builds(Sample, st.just("a"), st.sampled_from(Metric), st.floats(), st.sampled_from("xy"))))
-def test_what_is_believed_is_finite_sane_and_said_once(samples: list[Sample]) -> None:
-    found = list(drop_implausible(samples))
-    keys = [(item.metric, item.detail) for item in found]
+def test_plausible_samples_are_finite_bounded_and_unique(samples: list[Sample]) -> None:
+    kept = list(drop_implausible(samples))
+    keys = [(item.metric, item.detail) for item in kept]
     assert len(set(keys)) == len(keys)
-    assert all(math.isfinite(item.value) for item in found)
-    assert all(item.value <= 1 for item in found if item.metric is Metric.BUSY)
+    assert all(math.isfinite(item.value) for item in kept)
+    assert all(item.value <= 1 for item in kept if item.metric is Metric.BUSY)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """NVML with a few GPUs behind it."""
+    """NVML with a few GPUs."""
 
     readings: dict[int, GpuReading]
 
@@ -107,7 +109,7 @@ def gpu(index: int, address: str, uuid: str = "") -> Gpu:
     return Gpu(index, address, "NVIDIA T4", uuid, None, None, "550.1", None)
 
 
-def test_nvml_answers_become_samples(world: World) -> None:
+def test_nvml_readings_become_samples(world: World) -> None:
     acc = accelerator("pci:0000:02:00.0", vendor="NVIDIA", kind="gpu", driver="nvidia")
     gpus = [gpu(0, "0000:01:00.0"), gpu(1, "0000:02:00.0")]
     nvml = Answers({0: SILENT, 1: FULL})
@@ -126,7 +128,7 @@ def test_nvml_answers_become_samples(world: World) -> None:
     }
 
 
-def test_what_nvml_does_not_support_gives_nothing(world: World) -> None:
+def test_unsupported_values_give_no_sample(world: World) -> None:
     acc = accelerator("platform:17000000.gpu", vendor="NVIDIA", kind="gpu", driver="gk20a", unified=True)
     for readings in ({0: SILENT}, {}):
         assert (
@@ -145,7 +147,7 @@ def test_what_nvml_does_not_support_gives_nothing(world: World) -> None:
         (accelerator("platform:fdab0000.npu", vendor="Rockchip"), None),
     ],
 )
-def test_nvml_knows_an_accelerator_by_uuid_or_place(acc: Accelerator, index: int | None) -> None:
+def test_nvml_finds_an_accelerator_by_uuid_or_address(acc: Accelerator, index: int | None) -> None:
     assert nvml_index(acc, [gpu(0, "0000:01:00.0", "GPU-a"), gpu(1, "0000:02:00.0"), gpu(2, "")]) == index
 
 
@@ -161,7 +163,7 @@ EVERY_DRIVER = [
 
 
 @given(hostile_worlds())
-def test_hostile_machines_are_measured_without_harm(
+def test_hostile_machines_are_measured_without_an_exception(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, Entry]
 ) -> None:
     root = str(tmp_path_factory.mktemp("hostile"))

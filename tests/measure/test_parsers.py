@@ -1,4 +1,4 @@
-"""Readers of small text and of bytes that anyone may have written."""
+"""Parsers of small text and of bytes from untrusted files."""
 
 import os
 import struct
@@ -25,7 +25,7 @@ def field(number: int, data: bytes) -> bytes:
 
 
 def report(device: str, percent: float) -> bytes:
-    """Return what HailoRT writes: a pid, a network, and one device's load."""
+    """Return a report as HailoRT writes it: a pid, a network, and one device's load."""
     load = field(1, device.encode()) + b"\x11" + struct.pack("<d", percent) + field(3, b"HAILO8")
     network = field(1, b"yolov8s") + b"\x11" + struct.pack("<d", 30.0)
     return field(1, b"4711") + field(2, network) + b"\x28\x96\x01" + b"\x35abcd" + field(4, load)
@@ -49,7 +49,7 @@ def test_hailo_reports(message: bytes, expected: list[tuple[str, float]]) -> Non
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=40).map(lambda tail: report("a", 5.0) + tail))
-def test_hailo_reports_of_strangers_are_survived(message: bytes) -> None:
+def test_any_hailo_report_is_parsed_without_an_exception(message: bytes) -> None:
     assert all(0 <= share <= 1 for _, share in devices(message))
 
 
@@ -65,7 +65,7 @@ def test_hailo_reports_of_strangers_are_survived(message: bytes) -> None:
         (Link("/dev/zero"), 1.0, None),
     ],
 )
-def test_hailo_load_is_that_of_a_workload_which_still_runs(
+def test_hailo_load_comes_from_running_workloads_only(
     world: World, entry: Entry, age: float, expected: float | None
 ) -> None:
     host = world({f"{MONITOR}/mon_1": entry, f"{MONITOR}/mon_0": report("0000:09:00.0", 1.0)})
@@ -118,7 +118,7 @@ def test_processor_ticks(stat: bytes, expected: tuple[int, int] | None) -> None:
 
 
 @given(st.text(max_size=60), st.binary(max_size=60))
-def test_parsers_take_anything(text: str, data: bytes) -> None:
+def test_parsers_accept_any_input(text: str, data: bytes) -> None:
     for load in (devfreq_load(text), rknpu_load(text)):
         assert load is None or 0 <= load <= 1
     ticks = total_ticks(b"cpu" + data)

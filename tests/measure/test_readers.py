@@ -1,4 +1,4 @@
-"""What each platform shows: a table of small worlds and what is measured in them."""
+"""The readers of each platform: a table of small worlds and their samples."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ RAM: Final[Measured] = {
 
 
 def measure(world: World, files: Files, acc: Accelerator) -> Measured:
-    """Look once."""
+    """Measure an accelerator once."""
     samples = Observer().look(world(files), [acc], Seconds(0.0), Seconds(0.0))
     assert {sample.accelerator for sample in samples} <= {acc.id}
     return {(sample.metric, sample.detail): sample.value for sample in samples}
@@ -283,14 +283,14 @@ CORAL_USB: Final = accelerator("usb:1-1", kind="tpu", driver="libusb")
         pytest.param(accelerator("cpu:0", kind="cpu", unified=True), MEMINFO, RAM, id="cpu, first look"),
     ],
 )
-def test_measures_what_the_platform_shows(
+def test_the_samples_of_each_platform(
     world: World, acc: Accelerator, files: Files, expected: Measured
 ) -> None:
     assert measure(world, files, acc) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("acc", [ORIN, NANO, THOR, APEX, AMD, RK, INTEL, CORAL_USB], ids=lambda acc: acc.id)
-def test_a_machine_without_any_of_the_files_gives_nothing(world: World, acc: Accelerator) -> None:
+def test_a_machine_without_the_files_gives_no_sample(world: World, acc: Accelerator) -> None:
     assert measure(world, {"/sys/kernel/version": ""}, acc) == {}
 
 
@@ -303,8 +303,8 @@ def test_a_machine_without_any_of_the_files_gives_nothing(world: World, acc: Acc
         ("load", "9" * 60),
     ],
 )
-def test_what_cannot_be_true_is_left_out(world: World, path: str, text: str) -> None:
+def test_implausible_values_are_dropped(world: World, path: str, text: str) -> None:
     home = "/sys/devices/platform/17000000.gpu"
-    found = measure(world, {**ORIN_FILES, f"{home}/{path}": text}, ORIN)
-    assert (Metric.BUSY, "") not in found
-    assert (Metric.CLOCK, "core") in found
+    measured = measure(world, {**ORIN_FILES, f"{home}/{path}": text}, ORIN)
+    assert (Metric.BUSY, "") not in measured
+    assert (Metric.CLOCK, "core") in measured
