@@ -15,7 +15,7 @@ from fairlead.units import Bytes, Celsius, Hertz, Watts
 from tests.worlds import World, pci
 
 SOURCE = os.path.join(os.path.dirname(__file__), "nvml.c")
-COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+COMPILER = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
 
 SILENT = GpuReading(None, None, None, None, None, None, None, None, None, None)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on PATH (CI has cc)")

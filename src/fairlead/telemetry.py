@@ -50,7 +50,7 @@ class Sample:
     metric: Metric
     value: float
     detail: str = ""
-    """Which one, where there are several: the sensor, the clock, the rail."""
+    """Which one of several: the sensor, the clock, the rail."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,10 @@ def other(text: str) -> str:
             [row("a", VALID.replace('driver = [{name = "d"}]', ""))],
             "a: names no driver, so it can never be more than present",
         ),
-        ([row("a", VALID + '\nunverified = ["speed"]')], "a: unverified names 'speed', which is no figure"),
+        (
+            [row("a", VALID + '\nunverified = ["speed"]')],
+            "a: unverified names 'speed', which is not a figure",
+        ),
         (
             [row("a", VALID.replace("peak.int8 = 1e12", ""))],
             "a: has no peak and does not say so in unverified",

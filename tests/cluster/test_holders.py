@@ -127,8 +127,8 @@ def test_only_the_named_holders_are_released() -> None:
         await cluster.create(CLAIMS, claim("kept", "gone"), "shop")
         await cluster.patch_status(CLAIMS, "kept", {"status": claim("kept", "gone")["status"]}, "shop")
         await release_holders(cluster, await list_holders(cluster))
-        asked = {item.metadata.name for item in (await cluster.list(PODS)).items if _is_ending(item)}
-        assert asked == {"web"}
+        ending = {item.metadata.name for item in (await cluster.list(PODS)).items if _is_ending(item)}
+        assert ending == {"web"}
         await cluster.delete(PODS, "web", "shop", grace=0)  # as its kubelet does
         # A claim that is reserved for a deleted pod is left to its controller.
         assert [str(holder) for holder in await list_holders(cluster)] == ["claim shop/kept (no pod)"]

@@ -112,9 +112,9 @@ def test_a_manager_that_applies_nothing_owns_nothing(one: dict[str, Any], two: d
 def test_a_conflict_names_the_owner_and_the_field() -> None:
     live = {"spec": {"containers": [{"name": "web", "image": "a"}]}}
     _, owners = apply({}, live, "me", {}, force=False)
-    wish = {"spec": {"containers": [{"name": "web", "image": "b"}]}}
+    config = {"spec": {"containers": [{"name": "web", "image": "b"}]}}
     with pytest.raises(OwnershipError, match=r"'me' owns .spec.containers\[name=web\].image"):
-        apply(live, wish, "you", owners, force=False)
+        apply(live, config, "you", owners, force=False)
 
 
 def test_a_path_is_formatted_for_people() -> None:

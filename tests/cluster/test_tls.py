@@ -145,19 +145,19 @@ def test_tls_passes_through_a_proxy_unchanged(tmp_path: Path) -> None:
 @contextmanager
 def silent(tls: ssl.SSLContext) -> Iterator[tuple[str, threading.Event]]:
     """Serve TLS, read one request, and send nothing more, not even a close; set the event after the read."""
-    asked, over = threading.Event(), threading.Event()
+    received, over = threading.Event(), threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
             with tls.wrap_socket(listening.accept()[0], server_side=True) as line:
                 line.recv(1 << 16)
-                asked.set()
+                received.set()
                 over.wait(60)
 
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield f"https://127.0.0.1:{listening.getsockname()[1]}", asked
+            yield f"https://127.0.0.1:{listening.getsockname()[1]}", received
         finally:
             over.set()
             thread.join()
@@ -167,18 +167,18 @@ def test_a_cancelled_request_leaves_no_open_connection(tmp_path: Path) -> None:
     """A clean end of TLS waits for the server's close: if the loop ends first, the connection leaks."""
     unmade: list[str] = []
 
-    async def run(server: str, asked: threading.Event) -> None:
+    async def run(server: str, received: threading.Event) -> None:
         login = AuthInfo(certificate=JANE.certificate, key=JANE.key)
         async with Client.connect(ClusterConfig(server=server, ca=HOME.pem, login=login)) as client:
             asking = asyncio.create_task(client.version())
-            await asyncio.to_thread(asked.wait)
+            await asyncio.to_thread(received.wait)
             asking.cancel()
             await asyncio.wait([asking])
 
-    with silent(HOME.server(tmp_path)) as (server, asked), warnings.catch_warnings():
+    with silent(HOME.server(tmp_path)) as (server, received), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: unmade.append(str(message))
-        asyncio.run(run(server, asked))
+        asyncio.run(run(server, received))
         gc.collect()
     assert unmade == []
 

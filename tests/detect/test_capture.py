@@ -195,9 +195,9 @@ def test_only_paths_that_discovery_read_are_captured(world: World, small: Catalo
     take(world(pci("0000:01:00.0", "aaaa:1000") | neighbours | COMPUTER).root, small, file)
     with tarfile.open(file) as tar:
         names = {f"/{name}" for name in tar.getnames()}
-    asked = _paths_read(world({}).root, small)
+    paths = _paths_read(world({}).root, small)
     assert names
-    assert all(any(path == name or path.startswith(f"{name}/") for path in asked) for name in names), names
+    assert all(any(path == name or path.startswith(f"{name}/") for path in paths) for name in names), names
     assert not names & set(neighbours)
 
 

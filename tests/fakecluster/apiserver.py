@@ -198,7 +198,7 @@ class FakeApiServer:
         return self.store.commit(kind.resource, key, Record(new, owners))
 
     def _remove(self, kind: Kind[Any], key: Key, last: Record) -> Record:
-        """Remove an object, and the objects in_namespace it: there is no controller to do that."""
+        """Remove an object, and the objects inside it: there is no controller to do that."""
         if kind.resource == NAMESPACES.resource:
             self._empty(lambda _, inner: inner[0] == key[1])
         if kind.resource == CRDS.resource:

@@ -275,7 +275,7 @@ CORAL_USB: Final = accelerator("usb:1-1", kind="tpu", driver="libusb")
             RK,
             {**RK_FILES, "/sys/kernel/debug/rknpu/load": "NPU load:  Core0: 25%, Core1: 50%, Core2:  0%,\n"},
             {**RK_MEASURED, (Metric.BUSY, ""): 0.25},
-            id="rockchip, debugfs is believed first",
+            id="rockchip, debugfs comes first",
         ),
         pytest.param(INTEL, INTEL_FILES, INTEL_MEASURED, id="intel npu, first look"),
         pytest.param(accelerator(driver="amdxdna"), {}, {}, id="amd xdna: nothing to read"),

@@ -66,7 +66,7 @@ def _figures(devices: list[CatalogDevice]) -> Iterator[str]:
     for device in devices:
         for figure in device.unverified:
             if figure not in FIGURES:
-                yield f"{device.id}: unverified names {figure!r}, which is no figure"
+                yield f"{device.id}: unverified names {figure!r}, which is not a figure"
         peak = device.peak or any(variant.peak for variant in device.variants)
         if not (peak or device.generic or device.kind == "cpu" or "peak" in device.unverified):
             yield f"{device.id}: has no peak and does not say so in unverified"

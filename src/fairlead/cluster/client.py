@@ -336,7 +336,7 @@ class Client:
         return codec.decode_version(data)
 
     async def serves(self, group: str, version: str) -> bool:
-        """Say whether the server has this version of an API group."""
+        """Return whether the server serves this version of an API group."""
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:
             await self._transport.send(HttpRequest("GET", path), RequestInfo("get", path))

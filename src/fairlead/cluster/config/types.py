@@ -58,7 +58,7 @@ class ClusterConfig:
     insecure: bool = False
     """Do not verify the server's certificate."""
     server_name: str = ""
-    """The name that the server's certificate must have, where it is not the host's."""
+    """The name that the server's certificate must have, if it differs from the host's."""
     proxy: str = ""
     login: AuthInfo = AuthInfo()
     impersonate: Impersonation | None = None
