@@ -90,7 +90,7 @@ def _nobody(document: dict[str, Any], _: Path) -> None:
 WRONG: list[tuple[str, Change, int, str]] = [
     ("unreachable", _elsewhere, 3, "127.0.0.1:1"),
     ("expired certificate", _expire, 2, "certs renew"),
-    ("unknown user", _nobody, 2, "does not know"),
+    ("unknown user", _nobody, 2, "does not accept the credentials"),
 ]
 
 
