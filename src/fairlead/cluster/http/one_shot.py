@@ -1,6 +1,6 @@
 """Send two or three requests over one connection, for a command that ends after them.
 
-aiohttp takes longer to load than the server takes to response a few requests. So reads go over one plain
+aiohttp takes longer to load than the server takes to answer a few requests. So reads go over one plain
 http.client connection for as long as each succeeds. Every other case (an error status, no response, a proxy,
 a write, concurrent requests) goes to the full transport, which sends the request again, retries where a
 retry is safe, and says what is wrong.
@@ -73,7 +73,7 @@ class OneShotTransport:
     async def stream(
         self, request: HttpRequest, info: RequestInfo, idle: float
     ) -> AsyncIterator["LineBatches"]:
-        """Open a streamed response, for which only the full transport serves."""
+        """Open a streamed response, which only the full transport can do."""
         async with (await self._full_transport()).stream(request, info, idle) as batches:
             yield batches
 

@@ -28,7 +28,7 @@ class SocketTracker:
         return created
 
     async def close_all(self) -> None:
-        """Shut down the sockets that are still open; their transports see the close_all and close."""
+        """Shut down the sockets that are still open; their transports see the end and close."""
         for open_socket in list(self._sockets):
             with suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
 """Keep a local copy of the objects of one kind, and report each change, whatever fails on the way.
 
     async with Informer(client, PODS, fields="spec.nodeName=n1") as pods:
-        await pods.ready()
+        await pods.wait_for_sync()
         async for change in pods.changes():
             print(change.type, change.key, len(pods.objects))
 
