@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from fairlead.cli.cluster import nodes
-from fairlead.cli.main import main, parser
+from fairlead.cli.main import build_parser, main
 from fairlead.cli.output.show import to_table
 from fairlead.cluster.objects import Node
 from fairlead.compat import toml
@@ -170,7 +170,9 @@ def test_a_policy_of_ones_own_installs(tmp_path: Path) -> None:
 def test_a_command_has_a_page_with_every_option(name: str) -> None:
     text = (ROOT / f"docs/reference/{name}.md").read_text()
     assert text.startswith(f"# `fairlead {name}`\n")
-    (subs,) = [action for action in parser(name)._actions if isinstance(action, argparse._SubParsersAction)]
+    (subs,) = [
+        action for action in build_parser(name)._actions if isinstance(action, argparse._SubParsersAction)
+    ]
     options = {word for action in subs.choices[name]._actions for word in action.option_strings}
     assert not sorted(word for word in options - {"-h", "--help"} if f"`{word}" not in text)
     assert f"(reference/{name}.md)" in (ROOT / "docs/README.md").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.main import parser
+from fairlead.cli.main import build_parser
 from fairlead.compat import toml
 from fairlead.doctor.examine import CHECKS
 from fairlead.schedule import POLICIES
@@ -32,7 +32,7 @@ def rows(page: str, head: str) -> list[str]:
 
 def options_of(name: str) -> set[tuple[str, ...]]:
     """Return the options of a command and of its subcommands, each with its spellings."""
-    found, left = set[tuple[str, ...]](), [_choices(parser(name))[name]]
+    found, left = set[tuple[str, ...]](), [_choices(build_parser(name))[name]]
     while left:
         command = left.pop()
         found |= {tuple(action.option_strings) for action in command._actions if action.option_strings}

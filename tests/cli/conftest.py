@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.main import main
-from tests.cli.runs import Run
+from tests.cli.examples import Run
 
 
 @pytest.fixture

@@ -64,12 +64,12 @@ def test_accelerators_are_chosen_by_catalog_id_or_by_their_own() -> None:
     cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
     gpu = accelerator(vendor="NVIDIA", kind="gpu", model="l4")
     machine, catalog = node(cpu, gpu), shipped()
-    assert calibrate.chosen(machine, [], catalog) == [cpu, gpu]
-    assert calibrate.chosen(machine, ["l4"], catalog) == [gpu]
-    assert calibrate.chosen(machine, [cpu.id, "l4"], catalog) == [cpu, gpu]
-    assert calibrate.chosen(machine, ["cpu-x86-64,l4"], catalog) == [cpu, gpu]
+    assert calibrate.select_accelerators(machine, [], catalog) == [cpu, gpu]
+    assert calibrate.select_accelerators(machine, ["l4"], catalog) == [gpu]
+    assert calibrate.select_accelerators(machine, [cpu.id, "l4"], catalog) == [cpu, gpu]
+    assert calibrate.select_accelerators(machine, ["cpu-x86-64,l4"], catalog) == [cpu, gpu]
     with pytest.raises(SettingsError, match="--on a100: not on this machine") as caught:
-        calibrate.chosen(machine, ["a100"], catalog)
+        calibrate.select_accelerators(machine, ["a100"], catalog)
     assert caught.value.hint == "here: cpu-x86-64, l4"
 
 
@@ -86,7 +86,7 @@ def test_accelerators_are_chosen_by_catalog_id_or_by_their_own() -> None:
 def test_accelerators_are_chosen_by_kind_vendor_and_family_too(name: str, kinds: list[str]) -> None:
     cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
     machine = node(cpu, accelerator(vendor="NVIDIA", kind="gpu", model="l4"))
-    assert [acc.kind for acc in calibrate.chosen(machine, [name], shipped())] == kinds
+    assert [acc.kind for acc in calibrate.select_accelerators(machine, [name], shipped())] == kinds
 
 
 def test_a_run_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

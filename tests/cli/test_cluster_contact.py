@@ -11,34 +11,34 @@ BACK = f"{SERVER} answers again"
 
 def test_a_cluster_that_refuses_connections_is_away_until_it_answers() -> None:
     contact = ClusterContact(SERVER)
-    looks = [contact.look(REFUSED, synced=False, seconds=at) for at in (0.25, 0.5, 0.75, 9.0)]
+    looks = [contact.observe(REFUSED, synced=False, seconds=at) for at in (0.25, 0.5, 0.75, 9.0)]
     assert looks == ["", LOST, "", ""]
     assert contact.away
-    assert [contact.look(None, synced=True, seconds=at) for at in (10.0, 11.0)] == [BACK, ""]
+    assert [contact.observe(None, synced=True, seconds=at) for at in (10.0, 11.0)] == [BACK, ""]
     assert not contact.away
 
 
 def test_a_cluster_that_swallows_packets_is_waited_for() -> None:
     contact = ClusterContact(SERVER)
-    looks = [contact.look(None, synced=False, seconds=at) for at in (0.5, 1.4, 1.5, 5.0)]
+    looks = [contact.observe(None, synced=False, seconds=at) for at in (0.5, 1.4, 1.5, 5.0)]
     assert looks == ["", "", f"no answer from {SERVER} yet: waiting for it", ""]
-    assert contact.look(REFUSED, synced=False, seconds=10.0) == ""
-    assert contact.look(None, synced=True, seconds=11.0) == BACK
+    assert contact.observe(REFUSED, synced=False, seconds=10.0) == ""
+    assert contact.observe(None, synced=True, seconds=11.0) == BACK
 
 
 def test_a_quick_cluster_and_a_watch_that_expired_are_not_worth_a_word() -> None:
     contact = ClusterContact(SERVER)
-    assert contact.look(None, synced=False, seconds=0.25) == ""
+    assert contact.observe(None, synced=False, seconds=0.25) == ""
     for trouble in (None, GoneError("too old"), None, GoneError("too old"), None):
-        assert contact.look(trouble, synced=True, seconds=9.0) == ""
+        assert contact.observe(trouble, synced=True, seconds=9.0) == ""
     assert not contact.away
 
 
 def test_an_error_from_before_the_answer_is_outdated_and_a_new_one_is_not() -> None:
     contact = ClusterContact(SERVER)
     again = ClusterUnavailableError("the connection broke")
-    assert [contact.look(REFUSED, synced=True, seconds=9.0) for _ in range(2)] == ["", LOST]
-    assert contact.answered(REFUSED) == BACK
-    assert [contact.look(REFUSED, synced=True, seconds=9.0) for _ in range(3)] == ["", "", ""]
-    said = [contact.look(again, synced=True, seconds=9.0) for _ in range(2)]
+    assert [contact.observe(REFUSED, synced=True, seconds=9.0) for _ in range(2)] == ["", LOST]
+    assert contact.on_answer(REFUSED) == BACK
+    assert [contact.observe(REFUSED, synced=True, seconds=9.0) for _ in range(3)] == ["", "", ""]
+    said = [contact.observe(again, synced=True, seconds=9.0) for _ in range(2)]
     assert said == ["", "the connection broke: trying again until it answers"]

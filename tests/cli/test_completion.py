@@ -13,9 +13,9 @@ import pytest
 from fairlead.catalog import load
 from fairlead.catalog.load import device_ids
 from fairlead.cli.main import COMMANDS
-from fairlead.cli.shell.completion import joined
+from fairlead.cli.shell.completion import join_equals
 from fairlead.zoo import PACK
-from tests.cli.runs import Run
+from tests.cli.examples import Run
 
 
 def answer(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]]:
@@ -98,9 +98,9 @@ def test_a_catalog_that_cannot_be_read_is_no_error_while_typing(
 
 
 def test_bash_cuts_words_at_an_equals_sign() -> None:
-    assert joined(["detect", "--color", "=", "a"]) == (["detect", "--color=a"], "--color=")
-    assert joined(["detect", "--color", "="]) == (["detect", "--color="], "--color=")
-    assert joined(["detect", "--color", "=", "auto", "-"]) == (["detect", "--color=auto", "-"], "")
+    assert join_equals(["detect", "--color", "=", "a"]) == (["detect", "--color=a"], "--color=")
+    assert join_equals(["detect", "--color", "="]) == (["detect", "--color="], "--color=")
+    assert join_equals(["detect", "--color", "=", "auto", "-"]) == (["detect", "--color=auto", "-"], "")
 
 
 BASH = """

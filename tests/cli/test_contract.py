@@ -15,7 +15,7 @@ import yaml
 from fairlead import __version__
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import KINDS
-from fairlead.cli.main import main, parser
+from fairlead.cli.main import build_parser, main
 from fairlead.inventory import State
 from tests.worlds import Files, Special, World, crowded, usb
 
@@ -349,7 +349,7 @@ def test_the_command_line_is_frozen() -> None:
     found = {
         name: {word for action in command._actions for word in action.option_strings or [str(action.metavar)]}
         - HELP
-        for name, command in leaves(parser())
+        for name, command in leaves(build_parser())
         if name.split()[0] not in FROZEN_ELSEWHERE
     }
     assert found == COMMANDS
@@ -368,7 +368,7 @@ def test_help_lists_every_command(run: Run) -> None:
 def test_every_command_and_option_is_explained(run: Run, command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
     assert code == 0
-    (parsed,) = [below for name, below in leaves(parser()) if name == command]
+    (parsed,) = [below for name, below in leaves(build_parser()) if name == command]
     assert all(action.help for action in parsed._actions)
     assert out.startswith(f"usage: fairlead {command} ")
 

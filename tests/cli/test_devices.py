@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from fairlead.manifest.types import kinds
-from tests.cli.runs import Run
+from tests.cli.examples import Run
 from tests.labs import RealCluster
 
 SLICES = str(Path(__file__).parent.parent / "cel" / "slices.json")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.runs import CLUSTER, WORKLOADS, Run
+from tests.cli.examples import CLUSTER, WORKLOADS, Run
 
 
 def test_a_decision_is_explained(run: Run, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from fairlead.cli.lab.command import describe
-from fairlead.cli.main import parser
+from fairlead.cli.main import build_parser
 from fairlead.lab.run.process import Process
 from fairlead.lab.run.state import Lab, LabPhase, LabProfile, LabProgram
 
@@ -69,7 +69,7 @@ def test_the_verbs_are_frozen() -> None:
             for word in action.option_strings or [str(action.metavar or action.dest)]
         }
         - HELP
-        for verb, command in subparsers(subparsers(parser())["lab"]).items()
+        for verb, command in subparsers(subparsers(build_parser())["lab"]).items()
     }
     assert found == VERBS
 

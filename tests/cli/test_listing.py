@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS, Run
+from tests.cli.examples import CLUSTER, EXAMPLES, WORKLOADS, Run
 
 NANO = str(EXAMPLES.parent / "tests" / "hosts" / "jetson-nano-coral-usb" / "root")
 DETECT = ("detect", "--root", NANO)

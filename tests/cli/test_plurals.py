@@ -10,7 +10,7 @@ from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Gang, Request
 from fairlead.schedule import EngineCluster, place_gang
 from tests.analyze.models import graph, node, saved, value
-from tests.cli.runs import Run
+from tests.cli.examples import Run
 from tests.fakecluster.patches import OwnershipError
 
 ROW = """schema = 1

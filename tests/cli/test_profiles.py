@@ -15,7 +15,7 @@ from fairlead.calibrate.profile import calibration_file, load_all, save
 from fairlead.calibrate.profile_folder import keep
 from fairlead.calibration import place
 from fairlead.cli.model import calibrate, profiles
-from fairlead.cli.model.profiles_cluster import entries
+from fairlead.cli.model.profiles_cluster import group_by_setup
 from fairlead.errors import ClusterUnavailableError, FairleadError, KubeconfigError, SettingsError, UserError
 from fairlead.units import Watts
 from fairlead.zoo import PACK
@@ -108,15 +108,15 @@ def test_deleting_is_asked_for_twice(folder: str, capsys: pytest.CaptureFixture[
     [("none", "nothing is known of such a setup"), ("", "nothing is known"), ("same", "there are 2")],
 )
 def test_a_name_that_means_nothing_or_too_much(name: str, says: str) -> None:
-    known = entries([calibration(), calibration(host="another board")], [])
+    known = group_by_setup([calibration(), calibration(host="another board")], [])
     with pytest.raises(SettingsError, match=says) as caught:
-        profiles.chosen(known, SETUP.name if name == "same" else name)
+        profiles.find_setup(known, SETUP.name if name == "same" else name)
     assert ID in caught.value.hint
 
 
 def test_what_is_of_one_setup_is_one_entry() -> None:
     sights = [observed(), observed(watts=Watts(1.0)), observed(digest="d" * 40)]
-    (one,) = entries([calibration(), calibration()], sights)
+    (one,) = group_by_setup([calibration(), calibration()], sights)
     assert one.calibration == calibration()
     assert [each.digest[0] for each in one.seen] == ["c", "d"]
 
@@ -213,7 +213,7 @@ def test_a_calibration_is_stored_as_it_is_made(
     assert run(*quick, *use, "-o", "json") == 0
     (found,) = json.loads(capsys.readouterr().out)["calibrations"]
     assert sum(found["stored"].values()) == 1
-    (entry,) = entries(load_all(str(tmp_path)).calibrations, ())
+    (entry,) = group_by_setup(load_all(str(tmp_path)).calibrations, ())
     try:
         run("profiles", "show", entry.id, *use[:2], "-o", "json")
         stored = json.loads(capsys.readouterr().out)["calibration"]

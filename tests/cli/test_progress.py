@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from fairlead.cli.output.progress import Progress, progress
-from tests.cli.runs import CLUSTER, WORKLOADS, Run
+from tests.cli.examples import CLUSTER, WORKLOADS, Run
 
 
 class Clock:
@@ -41,7 +41,7 @@ def test_how_far_it_is_is_drawn_over_the_last_line_and_cleared() -> None:
     bar = Progress("fairlead", stream, clock)
     clock.now += 1
     bar.draw()
-    bar.at(5, 10, "jobs")
+    bar.update(5, 10, "jobs")
     clock.now += 2.4
     bar.draw()
     bar.clear()
@@ -72,6 +72,6 @@ def test_the_painter_ends_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_pipe_sees_nothing_of_it(run: Run) -> None:
     before = threading.active_count()
     with progress("work") as bar:
-        bar.at(1, 2)
+        bar.update(1, 2)
         assert threading.active_count() == before
     assert run("schedule", "--cluster", CLUSTER, "--workloads", WORKLOADS)[2] == ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.zoo.__main__ import main as zoo
-from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS, Run
+from tests.cli.examples import CLUSTER, EXAMPLES, WORKLOADS, Run
 
 
 def test_the_table(run: Run) -> None:

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from fairlead.cli.main import main
-from fairlead.cli.shipped.docs import page_of
+from fairlead.cli.shipped.docs import find_page
 from fairlead.errors import UserError
 from fairlead.shipped import FOLDERS, files, folder
-from tests.cli.runs import Run
+from tests.cli.examples import Run
 from tests.test_house import HOUSE, SOURCES
 
 POINTERS = re.compile(r"fairlead (docs|examples|manifests) ([\w./-]+)")
@@ -127,7 +127,7 @@ def test_what_messages_point_to_is_there() -> None:
     assert {"docs", "examples", "manifests"} == {kind for kind, _ in named}
     for kind, name in named:
         if kind == "docs":
-            page_of(name.rstrip("."), pages)
+            find_page(name.rstrip("."), pages)
         elif kind == "examples":
             assert name in known["examples"]
         else:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from fairlead.cli.main import main, parser
+from fairlead.cli.main import build_parser, main
 from fairlead.cli.placement.simulate import table
 from fairlead.simulate.play.interference import MODELS
 from fairlead.simulate.play.waiting import ORDERS
@@ -181,7 +181,7 @@ def test_a_picture_that_cannot_be_written_in_the_end_does_not_cost_the_answer(ru
 
 @pytest.mark.parametrize(("option", "known"), [("--queue", ORDERS), ("--interference", MODELS)])
 def test_help_names_what_is_taken(option: str, known: dict[str, object]) -> None:
-    (command,) = (below for name, below in leaves(parser("simulate")) if name == "simulate")
+    (command,) = (below for name, below in leaves(build_parser("simulate")) if name == "simulate")
     (text,) = (str(action.help) for action in command._actions if option in action.option_strings)
     listed = text.partition(": ")[2].partition(" (")[0]
     assert set(listed.replace(" or ", ", ").split(", ")) == set(known)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.output.table import Cell, Column, Fit, Table, shortened, wrapped
+from fairlead.cli.output.table import Cell, Column, Fit, Table, shorten_middle, wrap_text
 from fairlead.cli.output.terminal import Page, Reasons, Screen, Text
 
 WORDS = st.text("abcdefgh-", min_size=1, max_size=12)
@@ -82,7 +82,7 @@ def test_a_terminal_too_narrow_for_words_gets_names_with_their_values() -> None:
     ],
 )
 def test_a_path_is_shortened_in_its_middle(text: str, width: int, says: str) -> None:
-    assert shortened(text, width) == says
+    assert shorten_middle(text, width) == says
     assert len(says) <= width
 
 
@@ -93,7 +93,7 @@ def test_a_path_column_is_shortened_and_its_table_fits() -> None:
 
 
 def test_an_indented_text_stays_indented() -> None:
-    assert wrapped("  one two three", 9) == ["  one two", "  three"]
+    assert wrap_text("  one two three", 9) == ["  one two", "  three"]
     assert Page.of(Text("  one two three")).render(Screen(9)) == "  one two\n    three"
 
 

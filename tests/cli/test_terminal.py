@@ -8,8 +8,8 @@ import pytest
 
 from fairlead.cli.output.table import Tone
 from fairlead.cli.output.terminal import Page, Screen, Text, show_error
-from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS, Run
-from tests.cli.terminals import ESCAPE, Watch, terminal, watching
+from tests.cli.examples import CLUSTER, EXAMPLES, WORKLOADS, Run
+from tests.cli.pseudo_terminal import ESCAPE, RunOnTerminal, open_terminal, terminal_runner
 
 HOSTS = EXAMPLES.parent / "tests" / "hosts"
 NANO = str(HOSTS / "jetson-nano-coral-usb" / "root")
@@ -17,9 +17,9 @@ SCHEDULE = ("schedule", "--cluster", CLUSTER, "--workloads", WORKLOADS)
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+def watch(monkeypatch: pytest.MonkeyPatch) -> RunOnTerminal:
     """Run a command on a terminal."""
-    return watching(monkeypatch)
+    return terminal_runner(monkeypatch)
 
 
 def plain(text: str) -> str:
@@ -36,7 +36,9 @@ def plain(text: str) -> str:
     ],
     ids=("narrow", "detect", "schedule", "catalog"),
 )
-def test_no_line_is_wider_than_the_terminal(watch: Watch, columns: int, words: tuple[str, ...]) -> None:
+def test_no_line_is_wider_than_the_terminal(
+    watch: RunOnTerminal, columns: int, words: tuple[str, ...]
+) -> None:
     shown = plain(watch(columns, *words))
     assert max(map(len, shown.splitlines())) <= columns
 
@@ -48,23 +50,23 @@ def test_a_pipe_is_as_wide_as_what_it_carries(run: Run, monkeypatch: pytest.Monk
     assert ESCAPE not in out
 
 
-def test_what_is_wide_enough_shows_what_a_pipe_gets(watch: Watch, run: Run) -> None:
+def test_what_is_wide_enough_shows_what_a_pipe_gets(watch: RunOnTerminal, run: Run) -> None:
     assert plain(watch(400, *SCHEDULE)) == run(*SCHEDULE)[1]
 
 
-def test_the_users_width_is_taken(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_width_is_taken(watch: RunOnTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     assert max(map(len, plain(watch(200, "detect", "--root", NANO)).splitlines())) <= 50
 
 
-def test_a_long_refusal_is_a_line_for_each_reason(watch: Watch) -> None:
+def test_a_long_refusal_is_a_line_for_each_reason(watch: RunOnTerminal) -> None:
     lines = plain(watch(70, *SCHEDULE)).splitlines()
     at = lines.index("refused: 0 of 6 accelerators can take embedder")
     assert lines[at + 1].startswith("  3 lack memory (need 60 GiB")
     assert any(line.startswith("  smallest change that would fit: ") for line in lines[at:])
 
 
-def test_colour_says_what_the_words_say(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_says_what_the_words_say(watch: RunOnTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = watch(80, *SCHEDULE)
     assert f"{ESCAPE}1mPOD{ESCAPE}0m" in shown
     assert f"{ESCAPE}31mrefused: 0 of 6" in shown
@@ -85,7 +87,7 @@ def test_colour_says_what_the_words_say(watch: Watch, monkeypatch: pytest.Monkey
     ],
 )
 def test_who_decides_about_colour(environ: dict[str, str], option: str, color: bool) -> None:
-    with terminal(80) as (theirs, _), open(os.dup(theirs), "w", encoding="utf-8") as stream:
+    with open_terminal(80) as (theirs, _), open(os.dup(theirs), "w", encoding="utf-8") as stream:
         assert Screen.of(stream, environ, option) == Screen(80, color)
 
 
@@ -102,7 +104,7 @@ def test_a_span_without_text_is_not_painted() -> None:
 
 def test_an_error_is_wrapped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    with terminal(30) as (theirs, shown):
+    with open_terminal(30) as (theirs, shown):
         stream = open(os.dup(theirs), "w", encoding="utf-8")  # noqa: SIM115 - closed below
         monkeypatch.setattr(sys, "stderr", stream)
         show_error("fairlead: what is wrong, and where\n  what to do")

@@ -53,7 +53,7 @@ FAULT = 70
 _INTERRUPTED = 130
 
 
-def parser(only: str = "") -> argparse.ArgumentParser:
+def build_parser(only: str = "") -> argparse.ArgumentParser:
     """Return the whole command line, or one command's part: a program should not wait for the others'."""
     top = CommandParser(
         prog="fairlead",
@@ -73,41 +73,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     options = argparse.Namespace(command="fairlead")
     try:
-        code = _called(argv, options)
+        code = _run_command(argv, options)
         print(end="", flush=True)  # a full pipe shows here; a closed one has nothing to say
         return code
     except BrokenPipeError:
-        _hush()  # the reader went away (| head): what it wanted it has
+        _discard_output()  # the reader went away (| head): what it wanted it has
         return 0
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  # the last door: whatever comes here has an exit code
-        return _ended(error, options)
+        return _report_error(error, options)
 
 
-def _called(argv: Sequence[str], options: argparse.Namespace) -> int:
+def _run_command(argv: Sequence[str], options: argparse.Namespace) -> int:
     """Run the command that the words name; --help and --version end in SystemExit."""
     try:
-        parser(argv[0] if argv else "").parse_args(argv, options)
+        build_parser(argv[0] if argv else "").parse_args(argv, options)
     except SystemExit:
         print(end="", flush=True)
         raise
     return int(options.run(options))
 
 
-def _ended(error: Exception, options: argparse.Namespace) -> int:
+def _report_error(error: Exception, options: argparse.Namespace) -> int:
     """Say what ended a command, and return its exit code."""
     while inner := getattr(error, "exceptions", None):
         error = inner[0]  # of several tasks that failed together the first says why
     if isinstance(error, ModuleNotFoundError):
-        from fairlead.cli.shell.extras import missing
+        from fairlead.cli.shell.extras import missing_part
 
-        error = missing(error, options)
+        error = missing_part(error, options)
     if isinstance(error, OSError) and is_disk_fault(error):
-        _hush()
+        _discard_output()
         error = OutputError(f"the answer cannot be written: {error.strerror}")
     if not isinstance(error, FairleadError):
-        return _fault(error, options.command)
+        return _report_fault(error, options.command)
     hint = error.hint
     if isinstance(error, MissingPartError) and not hint:
         from fairlead.cli.shell.extras import advice
@@ -118,29 +118,29 @@ def _ended(error: Exception, options: argparse.Namespace) -> int:
     return error.exit_code
 
 
-def _fault(error: Exception, command: str) -> int:
+def _report_fault(error: Exception, command: str) -> int:
     """Say in one line that this program failed, where, and how to report it."""
     import traceback
 
     if os.environ.get(DEBUG, "") not in ("", "0"):
-        _say("".join(traceback.format_exception(error)).rstrip())
+        _print_error("".join(traceback.format_exception(error)).rstrip())
     frames = traceback.extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if f"{os.sep}fairlead{os.sep}" in frame.filename), None)
     where = f" at {os.path.basename(last.filename)}:{last.lineno}" if last else ""
     text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-    _say(
+    _print_error(
         f"fairlead: {command} failed{where}: {text}; this is a fault of fairlead {__version__}: run it again "
         f"with {DEBUG}=1, and report what it prints as `fairlead docs report-a-fault` says"
     )
     return FAULT
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     with suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 
 
-def _hush() -> None:
+def _discard_output() -> None:
     """Let nothing more be written where nothing can be."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

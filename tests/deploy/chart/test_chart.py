@@ -11,7 +11,7 @@ import yaml
 from deploy import render
 from fairlead import __version__
 from fairlead.catalog.device import KINDS
-from fairlead.cli.main import parser
+from fairlead.cli.main import build_parser
 from fairlead.schedule.score.policies import POLICIES
 from fairlead.settings.agent import agent_settings
 from tests.deploy.chart.charts import (
@@ -265,7 +265,7 @@ def test_no_name_is_given_twice_and_all_are_labelled(documents: list[Document]) 
 def test_the_program_knows_every_argument(documents: list[Document]) -> None:
     for pod in pods(documents):
         for container in containers(pod).values():
-            parser().parse_args(container["args"])
+            build_parser().parse_args(container["args"])
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,13 @@ def run(options: argparse.Namespace) -> int:
     # Before anything is read: an expression that does not compile needs no cluster to say so.
     selectors = [] if options.select is None else [selection.compile_at("--select", options.select)]
     with progress("reading devices"):
-        objects, namespace = _objects(options)
+        objects, namespace = _read_objects(options)
     devices = selection.sliced_devices(objects)
     if options.class_name is not None:
         selectors += selection.class_selectors(objects, options.class_name)
     alternatives = [selection.Alternative("", tuple(selectors))]
     if options.claim is not None:
-        requests = selection.claim_alternatives(objects, *_claim(options, namespace))
+        requests = selection.claim_alternatives(objects, *_parse_claim(options, namespace))
         alternatives = [
             selection.Alternative(request.request, (*selectors, *request.selectors)) for request in requests
         ]
@@ -85,20 +85,20 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _objects(options: argparse.Namespace) -> "tuple[FoundObjects, str]":
+def _read_objects(options: argparse.Namespace) -> "tuple[FoundObjects, str]":
     """Return what selectors and devices are read from, and the namespace of a claim that names none."""
     if options.file is not None:
-        return _in_file(options.file), "default"
+        return _read_file(options.file), "default"
     import asyncio
 
     from fairlead.cluster.config import kubeconfig
 
     config = kubeconfig.load(options.kubeconfig, options.context)
     namespace = config.namespace or "default"
-    return asyncio.run(_live(config, options, _claim(options, namespace)[0])), namespace
+    return asyncio.run(_list_cluster(config, options, _parse_claim(options, namespace)[0])), namespace
 
 
-def _in_file(path: str) -> "FoundObjects":
+def _read_file(path: str) -> "FoundObjects":
     from fairlead.errors import ManifestError
     from fairlead.manifest.files import text
     from fairlead.manifest.files.collect import collect
@@ -114,7 +114,7 @@ def _in_file(path: str) -> "FoundObjects":
     return objects
 
 
-async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "FoundObjects":
+async def _list_cluster(config: Any, options: argparse.Namespace, namespace: str) -> "FoundObjects":
     from fairlead.cluster.client import Client
     from fairlead.manifest.files.collect import FoundObjects
     from fairlead.manifest.types import kinds as device_kinds
@@ -125,10 +125,12 @@ async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "Fo
     if options.claim is not None:
         kinds += [device_kinds.CLAIM, device_kinds.TEMPLATE]
     async with Client.connect(config) as client:
-        return FoundObjects.of([found for kind in kinds for found in await _listed(client, kind, namespace)])
+        return FoundObjects.of(
+            [found for kind in kinds for found in await _list_kind(client, kind, namespace)]
+        )
 
 
-async def _listed(client: Any, kind: str, namespace: str) -> "list[FoundObject]":
+async def _list_kind(client: Any, kind: str, namespace: str) -> "list[FoundObject]":
     """Return a cluster's objects of a kind, in the newest version of the API that it serves."""
     from fairlead.errors import MissingApiError
     from fairlead.manifest.files.collect import FoundObject
@@ -147,7 +149,7 @@ async def _listed(client: Any, kind: str, namespace: str) -> "list[FoundObject]"
     raise missing
 
 
-def _claim(options: argparse.Namespace, usual: str) -> tuple[str, str]:
+def _parse_claim(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     """Return the namespace and the name of the claim; `shop/gpu` names both."""
     from fairlead.errors import SettingsError
 
@@ -196,10 +198,10 @@ def _row(listed: "Listed") -> tuple[str | Cell, ...]:
     pool = f"{device.pool} (outdated)" if device.outdated else device.pool
     words = (device.node or "-", device.driver, pool, device.name)
     more = (", ".join(says.requests) or "-", says.error or "-", *format_device(device.facts))
-    return (*map(printable, words), _answer(says), *map(printable, more))
+    return (*map(printable, words), _match_cell(says), *map(printable, more))
 
 
-def _answer(says: "SelectorMatch") -> Cell:
+def _match_cell(says: "SelectorMatch") -> Cell:
     if says.error and not says.matches:
         return Cell("error", tone=Tone.BAD)
     return Cell("yes", tone=Tone.GOOD) if says.matches else Cell("no")

@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.cluster.config import kubeconfig
 
     config = kubeconfig.load(options.kubeconfig, options.context)
-    asyncio.run(_follow(config, options) if options.watch else _once(config, options))
+    asyncio.run(_watch_nodes(config, options) if options.watch else _list_nodes(config, options))
     return 0
 
 
-async def _once(config: "ClusterConfig", options: argparse.Namespace) -> None:
+async def _list_nodes(config: "ClusterConfig", options: argparse.Namespace) -> None:
     from fairlead.cluster.client import Client
     from fairlead.cluster.kinds import NODES
 
@@ -68,9 +68,9 @@ async def _once(config: "ClusterConfig", options: argparse.Namespace) -> None:
     show_list(_HEAD, rows, options.output, headers=headers, empty="no nodes", color=options.color)
 
 
-async def _follow(config: "ClusterConfig", options: argparse.Namespace) -> None:
+async def _watch_nodes(config: "ClusterConfig", options: argparse.Namespace) -> None:
     """Print a line, or a document, for each change until interrupted; say when the cluster is unavailable."""
-    from fairlead.cli.output.cluster_contact import LONGEST_PAUSE, reported
+    from fairlead.cli.output.cluster_contact import LONGEST_PAUSE, report_contact
     from fairlead.cluster.client import Client
     from fairlead.cluster.kinds import NODES
     from fairlead.cluster.watch.informer import Informer
@@ -80,7 +80,7 @@ async def _follow(config: "ClusterConfig", options: argparse.Namespace) -> None:
     async with (
         Client.connect(config) as client,
         Informer(client, NODES, labels=options.selector, timing=timing) as nodes,
-        reported(client, nodes, NODES.path(None)),
+        report_contact(client, nodes, NODES.path(None)),
     ):
         await nodes.wait_for_sync()
         async for change in nodes.changes():
@@ -125,9 +125,9 @@ def _row(node: "Node") -> tuple[str | Cell, ...]:
     usable, info = sum(item["usable"] for item in found), node.status.node_info
     return (
         document["name"],
-        _ready(document),
+        _ready_cell(document),
         ", ".join(f"{item['count']} x {item['model']}" for item in found) or "-",
-        _usable(usable, document["unhealthy"]),
+        _usable_cell(usable, document["unhealthy"]),
         document["version"] or "-",
         ", ".join(dict.fromkeys(item["state"] for item in found if item["state"])) or "-",
         info.architecture or "-",
@@ -136,7 +136,7 @@ def _row(node: "Node") -> tuple[str | Cell, ...]:
     )
 
 
-def _ready(document: dict[str, Any]) -> Cell:
+def _ready_cell(document: dict[str, Any]) -> Cell:
     if not document["ready"]:
         return Cell("no" if document["schedulable"] else "no, cordoned", tone=Tone.BAD)
     if not document["schedulable"]:
@@ -144,7 +144,7 @@ def _ready(document: dict[str, Any]) -> Cell:
     return Cell("yes", tone=Tone.GOOD)
 
 
-def _usable(count: int, unhealthy: list[dict[str, str]]) -> Cell:
+def _usable_cell(count: int, unhealthy: list[dict[str, str]]) -> Cell:
     if not unhealthy:
         return Cell(str(count), count)
     return Cell(f"{count}, {len(unhealthy)} unhealthy", count, Tone.BAD)

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     if options.node and (options.check or options.force):
         raise UserError("--check and --force look at the whole cluster", "leave the names of nodes out")
     before = options.check or options.force
-    seconds = _period(options.wait or (retract_holders.WAIT if before else "0s"))
+    seconds = _parse_wait(options.wait or (retract_holders.WAIT if before else "0s"))
     config = kubeconfig.load(options.kubeconfig, options.context)
     if before:
         return (retract_holders.check if options.check else retract_holders.force)(config, options, seconds)
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _period(text: str) -> float:
+def _parse_wait(text: str) -> float:
     from fairlead.errors import SettingsError
     from fairlead.units import fault, parse_duration
 
@@ -151,12 +151,12 @@ async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, A
             if options.node and node.metadata.name not in options.node:
                 continue
             mine = [slice_.metadata.name for slice_ in slices if slice_.spec.node_name == node.metadata.name]
-            row = await _take_back(client, node, mine, dry=options.dry_run)
+            row = await _retract_node(client, node, mine, dry=options.dry_run)
             found += [row] if any(row[key.lower()] for key in _HEAD[1:]) else []
         return found
 
 
-async def _take_back(
+async def _retract_node(
     cluster: "ClusterClient", node: "Node", slices: list[str], *, dry: bool
 ) -> dict[str, Any]:
     """Take back what one node has, and return how much that was."""

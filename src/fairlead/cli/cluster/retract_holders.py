@@ -57,7 +57,7 @@ def force(config: Any, options: argparse.Namespace, seconds: float) -> int:
     if options.output == "table":
         print(f"released {_count(found)}" if found else _NONE)
     if nodes:
-        _note(
+        _print_error(
             f"until the uninstall the taint {RETRACTING} keeps new pods off {', '.join(nodes)}; "
             f"to keep fairlead instead: kubectl taint nodes NODE {RETRACTING}-"
         )
@@ -69,7 +69,7 @@ async def _check(config: Any, seconds: float) -> "list[DeviceHolder]":
     from fairlead.cluster.holders import wait_for_holders
 
     async with Client.connect(config) as client:
-        return await wait_for_holders(client, seconds, _say)
+        return await wait_for_holders(client, seconds, _print_holders)
 
 
 async def _force(
@@ -88,7 +88,7 @@ async def _force(
         async def release(holders: "list[DeviceHolder]") -> None:
             await release_holders(client, holders)
 
-        return found, await wait_for_holders(client, seconds, _say, release), nodes
+        return found, await wait_for_holders(client, seconds, _print_holders, release), nodes
 
 
 def _count(found: "list[DeviceHolder]") -> str:
@@ -104,9 +104,9 @@ def _names(found: "list[DeviceHolder]") -> str:
     return "; ".join(str(each) for each in found[:_MOST]) + more
 
 
-def _say(found: "list[DeviceHolder]") -> None:
-    _note(f"devices of ours are held by {_count(found)}: {_names(found)}")
+def _print_holders(found: "list[DeviceHolder]") -> None:
+    _print_error(f"devices of ours are held by {_count(found)}: {_names(found)}")
 
 
-def _note(line: str) -> None:
+def _print_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

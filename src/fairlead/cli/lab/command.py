@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from fairlead.cli.lab import inside
+from fairlead.cli.lab import running as inside
 from fairlead.cli.lab.verb import add_verb, home
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.show import show, show_list

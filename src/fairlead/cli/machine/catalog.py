@@ -120,7 +120,7 @@ def to_json(device: "CatalogDevice") -> dict[str, Any]:
         "link": {"bus": device.link.bus, "full_bits_per_second": device.link.full} if device.link else None,
         "drivers": [_driver(driver) for driver in device.drivers],
         "engines": [{"name": e.name, "kind": e.kind, "count": e.count} for e in device.engines],
-        "match": _marks(device.match),
+        "match": _match(device.match),
         "variants": [_variant(variant) for variant in device.variants],
         "unverified": list(device.unverified),
         "sources": list(device.sources),
@@ -129,7 +129,7 @@ def to_json(device: "CatalogDevice") -> dict[str, Any]:
     }
 
 
-def _marks(match: "DeviceMatch") -> dict[str, Any]:
+def _match(match: "DeviceMatch") -> dict[str, Any]:
     keys: dict[str, Any] = {
         "pci": [str(key) for key in match.pci],
         "usb": list(match.usb),
@@ -180,13 +180,13 @@ def _row(device: "CatalogDevice") -> tuple[str | Cell, ...]:
         device.vendor or "-",
         device.kind,
         Cell(f"{format_ops(device.peak[best])} {best}{doubt}", device.peak[best]) if best else "-",
-        Cell("host RAM") if device.unified else _sized(device.memory, format_bytes),
-        _sized(device.power, lambda watts: f"{watts:g} W"),
+        Cell("host RAM") if device.unified else _amount_cell(device.memory, format_bytes),
+        _amount_cell(device.power, lambda watts: f"{watts:g} W"),
         device.family or "-",
-        _sized(device.bandwidth, lambda rate: f"{format_number(rate / 1e9)} GB/s"),
+        _amount_cell(device.bandwidth, lambda rate: f"{format_number(rate / 1e9)} GB/s"),
         ", ".join(device.aliases) or "-",
     )
 
 
-def _sized(amount: Amount | None, text: Callable[[Amount], str]) -> Cell:
+def _amount_cell(amount: Amount | None, text: Callable[[Amount], str]) -> Cell:
     return Cell(text(amount), amount) if amount else Cell("-")

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Tone
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.detect import detect
 
     catalog = shared.catalog_of(options)
-    with progress("looking at the machine"), shared.machine_of(options) as (host, gpus):
+    with progress("looking at the machine"), shared.open_machine(options) as (host, gpus):
         inventory = detect(host, catalog, gpus)
     found = sorted_by(inventory.accelerators, options.sort_by, _HEAD, _row, lambda acc: acc.to_json())
     inventory = replace(inventory, accelerators=tuple(found))
@@ -86,7 +86,7 @@ def table(inventory: "Inventory", output: str = "table", *, verbose: bool) -> Pa
             parts += [Text(""), Text(acc.id, Tone.HEAD)]
             parts += [Text(f"  {item.source:6} {item.path}: {item.says}") for item in acc.evidence]
         parts += [Text(f"could not read {problem}", Tone.WARN) for problem in inventory.machine.problems]
-    return Page.of(_headline(inventory), chosen(_HEAD, rows, output, headers=True), parts)
+    return Page.of(_headline(inventory), select_columns(_HEAD, rows, output, headers=True), parts)
 
 
 def _headline(inventory: "Inventory") -> str:

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.progress import Progress, progress
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Fit, Tone
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found = _found(options)
+    found = _examine(options)
     from fairlead.doctor.finding import Severity, worst  # behind the look, which says what is missing
 
     shown = [each for each in found if not options.quiet or each.verdict is not Severity.OK]
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if worst(found) is Severity.FAIL else 0
 
 
-def _found(options: argparse.Namespace) -> "list[Finding]":
+def _examine(options: argparse.Namespace) -> "list[Finding]":
     import asyncio
 
     place = "this machine" if options.here else "the cluster"
@@ -68,12 +68,12 @@ def _found(options: argparse.Namespace) -> "list[Finding]":
 def table(found: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:
     """Return findings for people: what is so, and below it, or with `wide` beside it, what to do."""
     if output == "wide":
-        return Page.of(chosen(_WIDE, [_row(each) for each in found], output, headers=headers))
+        return Page.of(select_columns(_WIDE, [_row(each) for each in found], output, headers=headers))
     rows: list[tuple[str | Cell, ...]] = []
     for each in found:
         rows.append(_row(each)[:3])
         rows += [("", "", f"  {each.todo}")] if each.todo else []
-    return Page.of(chosen(_HEAD, rows, output, headers=headers))
+    return Page.of(select_columns(_HEAD, rows, output, headers=headers))
 
 
 def _row(each: "Finding") -> tuple[str | Cell, ...]:

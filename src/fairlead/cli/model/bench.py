@@ -68,7 +68,7 @@ def run_predict(options: argparse.Namespace) -> int:
 
     plan = EvaluationPlan(options.data, options.protocol, options.calibration, options.seed)
     with progress(options.protocol) as bar:
-        document = evaluate(plan, shared.catalog_of(options), bar.at)
+        document = evaluate(plan, shared.catalog_of(options), bar.update)
     if options.output in ("json", "yaml"):
         show(document, options.output)
         return 0

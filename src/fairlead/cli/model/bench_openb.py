@@ -85,4 +85,4 @@ def table(document: dict[str, Any]) -> Page:
 
 def _percents(bar: Progress, seed: int) -> Callable[[float], None]:
     """Return what takes how far the run of a seed has come."""
-    return lambda part: bar.at(round(100 * part), 100, f"% of seed {seed}")
+    return lambda part: bar.update(round(100 * part), 100, f"% of seed {seed}")

@@ -6,7 +6,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.model.profiles_cluster import add_cluster, add_node, check, in_cluster, node_of, store
+from fairlead.cli.model.profiles_cluster import (
+    add_cluster,
+    add_node,
+    check_cluster,
+    in_cluster,
+    node_of,
+    store_profiles,
+)
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Cell, Table, Tone
@@ -94,10 +101,10 @@ def run(options: argparse.Namespace) -> int:
 
     plan = plan_of(options)
     if in_cluster(options):
-        check(options)
+        check_cluster(options)
     catalog = shared.catalog_of(options)
-    inventory = shared.inventory_of(catalog)
-    found, refused = targets(chosen(inventory, options.on, catalog), ort_runner.available())
+    inventory = shared.detect_here(catalog)
+    found, refused = targets(select_accelerators(inventory, options.on, catalog), ort_runner.available())
     if options.out and len(found) > 1:
         names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
         raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
@@ -109,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
             calibration = _calibrate(plan, target, made, inventory)
             file = options.out or calibration_file(folder(os.environ), calibration)
             save(calibration, file)
-            done.append(CalibratedAccelerator(file, calibration, _stored(options, file, calibration)))
+            done.append(CalibratedAccelerator(file, calibration, _store(options, file, calibration)))
     _print(done, refused, options)
     return 0 if done and all(each.calibration.done for each in done) else 1
 
@@ -140,7 +147,7 @@ def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
     return CalibrationPlan(names, precision=options.precision, threads=threads, rounds=options.runs)
 
 
-def chosen(inventory: "Inventory", wanted: list[str], catalog: "Catalog") -> "list[Accelerator]":
+def select_accelerators(inventory: "Inventory", wanted: list[str], catalog: "Catalog") -> "list[Accelerator]":
     """Return the accelerators that were asked for; all of them where none was named."""
     names = [name.strip() for text in wanted for name in text.split(",")]
     found: dict[str, Accelerator] = {}
@@ -180,14 +187,14 @@ def _calibrate(
     return calibration
 
 
-def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") -> "StoreCounts | None":
+def _store(options: argparse.Namespace, file: str, calibration: "Calibration") -> "StoreCounts | None":
     """Store a calibration in the cluster, where that is wanted."""
     if not in_cluster(options):
         return None
     from fairlead.modelprofiles.convert import calibration_profiles
 
     try:
-        return store(options, calibration_profiles(calibration, node_of(options)))
+        return store_profiles(options, calibration_profiles(calibration, node_of(options)))
     except ClusterError as error:
         kept = f"the figures are in {file}; bring them later: fairlead profiles import {file}"
         error.hint = f"{error.hint}; {kept}" if error.hint else kept

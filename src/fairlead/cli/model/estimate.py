@@ -5,8 +5,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.model.profiles_cluster import add_cluster, entries, fetched, in_cluster
-from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.model.profiles_cluster import add_cluster, fetch_profiles, group_by_setup, in_cluster
+from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Fit, Tone
@@ -65,14 +65,14 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.estimate.query import Query
     from fairlead.prediction import order
 
-    slo = slo_of(options.slo)
+    slo = parse_slo(options.slo)
     catalog = shared.catalog_of(options)
     targets = _targets(options, catalog)
-    known = _learnt(options)
+    known = _known_profiles(options)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
     with progress(f"estimating {os.path.basename(options.model)}") as bar:
         profile = analyze(options.model, parse_shapes(options.shape))
-        bar.note(f"on {pluralize(len(targets), 'device')}")
+        bar.set_status(f"on {pluralize(len(targets), 'device')}")
         question = Query.of(profile, options.precision, options.batch, slo)
         found = sorted(estimate(question, targets, knowledge), key=order)
     found = sorted_by(found, options.sort_by, _HEAD, _row, lambda each: each.to_json())
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if any(each.good for each in found) else 1
 
 
-def slo_of(text: str | None) -> Seconds | None:
+def parse_slo(text: str | None) -> Seconds | None:
     """Return the latency that was asked for; a bare number could be of seconds or of milliseconds."""
     if text is not None and text.strip().replace(".", "", 1).isdigit():
         raise SettingsError(f"--slo {text}: of what unit", f"write it like {text.strip()}ms")
@@ -96,7 +96,7 @@ def slo_of(text: str | None) -> Seconds | None:
         raise SettingsError(f"--slo {text}: {fault(error)}", "write it like 30ms") from None
 
 
-def profiles(place: str | None) -> "ProfileFolder":
+def load_profiles(place: str | None) -> "ProfileFolder":
     """Return every profile of a folder; one that cannot be read is named and passed over."""
     from fairlead.calibrate.profile import folder, load_all
 
@@ -109,17 +109,17 @@ def profiles(place: str | None) -> "ProfileFolder":
     return found
 
 
-def _learnt(options: argparse.Namespace) -> "ProfileFolder":
+def _known_profiles(options: argparse.Namespace) -> "ProfileFolder":
     """Return what the folder and, where asked for, the cluster know, each setup once."""
     from fairlead.calibrate.profile import ProfileFolder
 
-    known = profiles(options.profiles)
+    known = load_profiles(options.profiles)
     if not in_cluster(options):
         return known
-    more = fetched(options)
+    more = fetch_profiles(options)
     for line in more.unread:
         print(f"fairlead: passed over: {line}", file=sys.stderr)
-    found = entries((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
+    found = group_by_setup((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
     calibrations = tuple(entry.calibration for entry in found if entry.calibration)
     return ProfileFolder(calibrations, tuple(seen for entry in found for seen in entry.seen))
 
@@ -130,7 +130,7 @@ def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
 
     if options.on:
         return targets(options.on, catalog)
-    inventory = shared.inventory_of(catalog)
+    inventory = shared.detect_here(catalog)
     if not inventory.accelerators:
         raise UserError("this machine has no accelerator that the catalog knows", "name a device: --on ID")
     return [found(accelerator, catalog) for accelerator in inventory.accelerators]
@@ -148,7 +148,7 @@ _HEAD = (
 
 def table(estimates: "list[Estimate]", output: str = "table") -> Page:
     """Return estimates for people."""
-    return Page.of(chosen(_HEAD, [_row(each) for each in estimates], output, headers=True))
+    return Page.of(select_columns(_HEAD, [_row(each) for each in estimates], output, headers=True))
 
 
 def _row(each: "Estimate") -> tuple[str | Cell, ...]:

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.model import profiles_move
-from fairlead.cli.model.profiles_cluster import add_place, folder_of, in_cluster, known
+from fairlead.cli.model.profiles_cluster import add_source, folder_of, in_cluster, load_entries
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Fit, Table
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     deleting.add_argument("--yes", action="store_true", help="do it; without this nothing is deleted")
     deleting.set_defaults(run=run_delete)
     for verb in (listing, showing, deleting):
-        add_place(verb)
+        add_source(verb)
     shared.add_list(listing, _HEAD)
     for verb in (showing, deleting):
         shared.add_output(verb)
@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
 
 def run_list(options: argparse.Namespace) -> int:
     """List the setups."""
-    entries = sorted_by(_told(options), options.sort_by, _HEAD, _row, _summary)
+    entries = sorted_by(_load_entries(options), options.sort_by, _HEAD, _row, _summary)
     if options.output in ("json", "yaml"):
         show([_summary(entry) for entry in entries], options.output)
         return 0
@@ -68,7 +68,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 def run_show(options: argparse.Namespace) -> int:
     """Show one setup."""
-    entry = chosen(_told(options), options.setup)
+    entry = find_setup(_load_entries(options), options.setup)
     if options.output != "table":
         calibration = entry.calibration.to_json() if entry.calibration else None
         seen = [each.to_json() for each in entry.seen]
@@ -76,9 +76,9 @@ def run_show(options: argparse.Namespace) -> int:
         return 0
     from fairlead.cli.model.calibrate import table
 
-    page = Page.of(f"{entry.id}  {_plain(entry.host)}")
+    page = Page.of(f"{entry.id}  {_printable_text(entry.host)}")
     if entry.calibration:
-        page = Page.of(page, _printable(table(entry.calibration)))
+        page = Page.of(page, _printable_page(table(entry.calibration)))
     if entry.seen:
         page = Page.of(page, Table.of(_SEEN_HEAD, [_seen_row(each) for each in entry.seen]))
     show_page(page, options.color)
@@ -87,8 +87,8 @@ def run_show(options: argparse.Namespace) -> int:
 
 def run_delete(options: argparse.Namespace) -> int:
     """Delete setups."""
-    entries = _told(options)
-    ids = list(dict.fromkeys(chosen(entries, name).id for name in options.setup))
+    entries = _load_entries(options)
+    ids = list(dict.fromkeys(find_setup(entries, name).id for name in options.setup))
     if not options.yes:
         raise UserError(f"delete removes all that was measured of {', '.join(ids)}", "say --yes")
     gone = [{"id": identity, "deleted": _delete(options, identity)} for identity in ids]
@@ -99,7 +99,7 @@ def run_delete(options: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(entries: "list[SetupProfiles]", name: str) -> "SetupProfiles":
+def find_setup(entries: "list[SetupProfiles]", name: str) -> "SetupProfiles":
     """Return the only entry that a name means: an id or its start, or the name of a setup."""
     found = [entry for entry in entries if entry.id == name] or [
         entry for entry in entries if name and (entry.id.startswith(name) or entry.setup.name == name)
@@ -112,9 +112,9 @@ def chosen(entries: "list[SetupProfiles]", name: str) -> "SetupProfiles":
     raise SettingsError(f"{name}: nothing is known of such a setup", f"known: {ids or 'nothing'}")
 
 
-def _told(options: argparse.Namespace) -> "list[SetupProfiles]":
+def _load_entries(options: argparse.Namespace) -> "list[SetupProfiles]":
     """Return what is known; say on the side what cannot be read."""
-    entries, unread = known(options)
+    entries, unread = load_entries(options)
     for line in unread:
         print(f"fairlead: left out: {line}", file=sys.stderr)
     return entries
@@ -124,11 +124,11 @@ def _delete(options: argparse.Namespace, setup: str) -> int:
     if in_cluster(options):
         import asyncio
 
-        from fairlead.cli.model.profiles_cluster import connected
+        from fairlead.cli.model.profiles_cluster import open_cluster
         from fairlead.modelprofiles.store import delete_profiles
 
         async def inside() -> int:
-            async with connected(options) as cluster:
+            async with open_cluster(options) as cluster:
                 return await delete_profiles(cluster, setup)
 
         return asyncio.run(inside())
@@ -156,34 +156,34 @@ def _row(entry: "SetupProfiles") -> tuple[str | Cell, ...]:
     made = about["made"].replace("T", " ").removesuffix("+00:00")
     return (
         entry.id,
-        _plain(entry.setup.name),
-        _plain(entry.host),
+        _printable_text(entry.setup.name),
+        _printable_text(entry.host),
         Cell(models, about["measured"] if about["trials"] else None),
         str(about["seen"] or "-"),
         made,
-        _plain(entry.setup.device),
-        _plain(f"{entry.setup.runtime} {entry.setup.version}"),
-        _plain(entry.setup.precision),
+        _printable_text(entry.setup.device),
+        _printable_text(f"{entry.setup.runtime} {entry.setup.version}"),
+        _printable_text(entry.setup.precision),
     )
 
 
 def _printable_cell(cell: Cell) -> Cell:
-    return cell._replace(text=_plain(cell.text)) if cell.text else cell
+    return cell._replace(text=_printable_text(cell.text)) if cell.text else cell
 
 
-def _printable(page: Page) -> Page:
+def _printable_page(page: Page) -> Page:
     """Return a page of which nothing does anything to a terminal."""
     return Page(
         tuple(
             block._replace(rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in block.rows))
             if isinstance(block, Table)
-            else Text(_plain(str(Page.of(block))))
+            else Text(_printable_text(str(Page.of(block))))
             for block in page.blocks
         )
     )
 
 
-def _plain(text: str) -> str:
+def _printable_text(text: str) -> str:
     """Return a text that does nothing to a terminal: whoever may write profiles may write anything."""
     return "".join(char if char.isprintable() else "?" for char in text) or "-"
 
@@ -195,7 +195,7 @@ def _seen_row(seen: "ObservedUse") -> tuple[str, ...]:
         ratio = "-" if latency.ratio is None else f"{latency.ratio:.0%}"
         times = (f"{latency.median * 1e3:.2f} ms", f"{latency.p90 * 1e3:.2f} ms", str(latency.count), ratio)
     return (
-        _plain(seen.model or seen.digest[:12]),
+        _printable_text(seen.model or seen.digest[:12]),
         *times,
         "-" if seen.peak_bytes is None else format_bytes(seen.peak_bytes),
         "-" if seen.watts is None else f"{seen.watts:.0f} W",

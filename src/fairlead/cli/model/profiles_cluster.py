@@ -34,7 +34,7 @@ class SetupProfiles:
         return max(each.made for each in (self.calibration, *self.seen) if each)
 
 
-def add_place(command: argparse.ArgumentParser) -> None:
+def add_source(command: argparse.ArgumentParser) -> None:
     """Let the user choose between a folder and a cluster."""
     command.add_argument(
         "--folder", metavar="DIR", help="the folder of profiles (default: the profiles of this user)"
@@ -81,7 +81,7 @@ def node_of(options: argparse.Namespace) -> str:
 
 
 @asynccontextmanager
-async def connected(options: argparse.Namespace) -> AsyncIterator["Client"]:
+async def open_cluster(options: argparse.Namespace) -> AsyncIterator["Client"]:
     """Open the cluster that the options name."""
     from fairlead.cluster.client import Client
     from fairlead.cluster.config import kubeconfig
@@ -90,20 +90,20 @@ async def connected(options: argparse.Namespace) -> AsyncIterator["Client"]:
         yield client
 
 
-def check(options: argparse.Namespace) -> None:
+def check_cluster(options: argparse.Namespace) -> None:
     """Raise where the cluster cannot keep profiles."""
     import asyncio
 
     from fairlead.modelprofiles import store as profiles
 
     async def inside() -> None:
-        async with connected(options) as client:
+        async with open_cluster(options) as client:
             await profiles.check_served(client)
 
     asyncio.run(inside())
 
 
-def store(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "StoreCounts":
+def store_profiles(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "StoreCounts":
     """Add profiles to what the cluster knows."""
     import asyncio
     from random import Random
@@ -111,38 +111,40 @@ def store(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "St
     from fairlead.modelprofiles import store as profiles
 
     async def inside() -> "StoreCounts":
-        async with connected(options) as client:
+        async with open_cluster(options) as client:
             return await profiles.store(client, objects, Random())  # noqa: S311 - pauses, not secrets
 
     return asyncio.run(inside())
 
 
-def known(options: argparse.Namespace) -> tuple[list[SetupProfiles], tuple[str, ...]]:
+def load_entries(options: argparse.Namespace) -> tuple[list[SetupProfiles], tuple[str, ...]]:
     """Return all that the folder or the cluster knows, and a line for each thing that cannot be read."""
     if not in_cluster(options):
         from fairlead.calibrate.profile import load_all
 
         calibrations, seen, damaged = load_all(folder_of(options))
-        return entries(calibrations, seen), damaged
-    calibrations, seen, unread = fetched(options)
-    return entries(calibrations, seen), unread
+        return group_by_setup(calibrations, seen), damaged
+    calibrations, seen, unread = fetch_profiles(options)
+    return group_by_setup(calibrations, seen), unread
 
 
-def fetched(options: argparse.Namespace) -> "ProfileSet":
+def fetch_profiles(options: argparse.Namespace) -> "ProfileSet":
     """Return all that the cluster knows."""
     import asyncio
 
     from fairlead.modelprofiles import store as profiles
 
     async def inside() -> "ProfileSet":
-        async with connected(options) as client:
+        async with open_cluster(options) as client:
             return await profiles.read_profiles(client)
 
     with progress("reading the cluster's profiles"):
         return asyncio.run(inside())
 
 
-def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[ObservedUse]") -> list[SetupProfiles]:
+def group_by_setup(
+    calibrations: "Iterable[Calibration]", seen: "Iterable[ObservedUse]"
+) -> list[SetupProfiles]:
     """Put together what is of one setup."""
     from fairlead.calibration import joined, united
 

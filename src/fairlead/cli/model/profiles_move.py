@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.model.profiles_cluster import add_node, fetched, folder_of, node_of, store
+from fairlead.cli.model.profiles_cluster import add_node, fetch_profiles, folder_of, node_of, store_profiles
 from fairlead.cli.output.show import show
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
@@ -62,14 +62,14 @@ def run_import(options: argparse.Namespace) -> int:
     if options.shape and not options.model:
         raise SettingsError("--shape without --model", "say --model MODEL, or leave it out")
     usual = [] if options.model else [folder(os.environ)]
-    found = gathered(options.file or usual)
+    found = read_files(options.file or usual)
     for line in found.damaged:
         print(f"fairlead: left out: {line}", file=sys.stderr)
     node = node_of(options)
     objects = [each for calibration in found.calibrations for each in calibration_profiles(calibration, node)]
     objects += [observed_profile(seen, node) for seen in found.seen]
-    objects += analysed(options.model, options.shape, node)
-    stored = store(options, objects)
+    objects += analyze_models(options.model, options.shape, node)
+    stored = store_profiles(options, objects)
     if options.output != "table":
         show({**stored.to_json(), "left_out": list(found.damaged)}, options.output)
     else:
@@ -77,7 +77,7 @@ def run_import(options: argparse.Namespace) -> int:
     return 1 if found.damaged else 0
 
 
-def analysed(models: list[str], shapes: list[str], node: str) -> "list[ModelProfile]":
+def analyze_models(models: list[str], shapes: list[str], node: str) -> "list[ModelProfile]":
     """Return what the files of models say of them."""
     from datetime import datetime
 
@@ -89,7 +89,7 @@ def analysed(models: list[str], shapes: list[str], node: str) -> "list[ModelProf
     return [analysed_profile(analyze(model, bound), made, node) for model in models]
 
 
-def gathered(places: list[str]) -> "ProfileFolder":
+def read_files(places: list[str]) -> "ProfileFolder":
     """Read files, and folders of files; a file that was named must be one."""
     from fairlead.calibrate.profile import ProfileFolder, load_all, load_any
     from fairlead.calibration import Calibration, ObservedUse
@@ -109,7 +109,7 @@ def run_export(options: argparse.Namespace) -> int:
     """Write what the cluster knows into files."""
     from fairlead.calibrate.profile_folder import keep
 
-    found = fetched(options)
+    found = fetch_profiles(options)
     for line in found.unread:
         print(f"fairlead: left out: {line}", file=sys.stderr)
     files = keep(found.calibrations, found.seen, folder_of(options))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LONGEST_PAUSE: Final = 5.0
 """Seconds between two tries: a person waits for the answer."""
-_LOOK: Final = 0.25
+_POLL: Final = 0.25
 _FIRST_ANSWER: Final = 1.5
 """Seconds without an answer or an error after which the user is told: a firewall may drop what is sent."""
 
@@ -30,12 +30,12 @@ class ClusterContact:
         """The error before the last answer: an informer keeps it until the next event arrives."""
         self.away = False
 
-    def look(self, trouble: FairleadError | None, *, synced: bool, seconds: float) -> str:
+    def observe(self, trouble: FairleadError | None, *, synced: bool, seconds: float) -> str:
         """Take an informer's state so many seconds after its start; return what to say, mostly nothing."""
         if trouble is None or trouble is self._outdated:
             self._suspected = False
             if trouble is None and synced and self.away:
-                return self.answered(None)
+                return self.on_answer(None)
             if trouble is None and not synced and not self.away and seconds >= _FIRST_ANSWER:
                 self.away = True
                 return f"no answer from {self._server} yet: waiting for it"
@@ -47,7 +47,7 @@ class ClusterContact:
         self.away = True
         return f"{trouble}: trying again until it answers" + (f"\n  {trouble.hint}" if trouble.hint else "")
 
-    def answered(self, trouble: FairleadError | None) -> str:
+    def on_answer(self, trouble: FairleadError | None) -> str:
         """Take an answer of the cluster, with what the informer still holds for its trouble."""
         self.away = self._suspected = False
         self._outdated = trouble
@@ -55,7 +55,7 @@ class ClusterContact:
 
 
 @asynccontextmanager
-async def reported(client: "Client", informer: "Informer[Any]", path: str) -> AsyncIterator[None]:
+async def report_contact(client: "Client", informer: "Informer[Any]", path: str) -> AsyncIterator[None]:
     """Report for as long as the block runs; `path` is asked whether the cluster is back."""
     task = asyncio.create_task(_report(client, informer, path))
     try:
@@ -69,12 +69,12 @@ async def reported(client: "Client", informer: "Informer[Any]", path: str) -> As
 async def _report(client: "Client", informer: "Informer[Any]", path: str) -> None:
     contact, began = ClusterContact(client.config.server), time.monotonic()
     while True:
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(_POLL)
         trouble = informer.last_error
-        line = contact.look(trouble, synced=informer.synced, seconds=time.monotonic() - began)
+        line = contact.observe(trouble, synced=informer.synced, seconds=time.monotonic() - began)
         # A watch that stands again is silent until something happens, and so no sign of life.
         if not line and contact.away and informer.synced and await _answers(client, path):
-            line = contact.answered(trouble)
+            line = contact.on_answer(trouble)
         if line:
             print(f"fairlead: {line}", file=sys.stderr, flush=True)
 

@@ -26,7 +26,7 @@ def sorted_by(
     if not name:
         return list(items)
     names = [each if isinstance(each, str) else each.name for each in columns]
-    index = next((number for number, each in enumerate(names) if _same(each, name)), None)
+    index = next((number for number, each in enumerate(names) if _matches(each, name)), None)
     if index is not None:
         return sorted(items, key=lambda item: _key(row(item)[index]))
     if not items:
@@ -43,7 +43,7 @@ def sorted_by(
     )
 
 
-def chosen(head: Sequence[str | Column], rows: Sequence[Row], output: str, *, headers: bool) -> Table:
+def select_columns(head: Sequence[str | Column], rows: Sequence[Row], output: str, *, headers: bool) -> Table:
     """Return the table that an output shows: `wide` has every column, `name` one and no head."""
     whole = Table.of(head, rows, headers=headers)
     if output == "name":
@@ -58,7 +58,7 @@ def chosen(head: Sequence[str | Column], rows: Sequence[Row], output: str, *, he
     )
 
 
-def _same(column: str, name: str) -> bool:
+def _matches(column: str, name: str) -> bool:
     return bool(column) and column.lower().replace(" ", "-") == name.lower().replace(" ", "-").replace(
         "_", "-"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
-from fairlead.cli.output.table import shortened
+from fairlead.cli.output.table import shorten_middle
 from fairlead.cli.output.terminal import Screen
 
 _PATIENCE: Final = 1.0
@@ -30,16 +30,16 @@ class Progress:
         self._width = width
         self._began = clock()
         self._done = self._total = 0
-        self._note = ""
+        self._status = ""
         self._shown = False
 
-    def at(self, done: int, total: int, note: str = "") -> None:
+    def update(self, done: int, total: int, note: str = "") -> None:
         """Take how far it is; nothing is drawn here."""
-        self._done, self._total, self._note = done, total, note
+        self._done, self._total, self._status = done, total, note
 
-    def note(self, text: str) -> None:
+    def set_status(self, text: str) -> None:
         """Take what is being done now."""
-        self._note = text
+        self._status = text
 
     def draw(self) -> None:
         """Draw the line over the last one, once the work has taken its second."""
@@ -47,7 +47,7 @@ class Progress:
         if seconds < _PATIENCE:
             return
         self._shown = True
-        self._stream.write(f"{_CLEAR}{shortened(self._line(seconds), self._width - 1)}")
+        self._stream.write(f"{_CLEAR}{shorten_middle(self._line(seconds), self._width - 1)}")
         self._stream.flush()
 
     def clear(self) -> None:
@@ -62,7 +62,7 @@ class Progress:
         if self._total:
             full = min(_BAR, _BAR * self._done // self._total)
             parts.append(f"[{'#' * full:{_BAR}}] {self._done} of {self._total}")
-        return " ".join([*parts, *([self._note] if self._note else [])])
+        return " ".join([*parts, *([self._status] if self._status else [])])
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.table import Column, Fit
 from fairlead.cli.output.terminal import Page, show_page
 
@@ -70,7 +70,7 @@ def _escape(char: str) -> str:
 
 def to_table(head: Sequence[str | Column], rows: Iterable[Sequence[Any]], *, headers: bool = True) -> str:
     """Return rows in aligned columns under their heads, or without these, as a pipe gets them."""
-    return str(Page.of(chosen(head, list(rows), "table", headers=headers)))
+    return str(Page.of(select_columns(head, list(rows), "table", headers=headers)))
 
 
 def show_list(
@@ -86,7 +86,7 @@ def show_list(
 
     `empty` is for people: a script that wants names, or no heads, gets no line where there is no row.
     """
-    table = chosen(head, rows, output, headers=headers)
+    table = select_columns(head, rows, output, headers=headers)
     if not rows and table.headers and empty:
         print(empty)
     elif rows or table.headers:

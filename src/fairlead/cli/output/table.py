@@ -88,35 +88,35 @@ class Table(NamedTuple):
         return [(Span(" " * self.indent), *line) for line in lines] if self.indent else lines
 
     def _lines(self, width: int | None) -> list[Line]:
-        widths = self._natural()
-        if width is not None and _total(widths) > width:
-            fitted = self._fitted(widths, width)
+        widths = self._natural_widths()
+        if width is not None and _total_width(widths) > width:
+            fitted = self._fit_widths(widths, width)
             if fitted is None:
                 return self._below(width) or list(self._records(width))
             widths = fitted
-        return [line for row in self._shown() for line in self._row(row, widths)]
+        return [line for row in self._all_rows() for line in self._row(row, widths)]
 
-    def _natural(self) -> list[int]:
+    def _natural_widths(self) -> list[int]:
         return [max(map(len, self._texts(index)), default=0) for index in range(len(self.columns))]
 
     def _texts(self, index: int) -> list[str]:
         # Heads count also where they are left out: columns stay where they are.
         return [self.columns[index].name, *(row[index].text for row in self.rows)]
 
-    def _fitted(self, natural: list[int], width: int) -> list[int] | None:
+    def _fit_widths(self, natural: list[int], width: int) -> list[int] | None:
         """Return widths that fit: the widest columns give first; None where not even words fit."""
-        least = [min(self._least(index), natural[index]) for index in range(len(natural))]
-        if _total(least) > width:
+        least = [min(self._least_width(index), natural[index]) for index in range(len(natural))]
+        if _total_width(least) > width:
             return None
         limit = max(natural)
-        while _total(_limited(natural, least, limit)) > width:
+        while _total_width(_limit_widths(natural, least, limit)) > width:
             limit -= 1
-        widths = _limited(natural, least, limit)
+        widths = _limit_widths(natural, least, limit)
         for index, most in enumerate(natural):
-            widths[index] += min(most - widths[index], width - _total(widths))
+            widths[index] += min(most - widths[index], width - _total_width(widths))
         return widths
 
-    def _least(self, index: int) -> int:
+    def _least_width(self, index: int) -> int:
         fit, texts = self.columns[index].fit, self._texts(index)
         if fit is Fit.KEEP:
             return max(map(len, texts))
@@ -124,13 +124,13 @@ class Table(NamedTuple):
             return _SHORTEST_PROSE
         if fit is Fit.MIDDLE:
             return max(_SHORTEST_PATH, len(self.columns[index].name))
-        return min(_LONGEST_WORD, max((_word(text) for text in texts), default=0))
+        return min(_LONGEST_WORD, max((_longest_word(text) for text in texts), default=0))
 
     def _row(self, row: Sequence[Cell], widths: list[int]) -> Iterable[Line]:
         columns = [_cell_lines(*each) for each in zip(row, self.columns, widths, strict=True)]
         for number in range(max(map(len, columns), default=0)):
             texts = [lines[number] if number < len(lines) else "" for lines in columns]
-            yield _aligned(texts, row, widths)
+            yield _align(texts, row, widths)
 
     def _below(self, width: int) -> list[Line]:
         """Return the lines with prose below its row; none where that does not fit, or there is none."""
@@ -140,20 +140,20 @@ class Table(NamedTuple):
         columns = tuple(each for index, each in enumerate(self.columns) if index != prose[0])
         rows = tuple(row[: prose[0]] + row[prose[0] + 1 :] for row in self.rows)
         rest = Table(columns, rows, self.headers)
-        widths = rest._natural()
-        fitted = widths if _total(widths) <= width else rest._fitted(widths, width)
+        widths = rest._natural_widths()
+        fitted = widths if _total_width(widths) <= width else rest._fit_widths(widths, width)
         if fitted is None:
             return []
         head = Cell(self.columns[prose[0]].name, tone=Tone.HEAD)
         texts = [*([head] if self.headers else []), *(row[prose[0]] for row in self.rows)]
-        shown = rest._shown()
+        shown = rest._all_rows()
         return [
             line
             for row, text in zip(shown, texts, strict=True)
             for line in (*rest._row(row, fitted), *_prose(text, width))
         ]
 
-    def _shown(self) -> tuple[tuple[Cell, ...], ...]:
+    def _all_rows(self) -> tuple[tuple[Cell, ...], ...]:
         head = tuple(Cell(each.name, tone=Tone.HEAD) for each in self.columns)
         return (head, *self.rows) if self.headers else self.rows
 
@@ -161,7 +161,7 @@ class Table(NamedTuple):
         """Yield each row as its first cell, and names with values below: not even words fit side by side."""
         for row in self.rows:
             if row[0].text:
-                yield from ((Span(text, Tone.HEAD),) for text in wrapped(row[0].text, width))
+                yield from ((Span(text, Tone.HEAD),) for text in wrap_text(row[0].text, width))
             line: list[Span] = []
             for column, cell in zip(self.columns[1:], row[1:], strict=True):
                 label = f"{column.name} " if column.name else ""
@@ -170,7 +170,7 @@ class Table(NamedTuple):
                     yield tuple(line)
                     line = []
                 if cell.text.strip():
-                    texts = wrapped(f"  {label}{cell.text.strip()}", width, _GAP)
+                    texts = wrap_text(f"  {label}{cell.text.strip()}", width, _GAP)
                     line.append(Span(f"  {label}"))
                     line.append(Span(texts[0][len(label) + _GAP :], cell.tone))
                     for text in texts[1:]:
@@ -181,7 +181,7 @@ class Table(NamedTuple):
 
 
 def _prose(cell: Cell, width: int) -> Iterable[Line]:
-    for text in wrapped(f"  {cell.text.strip()}", width) if cell.text.strip(" -") else ():
+    for text in wrap_text(f"  {cell.text.strip()}", width) if cell.text.strip(" -") else ():
         yield (Span("  "), Span(text.strip(), cell.tone))
 
 
@@ -189,15 +189,15 @@ def _cell(value: Any) -> Cell:
     return value if isinstance(value, Cell) else Cell(str(value))
 
 
-def _total(widths: list[int]) -> int:
+def _total_width(widths: list[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def _limited(natural: list[int], least: list[int], limit: int) -> list[int]:
+def _limit_widths(natural: list[int], least: list[int], limit: int) -> list[int]:
     return [max(low, min(most, limit)) for most, low in zip(natural, least, strict=True)]
 
 
-def _word(text: str) -> int:
+def _longest_word(text: str) -> int:
     """Return the length of the longest word, with the indent of what is indented."""
     indent = len(text) - len(text.lstrip())
     return indent + max(map(len, text.split()), default=0)
@@ -206,10 +206,10 @@ def _word(text: str) -> int:
 def _cell_lines(cell: Cell, column: Column, width: int) -> list[str]:
     if len(cell.text) <= width:
         return [cell.text]
-    return [shortened(cell.text, width)] if column.fit is Fit.MIDDLE else wrapped(cell.text, width)
+    return [shorten_middle(cell.text, width)] if column.fit is Fit.MIDDLE else wrap_text(cell.text, width)
 
 
-def _aligned(texts: list[str], row: Sequence[Cell], widths: list[int]) -> Line:
+def _align(texts: list[str], row: Sequence[Cell], widths: list[int]) -> Line:
     last = max((index for index, text in enumerate(texts) if text.strip()), default=-1)
     spans: list[Span] = []
     for index in range(last + 1):
@@ -220,7 +220,7 @@ def _aligned(texts: list[str], row: Sequence[Cell], widths: list[int]) -> Line:
     return tuple(spans)
 
 
-def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
+def wrap_text(text: str, width: int, hanging: int = 0) -> list[str]:
     """Return a text on lines of that width; an indented one stays indented, the first line `hanging` less."""
     if len(text) <= width:
         return [text] if text else []
@@ -230,7 +230,7 @@ def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
     return wrap(text, max(1, width), subsequent_indent=lead, break_on_hyphens=False)
 
 
-def shortened(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """Return a text without its middle: `/home/me/.ca…/bin/kubectl`."""
     if len(text) <= width:
         return text

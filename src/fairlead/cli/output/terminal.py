@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TextIO
 
-from fairlead.cli.output.table import Line, Span, Table, Tone, wrapped
+from fairlead.cli.output.table import Line, Span, Table, Tone, wrap_text
 
 COLORS: Final = ("auto", "always", "never")
-_USUAL: Final = 80
+_DEFAULT_WIDTH: Final = 80
 _CODES: Final = {Tone.HEAD: "1", Tone.GOOD: "32", Tone.WARN: "33", Tone.BAD: "31"}
 
 
@@ -53,7 +53,7 @@ class Text(NamedTuple):
         """Return the lines of it."""
         if width is None or len(self.text) <= width:
             return [(Span(self.text, self.tone),)]
-        return [(Span(line, self.tone),) for line in wrapped(self.text, width, self.hanging)]
+        return [(Span(line, self.tone),) for line in wrap_text(self.text, width, self.hanging)]
 
 
 class Reasons(NamedTuple):
@@ -122,6 +122,6 @@ def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
     if told.isdecimal() and int(told) > 0:
         return int(told)
     try:
-        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+        return os.get_terminal_size(stream.fileno()).columns or _DEFAULT_WIDTH
     except (OSError, ValueError):
-        return _USUAL
+        return _DEFAULT_WIDTH

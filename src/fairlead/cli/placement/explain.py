@@ -41,9 +41,11 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found = _written(options) if options.decision is not None else explain_live.found(options)
+    found = _read_decisions(options) if options.decision is not None else explain_live.explain_pod(options)
     if options.output == "table":
-        pages = [text(each, verbose=options.verbose) for each in found] or [Page.of("nothing was decided")]
+        pages = [explanation_page(each, verbose=options.verbose) for each in found] or [
+            Page.of("nothing was decided")
+        ]
         apart = [Page.of("", page) if number else page for number, page in enumerate(pages)]
         show_page(Page.of(*apart), options.color)
     else:
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(each["placed"] for each in found) else 1
 
 
-def _written(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _read_decisions(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the decisions of a file."""
     from fairlead.manifest.files.text import read_one
     from fairlead.whatif import document as decisions
@@ -61,7 +63,7 @@ def _written(options: argparse.Namespace) -> list[dict[str, Any]]:
     return found if options.pod is None else decisions.find_decisions(found, options.pod, where)
 
 
-def text(decision: Mapping[str, Any], *, verbose: bool) -> Page:
+def explanation_page(decision: Mapping[str, Any], *, verbose: bool) -> Page:
     """Return one decision for people."""
     reasons = list(_reasons(decision))
     head = f"{decision['namespace']}/{decision['name']}: {_headline(decision)}"
@@ -73,7 +75,9 @@ def text(decision: Mapping[str, Any], *, verbose: bool) -> Page:
         lines += [Text(f"    {change}") for change in changes]
     if verbose:
         lines += _devices(decision.get("devices"))
-    lines += [Text(f"  {line}", Tone.WARN if line.startswith("note: ") else None) for line in _live(decision)]
+    lines += [
+        Text(f"  {line}", Tone.WARN if line.startswith("note: ") else None) for line in _live_lines(decision)
+    ]
     return Page.of(lines)
 
 
@@ -101,7 +105,7 @@ def _reasons(decision: Mapping[str, Any]) -> Iterable[str]:
             yield f"{each['count']:>5} {text}{where} [{each.get('reason', '')}]"
 
 
-def _live(decision: Mapping[str, Any]) -> Iterable[str]:
+def _live_lines(decision: Mapping[str, Any]) -> Iterable[str]:
     """Yield what is told of a pod in a live cluster beside the decision."""
     if not decision.get("state"):
         return

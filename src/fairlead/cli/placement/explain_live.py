@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fairlead.manifest.types.live import LivePod
     from fairlead.whatif.pod_status import PodReport
 
-OURS = "fairlead"
+DEFAULT_SCHEDULER = "fairlead"
 """How a scheduler of ours is called where nobody calls it otherwise."""
 
 
@@ -34,18 +34,18 @@ def add(command: argparse.ArgumentParser) -> None:
     shared.add_catalog(command)
 
 
-def found(options: argparse.Namespace) -> list[dict[str, Any]]:
+def explain_pod(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return how the pod stands that the user asks about."""
     import asyncio
 
     from fairlead.cluster.config import kubeconfig
 
     config = kubeconfig.load(options.kubeconfig, options.context)
-    namespace, name = _named(options, config.namespace)
-    return [asyncio.run(_asked(config, options, namespace, name))]
+    namespace, name = _parse_pod(options, config.namespace)
+    return [asyncio.run(_explain(config, options, namespace, name))]
 
 
-def _named(options: argparse.Namespace, usual: str) -> tuple[str, str]:
+def _parse_pod(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     if not options.pod:
         raise SettingsError("no pod is named", "name one, or a file with --decision to see all of it")
     first, slash, rest = options.pod.partition("/")
@@ -57,49 +57,49 @@ def _named(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     return namespace, name
 
 
-async def _asked(
+async def _explain(
     config: "ClusterConfig", options: argparse.Namespace, namespace: str, name: str
 ) -> "PodReport":
     from fairlead.cluster.client import Client
     from fairlead.whatif import pod_status
 
     async with Client.connect_once(config) as client:
-        pod = await _pod(client, namespace, name)
-        told = pod_status.final_status(pod, await _claims(client, pod))
+        pod = await _get_pod(client, namespace, name)
+        told = pod_status.final_status(pod, await _get_claims(client, pod))
         if told is not None:
             return told
         if options.local:
-            return await _decided_here(client, pod, options, "decided here, as the cluster was a moment ago")
-        return await _by_scheduler(client, pod, options)
+            return await _decide_here(client, pod, options, "decided here, as the cluster was a moment ago")
+        return await _ask_scheduler(client, pod, options)
 
 
-async def _by_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":
+async def _ask_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":
     """Return what the pod's scheduler says of it; where that is another's, what the pod itself does."""
     from fairlead.whatif import leader, pod_status
 
     whose = pod.spec.scheduler_name
     who = await leader.find_leader(client, options.lease_namespace, whose)
-    if isinstance(who, leader.NoAnswer) and whose != OURS:
+    if isinstance(who, leader.NoAnswer) and whose != DEFAULT_SCHEDULER:
         return pod_status.status_from_condition(pod, f"{who.reason}: --local tells what ours would do")
     answer = who if isinstance(who, leader.NoAnswer) else await leader.ask_leader(client, who, pod)
     if not isinstance(answer, leader.NoAnswer):
         return pod_status.status_from_scheduler(pod, answer)
     note = f"decided here, which takes longer and may differ: {answer.reason}"
-    return await _decided_here(client, pod, options, note)
+    return await _decide_here(client, pod, options, note)
 
 
-async def _pod(client: "Client", namespace: str, name: str) -> "LivePod":
+async def _get_pod(client: "Client", namespace: str, name: str) -> "LivePod":
     from fairlead.errors import ManifestError, NotFoundError
     from fairlead.manifest.listing import PODS
 
     try:
         return await client.get(PODS, name, namespace)
     except NotFoundError:
-        hint = await _near(client, namespace, name)
+        hint = await _similar_pods_hint(client, namespace, name)
         raise ManifestError(f"there is no pod {namespace}/{name}", hint) from None
 
 
-async def _near(client: "Client", namespace: str, name: str) -> str:
+async def _similar_pods_hint(client: "Client", namespace: str, name: str) -> str:
     """Return a hint that names pods that may be meant."""
     from difflib import get_close_matches
 
@@ -119,7 +119,7 @@ async def _near(client: "Client", namespace: str, name: str) -> str:
     return f"did you mean {', '.join(near)}?" if near else see
 
 
-async def _claims(client: "Client", pod: "LivePod") -> list[Any]:
+async def _get_claims(client: "Client", pod: "LivePod") -> list[Any]:
     """Return the claims of a pod that has a node."""
     if not pod.spec.node_name:
         return []
@@ -136,7 +136,7 @@ async def _claims(client: "Client", pod: "LivePod") -> list[Any]:
     return found
 
 
-async def _decided_here(
+async def _decide_here(
     client: "Client", pod: "LivePod", options: argparse.Namespace, note: str
 ) -> "PodReport":
     from fairlead.manifest.listing import list_objects

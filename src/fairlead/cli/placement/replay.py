@@ -77,18 +77,18 @@ class _Replay:
         """Handle every event."""
         from fairlead.serve.machine.recording import encode_effects
 
-        for recorded in self._bounded():
+        for recorded in self._events_until():
             self._events = recorded.number
             if recorded.number == self._options.debug:
                 breakpoint()  # as asked for: step into the next call
             try:
                 effects = encode_effects(self._recording.machine.handle(recorded.event, recorded.now))
             except Exception as error:  # noqa: BLE001 - what the scheduler ended with is what is sought
-                self._ended(recorded, error)
+                self._record_exception(recorded, error)
                 return
-            self._note(recorded, effects)
+            self._record_effects(recorded, effects)
             if recorded.effects is not None and effects != recorded.effects:
-                self._differs(recorded, effects)
+                self._record_difference(recorded, effects)
                 return
 
     def document(self) -> dict[str, Any]:
@@ -118,13 +118,13 @@ class _Replay:
             print(self.problem["traceback"], end="")
         show_error(f"fairlead: {self.problem['message']}\n  {self.problem['hint']}")
 
-    def _bounded(self) -> "Iterator[RecordedEvent]":
+    def _events_until(self) -> "Iterator[RecordedEvent]":
         for recorded in self._recording.events:
             if self._options.until is not None and recorded.number > self._options.until:
                 return
             yield recorded
 
-    def _note(self, recorded: "RecordedEvent", effects: bytes) -> None:
+    def _record_effects(self, recorded: "RecordedEvent", effects: bytes) -> None:
         listed = json.loads(effects)["effects"]
         self._effects += len(listed)
         if self._options.effects:
@@ -140,7 +140,7 @@ class _Replay:
                 for each in listed
             ]
 
-    def _differs(self, recorded: "RecordedEvent", effects: bytes) -> None:
+    def _record_difference(self, recorded: "RecordedEvent", effects: bytes) -> None:
         assert recorded.effects is not None, "compared with what was recorded"
         now, then = json.loads(effects)["effects"], json.loads(recorded.effects)["effects"]
         hint = f"replay it with the catalog and the fairlead ({self._recording.fairlead}) that recorded it"
@@ -154,7 +154,7 @@ class _Replay:
             "replayed": now,
         }
 
-    def _ended(self, recorded: "RecordedEvent", error: Exception) -> None:
+    def _record_exception(self, recorded: "RecordedEvent", error: Exception) -> None:
         also = "the recording ends here too" if recorded.effects is None else "the recording goes on"
         self.problem = {
             "event": recorded.number,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.table import Cell, Column, Fit, Tone
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.errors import ManifestError
 
-    policy = _policy(options.policy)
+    policy = _check_policy(options.policy)
     from fairlead.whatif.answer import answer
 
     if options.live and options.cluster:
@@ -97,17 +97,17 @@ def run(options: argparse.Namespace) -> int:
         raise ManifestError("there is nothing to place", "name --workloads, or a --cluster where pods wait")
     if options.cluster.count("-") + options.workloads.count("-") > 1:
         raise ManifestError("the standard input can be read once", "put one of the two into a file")
-    cluster, requests = _question(options)
+    cluster, requests = _read_inputs(options)
     with progress(f"placing {pluralize(len(requests), 'workload')}"):
         found = answer(
             cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain
         )
-    found = _sorted(found, options.sort_by)
+    found = _sort(found, options.sort_by)
     _print(found, options)
     return 1 if found.refused else 0
 
 
-def _sorted(found: "DecisionDocument", name: str | None) -> "DecisionDocument":
+def _sort(found: "DecisionDocument", name: str | None) -> "DecisionDocument":
     def row(each: "Decision") -> tuple[str | Cell, ...]:
         return _row(each, found)
 
@@ -124,50 +124,50 @@ def _print(found: "DecisionDocument", options: argparse.Namespace) -> None:
         return
     page = table(found, options.output) if found.decisions else Page.of("nothing waits for a place")
     if options.explain:
-        from fairlead.cli.placement.explain import text
+        from fairlead.cli.placement.explain import explanation_page
 
-        told = [Page.of("", text(each, verbose=True)) for each in found.to_json()["decisions"]]
+        told = [Page.of("", explanation_page(each, verbose=True)) for each in found.to_json()["decisions"]]
         page = Page.of(page, *told)
     show_page(page, options.color)
 
 
-def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
+def _read_inputs(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
     """Return the cluster, and what wants a place there."""
-    from fairlead.cli.model.estimate import profiles
+    from fairlead.cli.model.estimate import load_profiles
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.expect.workloads import read_workloads
     from fairlead.placement import NodeState
 
     catalog = shared.catalog_of(options)
-    cluster = _cluster(options, catalog)
+    cluster = _read_cluster(options, catalog)
     here: tuple[Accelerator, ...] = ()
     if options.here or not (options.cluster or options.live):
-        inventory = shared.inventory_of(catalog)
+        inventory = shared.detect_here(catalog)
         here = inventory.accelerators
-        cluster = joined(cluster, NodeState.of(HERE, inventory))
+        cluster = with_node(cluster, NodeState.of(HERE, inventory))
     if not options.workloads:
         return cluster, list(cluster.pending)
-    known = profiles(options.profiles)
+    known = load_profiles(options.profiles)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
     with progress("reading the workloads, and estimating their models"):
         return cluster, read_workloads(options.workloads, cluster, catalog, knowledge, here)
 
 
-def _cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
+def _read_cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
     """Return the cluster that the files describe, or the live one."""
     from fairlead.cache.clusterfile import read_cluster
-    from fairlead.cli.placement.snapshot import taken
+    from fairlead.cli.placement.snapshot import take_snapshot
     from fairlead.manifest.files.snapshot import Snapshot
 
     if options.live:
-        return taken(options, catalog)
+        return take_snapshot(options, catalog)
     if not options.cluster:
         return Snapshot()
     with progress("reading the cluster's files"):
         return read_cluster(options.cluster, catalog)
 
 
-def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
+def with_node(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
     """Return a cluster with one node more."""
     from fairlead.errors import ManifestError
 
@@ -178,7 +178,7 @@ def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
     return replace(cluster, nodes=(*cluster.nodes, node))
 
 
-def _policy(name: str) -> str:
+def _check_policy(name: str) -> str:
     """Say early that there is no such policy."""
     from fairlead.schedule import policy_named
 
@@ -194,7 +194,7 @@ def table(answer: "DecisionDocument", output: str = "table") -> Page:
         for victim in each.victims
     ]
     refused = list(_refusals(answer.refused))
-    parts = [Page.of(chosen(_HEAD, rows, output, headers=True))] if rows else []
+    parts = [Page.of(select_columns(_HEAD, rows, output, headers=True))] if rows else []
     parts += [Page.of(part) for part in (gone, refused) if part]
     return Page.of(*(Page.of("", part) if number else part for number, part in enumerate(parts)))
 

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.plot:
         _check_writable(options.plot)
-    policies, trace, fleet, settings = _asked(options)
+    policies, trace, fleet, settings = _read_inputs(options)
     outcomes = []
     for policy in policies:
         with _timed(policy, len(trace.jobs)) as report:
@@ -110,7 +110,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, SimulatedFleet, SimulationSettings]":
+def _read_inputs(
+    options: argparse.Namespace,
+) -> "tuple[list[str], Trace, SimulatedFleet, SimulationSettings]":
     """Return what is to be played; everything that is wrong with it shows here, before the first event."""
     from fairlead.schedule import policy_named
     from fairlead.simulate.trace.machines import read_fleet
@@ -132,16 +134,16 @@ def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, SimulatedFle
     lasting = duration_of(options.duration, "--duration") if options.duration else inf
     reader = TraceReader(catalog, options.seed, options.over_provision, given, lasting)
     with progress(f"reading {options.trace}"):
-        trace = _changed(reader.read(options.trace), options)
+        trace = _apply_options(reader.read(options.trace), options)
     fleet = given or trace.fleet
     if fleet is None:
         raise SettingsError(f"{options.trace} brings no machines", "name a file of nodes with --cluster")
     check_faults(trace, fleet)
     settings = merge_settings(SimulationSettings(), trace.settings, f"{options.trace}: settings")
-    return policies, trace, fleet, merge_settings(settings, _said(options), "the command line")
+    return policies, trace, fleet, merge_settings(settings, _overrides(options), "the command line")
 
 
-def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
+def _apply_options(trace: "Trace", options: argparse.Namespace) -> "Trace":
     """Return the trace as the command line wants it."""
     from fairlead.simulate.trace.job import RandomFaults, speed_up, with_failures
     from fairlead.simulate.trace.settings import duration_of
@@ -159,7 +161,7 @@ def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
     return trace
 
 
-def _said(options: argparse.Namespace) -> dict[str, object]:
+def _overrides(options: argparse.Namespace) -> dict[str, object]:
     named = {"interference": options.interference, "queue": options.queue, "until": options.until}
     said: dict[str, object] = {name: value for name, value in named.items() if value is not None}
     if options.keep_progress:
@@ -216,7 +218,7 @@ def _timed(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
 
     began = time.monotonic()
     with progress(policy) as bar:
-        yield lambda done: bar.at(done, jobs, "jobs")
+        yield lambda done: bar.update(done, jobs, "jobs")
     print(f"{policy}: {pluralize(jobs, 'job')} in {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 

@@ -45,11 +45,11 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found = taken(options, shared.catalog_of(options))
+    found = take_snapshot(options, shared.catalog_of(options))
     if options.output == "table" and options.out is None:
         show_page(table(found), options.color)
         return 0
-    text = str(table(found)) if options.output == "table" else written(found.to_json(), options.output)
+    text = str(table(found)) if options.output == "table" else serialize(found.to_json(), options.output)
     if options.out is None:
         print(text)
         return 0
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def taken(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
+def take_snapshot(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
     """Take a snapshot of the cluster that the user chose; what cannot be read is named and passed over."""
     import asyncio
 
@@ -66,13 +66,13 @@ def taken(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
 
     config = kubeconfig.load(options.kubeconfig, options.context)
     with progress("listing the cluster"):
-        found, passed_over = asyncio.run(_taken(config, catalog))
+        found, passed_over = asyncio.run(_list_cluster(config, catalog))
     for complaint in passed_over:
         print(f"fairlead: passed over: {complaint}", file=sys.stderr)
     return found
 
 
-def written(document: object, output: str) -> str:
+def serialize(document: object, output: str) -> str:
     """Return a document as JSON or YAML."""
     return to_yaml(document) if output == "yaml" else to_json(document)
 
@@ -110,7 +110,7 @@ def _row(node: "NodeState", pods: int) -> tuple[str, ...]:
     )
 
 
-async def _taken(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
+async def _list_cluster(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
     from dataclasses import replace
     from datetime import datetime
 

@@ -39,7 +39,7 @@ def add(programs: Any) -> None:
         default=[],
         help="a namespace whose pods are never evicted; may be given several times; kube-system always is",
     )
-    shared.add_page(command, LISTEN)
+    shared.add_listen(command, LISTEN)
     shared.add_tls(command)
     shared.add_cluster(command)
     command.set_defaults(run=run)
@@ -61,9 +61,9 @@ def run(options: argparse.Namespace) -> int:
     account = f"system:serviceaccount:{namespace}:{name}"
     rules = Rules(account, options.name, ("kube-system", *options.protect))
     settings = AdmissionSettings(parse_address(options.listen), tls, rules)
-    program.run(kubeconfig.load(options.kubeconfig, options.context), settings, _say)
+    program.run(kubeconfig.load(options.kubeconfig, options.context), settings, _log)
     return 0
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"fairlead admission: {line}", file=sys.stderr, flush=True)

@@ -36,7 +36,7 @@ def add(programs: Any) -> None:
 
 
 def _add_watching(agent: argparse.ArgumentParser) -> None:
-    shared.add_page(agent, LISTEN)
+    shared.add_listen(agent, LISTEN)
     shared.add_tls(agent)
     agent.add_argument(
         "--token-file",
@@ -96,11 +96,11 @@ def _add_publishing(group: Any) -> None:
     group.add_argument(
         "--legacy-labels", action="store_true", help="publish the un-prefixed gpu.* labels as well"
     )
-    _add_handing_out(group)
+    _add_allocation(group)
     shared.add_cluster(group)
 
 
-def _add_handing_out(group: Any) -> None:
+def _add_allocation(group: Any) -> None:
     group.add_argument(
         "--kubelet-dir", metavar="DIR", default=KUBELET, help="the kubelet's folder (default: %(default)s)"
     )
@@ -160,8 +160,8 @@ def run(options: argparse.Namespace) -> int:
     )
     with seen as watch:
         if not options.once:
-            with _publishing(options, node, watch.look) as publisher:
-                loop.run(Agent(settings, watch, _say, publisher=publisher), settings, _say)
+            with _run_publisher(options, node, watch.look) as publisher:
+                loop.run(Agent(settings, watch, _log, publisher=publisher), settings, _log)
             return 0
         agent = Agent(settings, watch, lambda _: None)
         agent.step()
@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _publishing(
+def _run_publisher(
     options: argparse.Namespace, node: str, look: "Callable[[], Host]"
 ) -> Iterator["PublisherThread | None"]:
     """Run a publisher for as long as it is needed; none where nothing is to be published."""
@@ -200,7 +200,7 @@ def _publishing(
     )
     check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
     connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
-    publisher = PublisherThread(PublisherEnvironment(terms, connect, look), _say)
+    publisher = PublisherThread(PublisherEnvironment(terms, connect, look), _log)
     publisher.start()
     try:
         yield publisher
@@ -208,5 +208,5 @@ def _publishing(
         publisher.stop()
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"fairlead agent: {line}", file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ def add(programs: Any) -> None:
         "/metrics, /healthz and /readyz. It never binds.",
     )
     command.add_argument("--policy", default="fairlead", help="how nodes are scored (default: %(default)s)")
-    shared.add_page(command, LISTEN)
+    shared.add_listen(command, LISTEN)
     shared.add_tls(command)
     command.add_argument(
         "--client-ca",
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
         raise SettingsError("client-ca is set and tls-cert is not", "certificates are shown over TLS alone")
     settings = ExtenderSettings(parse_address(options.listen), options.policy, tls, options.client_ca)
     config = kubeconfig.load(options.kubeconfig, options.context)
-    program.run(config, shared.catalog_of(options), settings, _say)
+    program.run(config, shared.catalog_of(options), settings, _log)
     return 0
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"fairlead extender: {line}", file=sys.stderr, flush=True)

@@ -35,7 +35,7 @@ def add(programs: Any) -> None:
         "--name", default="fairlead", help="place pods with this schedulerName (default: %(default)s)"
     )
     command.add_argument("--policy", default="fairlead", help="how places are chosen (default: %(default)s)")
-    shared.add_page(command, LISTEN)
+    shared.add_listen(command, LISTEN)
     command.add_argument(
         "--in-flight", metavar="N", type=int, default=32, help="requests at once (default: %(default)s)"
     )
@@ -74,15 +74,15 @@ def run(options: argparse.Namespace) -> int:
         policy=options.policy,
         in_flight=options.in_flight,
         own_claims=not options.no_own_claims,
-        lease=_lease(options),
+        lease=_leader_election(options),
     )
     config = kubeconfig.load(options.kubeconfig, options.context)
     record = Path(options.record) if options.record else None
-    program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _say, record)
+    program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _log, record)
     return 0
 
 
-def _lease(options: argparse.Namespace) -> "LeaderElectionConfig":
+def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
     """Return how the Lease is held; a leader must have stopped before another may begin."""
     from fairlead.settings.scheduler import LeaderElectionConfig
 
@@ -111,5 +111,5 @@ def _seconds(name: str, text: str) -> float:
     return found
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"fairlead scheduler: {line}", file=sys.stderr, flush=True)

@@ -106,7 +106,7 @@ def _open(options: argparse.Namespace) -> int:
     for folder in options.folder:
         open_folder(folder, group)
     for wish in copies:
-        copy(wish, _say)
+        copy(wish, _log)
     return 0
 
 
@@ -135,5 +135,5 @@ def _group(options: argparse.Namespace) -> int:
     return group
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"fairlead warden: {line}", file=sys.stderr, flush=True)

@@ -37,31 +37,31 @@ Values = Callable[[argparse.Action, argparse.ArgumentParser], Completions]
 """Returns what an argument's value may be."""
 
 
-class _State:
+class _ParserState:
     """Where the words so far lead: the parser, the option that waits for a value, the arguments taken."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self.parser = parser
-        self.waiting: argparse.Action | None = None
-        self.used: set[int] = set()
-        self.taken = 0
-        self.ended = False
+        self.pending_option: argparse.Action | None = None
+        self.used_options: set[int] = set()
+        self.positionals = 0
+        self.options_ended = False
         """After `--` there are no options."""
-        self.lost = False
+        self.unknown_command = False
         """A word was no command: what follows it cannot be told."""
 
-    def take(self, word: str) -> None:
+    def consume(self, word: str) -> None:
         """Take one word that is complete."""
         options = self.parser._option_string_actions
-        if word == "--" and not self.ended:
-            self.ended, self.waiting = True, None
-        elif word.startswith("-") and len(word) >= _SHORTEST and not self.ended:
+        if word == "--" and not self.options_ended:
+            self.options_ended, self.pending_option = True, None
+        elif word.startswith("-") and len(word) >= _SHORTEST and not self.options_ended:
             name, joined, _ = word.partition("=")
             action = options.get(name)
-            self.waiting = action if action is not None and not joined and action.nargs != 0 else None
-            self.used |= {id(action)} if action is not None else set()
-        elif self.waiting is not None:
-            self.waiting = self.waiting if self.waiting.nargs in ("*", "+") else None
+            self.pending_option = action if action is not None and not joined and action.nargs != 0 else None
+            self.used_options |= {id(action)} if action is not None else set()
+        elif self.pending_option is not None:
+            self.pending_option = self.pending_option if self.pending_option.nargs in ("*", "+") else None
         else:
             self._argument(word)
 
@@ -69,16 +69,16 @@ class _State:
         action = self.next_argument()
         if isinstance(action, argparse._SubParsersAction):
             below = action.choices.get(word)
-            self.lost = below is None
-            self.parser, self.used, self.taken = below or self.parser, set(), 0
+            self.unknown_command = below is None
+            self.parser, self.used_options, self.positionals = below or self.parser, set(), 0
         else:
-            self.taken += 1
+            self.positionals += 1
 
     def next_argument(self) -> argparse.Action | None:
         """Return the argument that a word without a dash would be."""
         places = [each for each in self.parser._actions if not each.option_strings]
         for number, action in enumerate(places):
-            if number == self.taken or action.nargs in ("*", "+", argparse.REMAINDER):
+            if number == self.positionals or action.nargs in ("*", "+", argparse.REMAINDER):
                 return action
         return None
 
@@ -86,28 +86,32 @@ class _State:
 def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Values) -> Completions:
     """Return what the last word may become; the words before it are complete, without the program's name."""
     *before, current = words or [""]
-    state = _State(parser)
+    state = _ParserState(parser)
     for word in before:
-        state.take(word)
-    if state.lost:
+        state.consume(word)
+    if state.unknown_command:
         return NOTHING
     name, joined, value = current.partition("=")
     option = state.parser._option_string_actions.get(name)
-    if joined and option is not None and not state.ended:
-        return _starting(values_of(option, state.parser, values, value), value, f"{name}=")
-    if state.waiting is not None and not (current.startswith("-") and state.waiting.nargs in ("*", "+")):
-        return _starting(values_of(state.waiting, state.parser, values, current), current)
-    if current.startswith("-") and not state.ended:
-        return _starting(Completions(CompletionKind.WORDS, _options(state)), current)
+    if joined and option is not None and not state.options_ended:
+        return _with_prefix(completions_of(option, state.parser, values, value), value, f"{name}=")
+    if state.pending_option is not None and not (
+        current.startswith("-") and state.pending_option.nargs in ("*", "+")
+    ):
+        return _with_prefix(completions_of(state.pending_option, state.parser, values, current), current)
+    if current.startswith("-") and not state.options_ended:
+        return _with_prefix(Completions(CompletionKind.WORDS, _options(state)), current)
     action = state.next_argument()
     if action is None:
         return (
-            NOTHING if state.ended else _starting(Completions(CompletionKind.WORDS, _options(state)), current)
+            NOTHING
+            if state.options_ended
+            else _with_prefix(Completions(CompletionKind.WORDS, _options(state)), current)
         )
-    return _starting(values_of(action, state.parser, values, current), current)
+    return _with_prefix(completions_of(action, state.parser, values, current), current)
 
 
-def values_of(
+def completions_of(
     action: argparse.Action, parser: argparse.ArgumentParser, values: Values, current: str
 ) -> Completions:
     """Return what a value may be; of a list with commas, what its last part may be."""
@@ -133,13 +137,13 @@ def values_of(
     return found
 
 
-def _options(state: _State) -> tuple[CompletionWord, ...]:
+def _options(state: _ParserState) -> tuple[CompletionWord, ...]:
     """Return the options that may still be given, each by its longest name."""
     again = (argparse._AppendAction, argparse._ExtendAction)
     return tuple(
         CompletionWord(max(action.option_strings, key=len), _help(action))
         for action in state.parser._actions
-        if action.option_strings and (id(action) not in state.used or isinstance(action, again))
+        if action.option_strings and (id(action) not in state.used_options or isinstance(action, again))
     )
 
 
@@ -148,6 +152,6 @@ def _help(action: argparse.Action) -> str:
     return (action.help or "") % fields
 
 
-def _starting(answer: Completions, start: str, prefix: str = "") -> Completions:
+def _with_prefix(answer: Completions, start: str, prefix: str = "") -> Completions:
     kept = (candidate for candidate in answer.candidates if candidate.word.startswith(start))
     return Completions(answer.kind, tuple(CompletionWord(f"{prefix}{each.word}", each.help) for each in kept))

@@ -99,19 +99,19 @@ def run(options: argparse.Namespace) -> int:
 
 def run_words(options: argparse.Namespace) -> int:
     """Print what the last word may become: files, folders or words on the first line, then the words."""
-    from fairlead.cli.main import parser
+    from fairlead.cli.main import build_parser
     from fairlead.cli.shell.names import values
 
     words = options.word or [""]
     before = ""
     if options.shell == "bash":
-        words, before = joined(words)
-    found = complete(parser(words[0] if len(words) > 1 else ""), words, values)
-    print("\n".join([found.kind.value, *written(found, options.shell, before)]))
+        words, before = join_equals(words)
+    found = complete(build_parser(words[0] if len(words) > 1 else ""), words, values)
+    print("\n".join([found.kind.value, *format_candidates(found, options.shell, before)]))
     return 0
 
 
-def joined(words: Sequence[str]) -> tuple[list[str], str]:
+def join_equals(words: Sequence[str]) -> tuple[list[str], str]:
     """Return bash's words with `--on = x` as `--on=x`, and what bash already has of the last."""
     found: list[str] = []
     glued, before = False, ""
@@ -128,7 +128,7 @@ def joined(words: Sequence[str]) -> tuple[list[str], str]:
     return found, before
 
 
-def written(answer: Completions, shell: str, before: str = "") -> list[str]:
+def format_candidates(answer: Completions, shell: str, before: str = "") -> list[str]:
     """Return the candidates as a shell's script takes them."""
     if shell == "bash":
         return [shlex.quote(candidate.word.removeprefix(before)) for candidate in answer.candidates]

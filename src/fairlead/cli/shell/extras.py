@@ -36,7 +36,7 @@ EXTRAS: Final = {
     "lab": "lab",
 }
 """By command; those without an extra need Python alone, at least in part (`doctor --here`)."""
-_ASK_A_CLUSTER: Final = ("estimate", "calibrate")
+_MAY_USE_A_CLUSTER: Final = ("estimate", "calibrate")
 """Commands that need their own extra always, and a cluster's where they are sent to one."""
 
 
@@ -46,12 +46,12 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     name = f"{options.command} {verb}".strip()
     own = EXTRAS.get(name, EXTRAS.get(options.command, "all"))
     asked = [own] if own else []
-    if options.command in _ASK_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):
+    if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):
         asked.append("cluster")
     return tuple(asked) or ("all",)
 
 
-def missing(error: ModuleNotFoundError, options: argparse.Namespace) -> MissingPartError:
+def missing_part(error: ModuleNotFoundError, options: argparse.Namespace) -> MissingPartError:
     """Return what to say where a module is not installed; images leave out rooms of this program, too."""
     name = error.name or "a module"
     module = name if name.startswith("fairlead.") else name.partition(".")[0]

@@ -60,10 +60,10 @@ def _policies() -> Iterable[str]:
 
 def _setups() -> list[str]:
     from fairlead.calibrate.profile import folder, load_all
-    from fairlead.cli.model.profiles_cluster import entries
+    from fairlead.cli.model.profiles_cluster import group_by_setup
 
     found = load_all(folder(os.environ))
-    return [entry.id for entry in entries(found.calibrations, found.seen)]
+    return [entry.id for entry in group_by_setup(found.calibrations, found.seen)]
 
 
 def _labs() -> list[str]:

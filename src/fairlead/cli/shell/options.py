@@ -85,7 +85,7 @@ def add_list(
     add_color(command)
 
 
-def add_page(command: argparse.ArgumentParser, listen: str) -> None:
+def add_listen(command: argparse.ArgumentParser, listen: str) -> None:
     """Let the user say where a program serves its pages."""
     command.add_argument(
         "--listen",
@@ -120,7 +120,7 @@ def catalog_of(options: argparse.Namespace) -> "Catalog":
 
 
 @contextmanager
-def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"]:
+def open_machine(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"]:
     """Open the machine that the user asked for, and what NVML says of it."""
     from fairlead.detect.capture import check_machine, open_capture, read_gpus
     from fairlead.host import Host
@@ -131,7 +131,7 @@ def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"
         yield host, [] if options.no_nvml else gpus_of(host) or read_gpus(host)
 
 
-def inventory_of(catalog: "Catalog") -> "Inventory":
+def detect_here(catalog: "Catalog") -> "Inventory":
     """Look at the machine that this program runs on."""
     from fairlead.detect import detect
     from fairlead.host import Host

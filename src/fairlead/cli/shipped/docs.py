@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     pages = _pages()
     if options.topic is not None:
-        print(pages[page_of(options.topic, pages)].read_text(encoding="utf-8"), end="")
+        print(pages[find_page(options.topic, pages)].read_text(encoding="utf-8"), end="")
         return 0
     rows = [(name, title(path)) for name, path in pages.items()]
     show_rows(("TOPIC", "TITLE"), rows, options)
@@ -58,7 +58,7 @@ def _pages() -> dict[str, Path]:
     }
 
 
-def page_of(topic: str, pages: Mapping[str, Path]) -> str:
+def find_page(topic: str, pages: Mapping[str, Path]) -> str:
     """Return the page that a topic means: its name, the start of a decision's, or a command in its title."""
     wanted = topic.partition("#")[0].removeprefix("docs/").removesuffix(_SUFFIX).lower()
     if wanted in pages:

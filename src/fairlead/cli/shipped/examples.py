@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.cli.output.show import show_rows
 from fairlead.cli.shell import options as shared
-from fairlead.cli.shipped.files import chosen, copied
+from fairlead.cli.shipped.files import copy_files, find_file
 from fairlead.units import pluralize
 
 
@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> int:
 
     known = files("examples")
     if options.name is not None:
-        known = {options.name: chosen("examples", options.name, known)}
+        known = {options.name: find_file("examples", options.name, known)}
     if options.out is not None:
-        written = copied(known, options.out)
+        written = copy_files(known, options.out)
         print(f"wrote {pluralize(len(written), 'file')} to {options.out}", file=sys.stderr)
         return 0
     if options.name is not None:

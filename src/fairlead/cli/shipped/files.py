@@ -8,7 +8,7 @@ from fairlead.cli.shell.commandline import nearest
 from fairlead.errors import SettingsError, UserError
 
 
-def chosen(kind: str, name: str, known: Mapping[str, Path]) -> Path:
+def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
     """Return a file by its name; a wrong one is answered with the nearest."""
     if name in known:
         return known[name]
@@ -17,7 +17,7 @@ def chosen(kind: str, name: str, known: Mapping[str, Path]) -> Path:
     raise UserError(f"no {name!r} among the {kind}", hint)
 
 
-def copied(sources: Mapping[str, Path], folder: str) -> list[str]:
+def copy_files(sources: Mapping[str, Path], folder: str) -> list[str]:
     """Copy files below a folder, each whole or not at all; return where they are now."""
     from fairlead.outfile import atomic_write
 

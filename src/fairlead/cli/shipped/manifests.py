@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fairlead.cli.output.show import show_rows
 from fairlead.cli.shell import options as shared
-from fairlead.cli.shipped.files import chosen, copied
+from fairlead.cli.shipped.files import copy_files, find_file
 from fairlead.errors import SettingsError
 from fairlead.units import pluralize
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if CHART in options.name:
         raise SettingsError("the chart is a folder, and cannot be printed", "add --out DIR")
     if options.name:
-        texts = [chosen("manifests", name, known).read_text(encoding="utf-8") for name in options.name]
+        texts = [find_file("manifests", name, known).read_text(encoding="utf-8") for name in options.name]
         print("---\n".join(texts), end="")
         return 0
     rows = [(name, text) for name, (_, text) in MANIFESTS.items()]
@@ -68,8 +68,8 @@ def _write(options: argparse.Namespace, known: Mapping[str, Path]) -> int:
         if name == CHART:
             sources |= {f"{CHART}/{path}": source for path, source in files(CHART).items()}
         else:
-            source = chosen("manifests", name, known)
+            source = find_file("manifests", name, known)
             sources[f"manifests/{source.name}"] = source
-    written = copied(sources, options.out)
+    written = copy_files(sources, options.out)
     print(f"wrote {pluralize(len(written), 'file')} to {options.out}", file=sys.stderr)
     return 0

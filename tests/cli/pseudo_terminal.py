@@ -18,7 +18,7 @@ ESCAPE = "\x1b["
 
 
 @contextmanager
-def terminal(columns: int) -> Iterator[tuple[int, list[bytes]]]:
+def open_terminal(columns: int) -> Iterator[tuple[int, list[bytes]]]:
     """Open a terminal; yields where to write, and what has been shown once it is closed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -42,17 +42,17 @@ def _read(source: int, shown: list[bytes]) -> None:
         shown.append(data)
 
 
-Watch = Callable[..., str]
+RunOnTerminal = Callable[..., str]
 
 
-def watching(monkeypatch: pytest.MonkeyPatch) -> Watch:
+def terminal_runner(monkeypatch: pytest.MonkeyPatch) -> RunOnTerminal:
     """Return a function that runs a command on a terminal and returns what that shows."""
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
     def watch(columns: int, *words: str) -> str:
-        with terminal(columns) as (theirs, shown), monkeypatch.context() as patch:
+        with open_terminal(columns) as (theirs, shown), monkeypatch.context() as patch:
             stream = open(os.dup(theirs), "w", encoding="utf-8")  # noqa: SIM115 - closed below
             patch.setattr(sys, "stdout", stream)
             main(words)
