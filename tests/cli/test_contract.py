@@ -359,8 +359,8 @@ def test_help_lists_every_command(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
     assert all(re.search(rf"^    {name.split()[0]}\s", out, re.MULTILINE) for name in COMMANDS)
-    assert "Exit codes: 0 done, 1 the answer is no, 2 you must change something" in out
-    assert "70 a fault of fairlead, 74 the disk is full" in " ".join(out.split())
+    assert "Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3" in " ".join(out.split())
+    assert "3 the cluster is unavailable, 70 a fault of fairlead, 74 the disk" in " ".join(out.split())
     assert run("--version")[1] == f"fairlead {__version__}\n"
 
 

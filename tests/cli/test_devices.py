@@ -293,7 +293,7 @@ def test_what_is_not_there_is_named(run: Run, file: Writer, words: tuple[str, ..
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "nothing in it"),
+        ("", "the file is empty"),
         ("{", "neither JSON"),
         ('{"a": 1}', "neither a Kubernetes object"),
         ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}', "no ResourceSlice in it"),

@@ -122,7 +122,7 @@ def test_a_damaged_profile_is_named_and_passed_over(
     (profiles / "broken.json").write_bytes(content)
     code, out, err = run(model, "--on", "t4", "--profiles", str(profiles), "-o", "json")
     assert (code, json.loads(out)["estimates"][0]["basis"]) == (0, "calibrated")
-    assert "passed over" in err
+    assert "skipped" in err
     assert "broken.json" in err
 
 
@@ -146,9 +146,9 @@ def test_open_shapes_are_bound(run: Run, tmp_path: Path) -> None:
         (("--on", "coral-usb@pcie3"), "coral-usb is not on pcie", "it is on usb"),
         (("--on", "a100@8/7"), "a share is more than 0 and at most 1", "1/7"),
         (("--on", ","), "no device is named", "--on coral-usb"),
-        (("--on", "t4", "--slo", "soon"), "--slo soon", "30ms"),
+        (("--on", "t4", "--slo", "soon"), "--slo soon: not a duration", "30ms"),
         (("--on", "t4", "--slo", "0ms"), "cannot be met", "30ms"),
-        (("--on", "t4", "--slo", "30"), "--slo 30: of what unit", "30ms"),
+        (("--on", "t4", "--slo", "30"), "--slo 30: a time needs a unit, for example 30ms", "--slo 30ms"),
         (("--on", "t4@0"), "a share is more than 0 and at most 1", "1/7"),
         (("--on", "t4@1/2@1/7"), "'1/7' says again", "one of each kind"),
         (("--on", "jetson-tx2@15w@7.5w"), "'7.5w' says again", "one of each kind"),

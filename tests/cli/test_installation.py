@@ -30,7 +30,10 @@ WHEEL = "file:///d/fairlead-0.1.0-py3-none-any.whl"
         (replace(PLAIN, tool="pipx", origin=WHEEL), f"pipx install --force 'fairlead[scheduler] @ {WHEEL}'"),
         (replace(PLAIN, tool="uv"), "uv tool install --force 'fairlead[scheduler]'"),
         (replace(PLAIN, managed=True), "&& ~/fairlead/bin/pip install 'fairlead[scheduler]'"),
-        (replace(PLAIN, pip="", installer=""), "where this was done: pip install 'fairlead[scheduler]'"),
+        (
+            replace(PLAIN, pip="", installer=""),
+            "environment with the extra: pip install 'fairlead[scheduler]'",
+        ),
     ],
 )
 def test_advice_fits_the_installation(installation: Installation, said: str) -> None:

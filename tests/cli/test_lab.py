@@ -95,7 +95,7 @@ def test_the_document_of_a_lab_is_frozen(tmp_path: Path) -> None:
 
 def test_the_command_line_loads_no_library_of_the_lab() -> None:
     code = (
-        "import sys\nfrom fairlead.cli.main import parser\nparser().parse_args(['lab', 'status'])\n"
+        "import sys\nfrom fairlead.cli.main import build_parser\nbuild_parser().parse_args(['lab', 'status'])\n"
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

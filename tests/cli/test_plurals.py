@@ -27,9 +27,9 @@ driver = [{userspace = true}]
 
 def test_one_pod_that_waits() -> None:
     found = Snapshot(nodes=(NodeState("a"),), pending=(Request("late"),))
-    assert str(snapshot.table(found)).endswith("\n1 pod waits")
-    assert str(snapshot.table(Snapshot())).endswith("\n0 pods wait")
-    assert snapshot.summary(found) == "1 node, 0 accelerators, 0 pods that run, 1 that waits"
+    assert str(snapshot.table(found)).endswith("\n1 pending pod")
+    assert str(snapshot.table(Snapshot())).endswith("\n0 pending pods")
+    assert snapshot.summary(found) == "1 node, 0 accelerators, 0 running pods, 1 pending pod"
 
 
 def test_one_fault_of_a_catalog(run: Run, tmp_path: Path) -> None:

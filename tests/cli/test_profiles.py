@@ -91,11 +91,11 @@ def test_damage_is_said_and_hides_nothing(folder: str, capsys: pytest.CaptureFix
     assert run("profiles", "list", "--folder", folder, "-o", "json") == 0
     printed = capsys.readouterr()
     assert len(json.loads(printed.out)) == 2
-    assert f"left out: {folder}/bad.json: not a profile" in printed.err
+    assert f"skipped: {folder}/bad.json: not a profile" in printed.err
 
 
 def test_deleting_is_asked_for_twice(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match=f"all that was measured of {ID}"):
+    with pytest.raises(UserError, match=f"every profile of {ID}"):
         run("profiles", "delete", ID, "--folder", folder)
     assert len(load_all(folder).calibrations) == 2
     assert run("profiles", "delete", ID, "--folder", folder, "--yes", "-o", "json") == 0
@@ -105,7 +105,7 @@ def test_deleting_is_asked_for_twice(folder: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("none", "nothing is known of such a setup"), ("", "nothing is known"), ("same", "there are 2")],
+    [("none", "no such setup"), ("", "no such setup"), ("same", "2 setups have this name")],
 )
 def test_a_name_that_means_nothing_or_too_much(name: str, says: str) -> None:
     known = group_by_setup([calibration(), calibration(host="another board")], [])

@@ -28,7 +28,7 @@ def test_nothing_goes_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--force"], "--dry-run"),
         (["--force", "--yes", "some-node"], "leave the names of nodes out"),
         (["--check", "some-node"], "leave the names of nodes out"),
-        (["--check", "--wait", "soon"], "durations are written like"),
+        (["--check", "--wait", "soon"], "--wait soon: not a duration"),
     ],
 )
 def test_holders_are_not_touched_by_a_slip(

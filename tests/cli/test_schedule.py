@@ -95,14 +95,14 @@ def test_preemption_can_be_forbidden(run: Run, tmp_path: Path) -> None:
     asked = ("schedule", "--cluster", CLUSTER, "--workloads", str(tmp_path / "w.yaml"))
     code, out, _ = run(*asked)
     assert code == 0
-    assert "default/tracker must go for urgent" in out
+    assert "default/tracker is evicted to make room for urgent" in out
     assert run(*asked, "--no-preemption")[0] == 1
 
 
 def test_a_snapshot_that_nobody_waits_in(run: Run, tmp_path: Path) -> None:
     document = {"format": "fairlead-snapshot", "version": 2, "nodes": []}
     (tmp_path / "s.json").write_text(json.dumps(document))
-    assert run("schedule", "--cluster", str(tmp_path / "s.json")) == (0, "nothing waits for a place\n", "")
+    assert run("schedule", "--cluster", str(tmp_path / "s.json")) == (0, "no pending workloads\n", "")
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_the_greatest_pace_is_taken(run: Run) -> None:
 def test_a_trace_without_machines_says_so(run: Run) -> None:
     code, _, err = run("--trace", str(EXAMPLES / "day.yaml"))
     assert code == 2
-    assert "brings no machines" in err
+    assert "has no machines" in err
     assert "--cluster" in err
 
 

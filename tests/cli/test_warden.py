@@ -231,9 +231,9 @@ def test_it_loads_nothing_of_the_house_and_nothing_heavy() -> None:
     ("argv", "says"),
     [
         (["serve", "--group", "5", "--folder", "{node}/shared"], "nothing to serve"),
-        (["serve", "--group", "0", "--folder", "{node}/shared", "--cdi-dir"], "--group 0: no group for"),
+        (["serve", "--group", "0", "--folder", "{node}/shared", "--cdi-dir"], "--group 0: not a group for"),
         (["open", "--group", "-1"], "--group -1"),
-        (["open", "--group", "4294967295", "--folder", "{node}/plugins"], "no group for an agent"),
+        (["open", "--group", "4294967295", "--folder", "{node}/plugins"], "not a group for an agent"),
         (["open", "--group", "5", "--folder", "{node}/nowhere"], "{node}/nowhere: no such file or directory"),
         (["open", "--group", "5", "--folder", "relative"], "relative: must be absolute"),
         (["open", "--group", "5", "--copy", "/a"], "--copy /a: must be FROM:TO"),

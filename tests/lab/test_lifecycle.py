@@ -62,7 +62,7 @@ def test_an_unknown_lab_or_program_is_refused(door: Door) -> None:
         2,
         "fairlead: there is no lab 'lab'\n  start one: fairlead lab up\n",
     )
-    assert door("status").stdout == "there is no lab; start one: fairlead lab up\n"
+    assert door("status").stdout == "no labs; start one: fairlead lab up\n"
     assert door("status", "--name", "two").returncode == 2
     door("up", "--profile", "api")
     unknown = door("logs", "kubelet")
@@ -148,7 +148,7 @@ def test_a_lab_goes_with_its_owner(door: Door) -> None:
         assert door.json("reap") == []
         owner.kill()
     assert door.json("reap") == [{"name": "lab", "processes": 2}]
-    assert door("reap").stdout == "every lab is wanted\n"
+    assert door("reap").stdout == "no lab to reap: every owner runs\n"
     assert door.leftovers() == []
 
 

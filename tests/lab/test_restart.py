@@ -28,7 +28,7 @@ def test_a_restarted_program_has_the_same_command_line(door: Door) -> None:
     (status,) = door.json("status")
     assert [each["pid"] for each in status["programs"]] == [before[0]["pid"], done["started_pid"]]
     assert door.json("restart", "kube-apiserver", "--kill")["killed"]
-    assert "is well" in door("restart", "kube-apiserver").stdout
+    assert "is healthy" in door("restart", "kube-apiserver").stdout
     door("down")
     assert door.leftovers() == []
 

@@ -1,7 +1,7 @@
-"""The door: parse the command line, run one command, turn errors into exit codes.
+"""Entry point: parse the command line, run one command, turn errors into exit codes.
 
-Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is unavailable,
-70 a fault of this program, 74 the disk is full; `fairlead docs exit-codes` has them all.
+Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is unavailable, 70 a
+fault of this program, 74 the disk is full; `fairlead docs exit-codes` lists them all.
 """
 
 import argparse
@@ -47,19 +47,19 @@ COMMANDS: Final = {
 }
 """Each command, and its module below this package."""
 DEBUG = "FAIRLEAD_DEBUG"
-"""Set to 1 it has a fault of this program print where it happened."""
+"""The environment variable; set to 1, a fault of this program prints its traceback."""
 FAULT = 70
 """A fault of this program (EX_SOFTWARE of sysexits.h)."""
 _INTERRUPTED = 130
 
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
-    """Return the whole command line, or one command's part: a program should not wait for the others'."""
+    """Return the parser of every command, or of one alone: it does not wait for imports of the others."""
     top = CommandParser(
         prog="fairlead",
         description="Lead every neural network to the accelerator where it runs best.",
-        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, "
-        "3 the cluster is unavailable, 70 a fault of fairlead, 74 the disk is full.",
+        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3 the cluster is "
+        "unavailable, 70 a fault of fairlead, 74 the disk is full.",
     )
     top.add_argument("--version", action="version", version=f"fairlead {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
@@ -74,19 +74,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(command="fairlead")
     try:
         code = _run_command(argv, options)
-        print(end="", flush=True)  # a full pipe shows here; a closed one has nothing to say
+        print(end="", flush=True)  # a full disk raises here; a closed stdout does not
         return code
     except BrokenPipeError:
-        _discard_output()  # the reader went away (| head): what it wanted it has
+        _discard_output()  # the reader closed the pipe (| head): it has what it wants
         return 0
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except Exception as error:  # noqa: BLE001  # the last door: whatever comes here has an exit code
+    except Exception as error:  # noqa: BLE001  # the last handler: every error gets an exit code
         return _report_error(error, options)
 
 
 def _run_command(argv: Sequence[str], options: argparse.Namespace) -> int:
-    """Run the command that the words name; --help and --version end in SystemExit."""
+    """Parse the arguments and run the command; --help and --version end in SystemExit."""
     try:
         build_parser(argv[0] if argv else "").parse_args(argv, options)
     except SystemExit:
@@ -96,9 +96,9 @@ def _run_command(argv: Sequence[str], options: argparse.Namespace) -> int:
 
 
 def _report_error(error: Exception, options: argparse.Namespace) -> int:
-    """Say what ended a command, and return its exit code."""
+    """Print the error that ended a command, and return its exit code."""
     while inner := getattr(error, "exceptions", None):
-        error = inner[0]  # of several tasks that failed together the first says why
+        error = inner[0]  # of several tasks that fail together the first says why
     if isinstance(error, ModuleNotFoundError):
         from fairlead.cli.shell.extras import missing_part
 
@@ -113,13 +113,13 @@ def _report_error(error: Exception, options: argparse.Namespace) -> int:
         from fairlead.cli.shell.extras import advice
 
         hint = advice(options)
-    with suppress(OSError, ValueError):  # where the standard error is full or closed the exit code must do
+    with suppress(OSError, ValueError):  # with stderr full or closed, the exit code must do
         show_error(f"fairlead: {error}" + (f"\n  {hint}" if hint else ""))
     return error.exit_code
 
 
 def _report_fault(error: Exception, command: str) -> int:
-    """Say in one line that this program failed, where, and how to report it."""
+    """Print one line: this program failed, where, and how to report it."""
     import traceback
 
     if os.environ.get(DEBUG, "") not in ("", "0"):
@@ -141,13 +141,13 @@ def _print_error(text: str) -> None:
 
 
 def _discard_output() -> None:
-    """Let nothing more be written where nothing can be."""
+    """Redirect the standard output to /dev/null: a further write to it would fail again."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run() -> None:
-    """Run as the installed program, on terminals of any alphabet."""
+    """Run as the installed program; a character that the terminal cannot encode is escaped."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -120,7 +120,7 @@ class SimulatedReplica:
         """The events that it handled, with their times and effects."""
         self.handle(Start(WALL, name))
         for replica in self._known.values():
-            replica.next()
+            replica.next_request()
 
     def handle(self, event: Event) -> None:
         """Handle an event by the machine, and send its effects."""
@@ -146,7 +146,7 @@ class SimulatedReplica:
         for event in events[at : at + most]:
             for _ in range(2 if twice else 1):
                 item = api.read(kind, event.object)
-                for change in self._known[kind.plural].observed(event.type, item):
+                for change in self._known[kind.plural].on_event(event.type, item):
                     self.handle(change)
         self._observed[kind.plural] = min(len(events), at + most)
 
@@ -159,7 +159,7 @@ class SimulatedReplica:
         """Miss all events until now, and list again."""
         api = self._effects.api
         for kind in KINDS:
-            for change in self._known[kind.plural].listed(api.list_objects(kind), str(api.version)):
+            for change in self._known[kind.plural].on_list(api.list_objects(kind), str(api.version)):
                 self.handle(change)
             self._observed[kind.plural] = len(api.history[kind.plural])
 

@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     shared.add_cluster(command)
     command.add_argument("-l", "--selector", metavar="LABELS", help="only nodes with these labels")
     command.add_argument(
-        "-w", "--watch", action="store_true", help="go on and show what changes, until interrupted"
+        "-w", "--watch", action="store_true", help="then print each change, until interrupted"
     )
     shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
@@ -69,7 +69,7 @@ async def _list_nodes(config: "ClusterConfig", options: argparse.Namespace) -> N
 
 
 async def _watch_nodes(config: "ClusterConfig", options: argparse.Namespace) -> None:
-    """Print a line, or a document, for each change until interrupted; say when the cluster is unavailable."""
+    """Print a line, or a document, for each change until interrupted; report an unavailable cluster."""
     from fairlead.cli.output.cluster_contact import LONGEST_PAUSE, report_contact
     from fairlead.cluster.client import Client
     from fairlead.cluster.kinds import NODES
@@ -98,7 +98,7 @@ def to_json(node: "Node") -> dict[str, Any]:
     from fairlead.annotations import labelled_models, parse_devices
     from fairlead.keys import DEVICES
 
-    listed = parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
+    devices = parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
     return {
         "name": node.metadata.name,
         "ready": is_ready(node),
@@ -109,27 +109,29 @@ def to_json(node: "Node") -> dict[str, Any]:
             for m in labelled_models(node.metadata.labels)
         ],
         "unhealthy": [
-            {"id": each.id, "model": each.model, "reason": each.reason} for each in listed if not each.healthy
+            {"id": device.id, "model": device.model, "reason": device.reason}
+            for device in devices
+            if not device.healthy
         ],
     }
 
 
 def is_ready(node: "Node") -> bool:
-    """Say whether a node reports that it can run pods."""
+    """Return whether the node's Ready condition is True."""
     return any(item.type == "Ready" and item.status == "True" for item in node.status.conditions)
 
 
 def _row(node: "Node") -> tuple[str | Cell, ...]:
     document = to_json(node)
-    found = document["accelerators"]
-    usable, info = sum(item["usable"] for item in found), node.status.node_info
+    accelerators = document["accelerators"]
+    usable, info = sum(item["usable"] for item in accelerators), node.status.node_info
     return (
         document["name"],
         _ready_cell(document),
-        ", ".join(f"{item['count']} x {item['model']}" for item in found) or "-",
+        ", ".join(f"{item['count']} x {item['model']}" for item in accelerators) or "-",
         _usable_cell(usable, document["unhealthy"]),
         document["version"] or "-",
-        ", ".join(dict.fromkeys(item["state"] for item in found if item["state"])) or "-",
+        ", ".join(dict.fromkeys(item["state"] for item in accelerators if item["state"])) or "-",
         info.architecture or "-",
         next((address.address for address in node.status.addresses if address.type == "InternalIP"), "-"),
         info.container_runtime_version or "-",

@@ -1,6 +1,6 @@
-"""`fairlead retract`: take back from a cluster everything that agents published there.
+"""`fairlead retract`: remove from a cluster everything that agents published.
 
-`--check` and `--force` come before that, while agents still run: see `retract_holders.py`.
+`--check` and `--force` run before that, while agents still run: see `retract_holders.py`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.cluster.objects import Node
 
 _PAUSE = 2.0
-"""Seconds between two looks."""
+"""Seconds between two passes."""
 _HEAD = ("NODE", "LABELS", "ANNOTATIONS", "RESOURCES", "SLICES")
 
 
@@ -30,11 +30,11 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "retract",
-        help="take back what agents published to a cluster",
+        help="remove what agents published to a cluster",
         description="Remove the labels, annotations, slices and empty resources that agents published on the "
-        "nodes of a cluster, and the kind ModelProfile unless profiles are kept of it. Run it after the "
-        "agents are gone: a running one publishes again. Before that, --check waits until no pod holds a "
-        "device of ours, and --force releases those that do.",
+        "nodes of a cluster, and the kind ModelProfile unless there are profiles of it. Run it after the "
+        "agents are gone: a running agent publishes again. Before that, --check waits until no pod holds a "
+        "device of fairlead, and --force releases the devices that pods hold.",
     )
     command.add_argument("node", nargs="*", metavar="NODE", help="only these nodes (default: all)")
     shared.add_cluster(command)
@@ -42,21 +42,23 @@ def add(commands: Any) -> None:
     before.add_argument(
         "--check",
         action="store_true",
-        help="wait until no pod holds a device of ours; exit code 1, with their names, where some do",
+        help="wait until no pod holds a device of fairlead; if some do, print their names and exit with 1",
     )
     before.add_argument(
         "--force",
         action="store_true",
-        help="delete the pods that hold devices of ours; until the uninstall a taint keeps new ones off",
+        help="delete the pods that hold devices of fairlead; a taint keeps new ones off until the uninstall",
     )
-    command.add_argument("--dry-run", action="store_true", help="say what would go, and leave it")
+    command.add_argument(
+        "--dry-run", action="store_true", help="print what would be removed, and remove nothing"
+    )
     command.add_argument(
         "--wait",
         metavar="TIME",
-        help="look again for this long: agents that are ending may publish once more, and pods need time to "
-        f"end (default: not; with --check and --force {retract_holders.WAIT})",
+        help="repeat for this long: agents that are ending may publish once more, and pods need time to "
+        f"end (default: once; with --check and --force {retract_holders.WAIT})",
     )
-    command.add_argument("--yes", action="store_true", help="do it; without this nothing is removed")
+    command.add_argument("--yes", action="store_true", help="confirm; without this nothing is removed")
     shared.add_output(command)
     command.set_defaults(run=run)
 
@@ -75,16 +77,16 @@ def run(options: argparse.Namespace) -> int:
         )
         raise UserError(
             f"retract{' --force' if options.force else ''} {what}",
-            "look first with --dry-run, then say --yes",
+            "look first with --dry-run, then add --yes",
         )
     if options.node and (options.check or options.force):
-        raise UserError("--check and --force look at the whole cluster", "leave the names of nodes out")
+        raise UserError("--check and --force apply to the whole cluster", "leave the names of nodes out")
     before = options.check or options.force
     seconds = _parse_wait(options.wait or (retract_holders.WAIT if before else "0s"))
     config = kubeconfig.load(options.kubeconfig, options.context)
     if before:
         return (retract_holders.check if options.check else retract_holders.force)(config, options, seconds)
-    with progress("taking back what agents published"):
+    with progress("removing what agents published"):
         rows, kept = asyncio.run(_retract_for(config, options, seconds))
     if kept:
         stay, them = ("model profile stays", "it") if kept == 1 else ("model profiles stay", "them")
@@ -103,33 +105,33 @@ def run(options: argparse.Namespace) -> int:
 
 def _parse_wait(text: str) -> float:
     from fairlead.errors import SettingsError
-    from fairlead.units import fault, parse_duration
+    from fairlead.units import parse_duration
 
     try:
         return parse_duration(text)
-    except ValueError as error:
-        raise SettingsError(f"wait: {fault(error)}", "durations are written like 500ms, 10s or 5m") from None
+    except ValueError:
+        raise SettingsError(f"--wait {text}: not a duration", "write it like 500ms, 10s or 5m") from None
 
 
 async def _retract_for(
     config: Any, options: argparse.Namespace, period: float
 ) -> tuple[list[dict[str, Any]], int]:
-    """Retract, and look again until the time is over; returns what went, by node, and the profiles kept."""
+    """Retract, and repeat until the period ends; return what was removed, by node, and the profiles kept."""
     import asyncio
     import time
 
     from fairlead.cluster.client import Client
     from fairlead.modelprofiles.store import delete_kind
 
-    until, found = time.monotonic() + period, await _retract(config, options)
+    until, rows = time.monotonic() + period, await _retract(config, options)
     while not options.dry_run and time.monotonic() < until:
         await asyncio.sleep(min(_PAUSE, max(0.0, until - time.monotonic())))
         for row in await _retract(config, options):
-            found = [*(each for each in found if each["node"] != row["node"]), row]
+            rows = [*(each for each in rows if each["node"] != row["node"]), row]
     if options.node:
-        return found, 0
+        return rows, 0
     async with Client.connect(config) as client:
-        return found, await delete_kind(client, dry=options.dry_run)
+        return rows, await delete_kind(client, dry=options.dry_run)
 
 
 async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -141,25 +143,25 @@ async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, A
         nodes = (await client.list(NODES)).items
         missing = sorted(set(options.node) - {node.metadata.name for node in nodes})
         if missing:
-            raise NotFoundError(f"there is no node {missing[0]!r}", "see the names with: fairlead nodes")
+            raise NotFoundError(f"there is no node {missing[0]!r}", "list the nodes: fairlead nodes")
         try:
             slices = (await client.list(RESOURCE_SLICES, fields=f"spec.driver={DOMAIN}")).items
         except MissingApiError:  # before Kubernetes 1.34
             slices = ()
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for node in nodes:
             if options.node and node.metadata.name not in options.node:
                 continue
             mine = [slice_.metadata.name for slice_ in slices if slice_.spec.node_name == node.metadata.name]
             row = await _retract_node(client, node, mine, dry=options.dry_run)
-            found += [row] if any(row[key.lower()] for key in _HEAD[1:]) else []
-        return found
+            rows += [row] if any(row[key.lower()] for key in _HEAD[1:]) else []
+        return rows
 
 
 async def _retract_node(
     cluster: "ClusterClient", node: "Node", slices: list[str], *, dry: bool
 ) -> dict[str, Any]:
-    """Take back what one node has, and return how much that was."""
+    """Remove what was published on one node; return the counts."""
     from contextlib import suppress
 
     from fairlead.cluster.holders import untaint_node
@@ -178,7 +180,7 @@ async def _retract_node(
             await cluster.patch_status(NODES, name, {"status": {"capacity": gone, "allocatable": gone}})
         await untaint_node(cluster, node)
         for slice_ in slices:
-            with suppress(NotFoundError):  # the kubelet removes those of a driver that is gone
+            with suppress(NotFoundError):  # the kubelet removes the slices of a driver that is gone
                 await cluster.delete(RESOURCE_SLICES, slice_)
     return {
         "node": name,
@@ -190,5 +192,5 @@ async def _retract_node(
 
 
 def empty_resources(amounts: Mapping[str, str]) -> set[str]:
-    """Return our resources of which a kubelet has none left: it remembers their names forever."""
+    """Return the resources of fairlead with an amount of 0: a kubelet keeps their names for ever."""
     return {name for name, amount in amounts.items() if name.startswith(PREFIX) and amount == "0"}

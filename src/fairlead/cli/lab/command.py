@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from fairlead.cli.lab import running as inside
+from fairlead.cli.lab import running as running_verbs
 from fairlead.cli.lab.verb import add_verb, home
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.show import show, show_list
@@ -46,59 +46,62 @@ def add(commands: Any) -> None:
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_up(verbs)
-    add_verb(
-        verbs, "status", "show which labs there are and how they are", _status, output=_HEAD, all_labs=True
-    )
-    inside.add(verbs)
+    add_verb(verbs, "status", "list the labs and their programs", _status, output=_HEAD, all_labs=True)
+    running_verbs.add(verbs)
     kubeconfig = add_verb(verbs, "kubeconfig", "print the administrator's kubeconfig", _kubeconfig)
-    kubeconfig.add_argument("--path", action="store_true", help="print where it is instead")
-    logs = add_verb(verbs, "logs", "print what a program of a lab said", _logs)
-    logs.add_argument("program", metavar="PROGRAM", help="as `fairlead lab status` calls it")
-    logs.add_argument("-f", "--follow", action="store_true", help="go on until the program or you end")
-    add_verb(verbs, "down", "end a lab and leave nothing of it", _down)
-    add_verb(verbs, "reap", "end every lab whose owner died", _reap, output=True, named=False)
-    build = add_verb(verbs, "build", "build what labs are made of", _build, output=True, named=False)
+    kubeconfig.add_argument("--path", action="store_true", help="print the path of the file instead")
+    logs = add_verb(verbs, "logs", "print the log of a program of a lab", _logs)
+    logs.add_argument("program", metavar="PROGRAM", help="a program that `fairlead lab status` lists")
+    logs.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="follow the log until the program ends, or until interrupted",
+    )
+    add_verb(verbs, "down", "stop a lab and remove everything of it", _down)
+    add_verb(verbs, "reap", "stop every lab whose owner has exited", _reap, output=True, named=False)
+    build = add_verb(verbs, "build", "build the programs of labs", _build, output=True, named=False)
     build.add_argument(
-        "--profile", choices=_PROFILES, default="control", help="for which labs (default: control)"
+        "--profile", choices=_PROFILES, default="control", help="the profile to build for (default: control)"
     )
 
 
 def _add_up(verbs: Any) -> None:
-    verb = add_verb(verbs, "up", "start a lab; what it is made of is built when missing", _up, output=True)
+    verb = add_verb(verbs, "up", "start a lab; missing programs are built first", _up, output=True)
     verb.add_argument(
         "--profile",
         choices=_PROFILES,
         default="control",
         help="api: etcd and the API server; control: also controllers, the scheduler and nodes that kwok "
-        "plays (default); node: also real nodes that run pods (needs root)",
+        "simulates (default); node: also real nodes that run pods (needs root)",
     )
     verb.add_argument(
         "--fleet",
         metavar="FILE",
-        help="nodes that kwok plays, with devices of the catalog (see: fairlead examples fleet.toml)",
+        help="nodes that kwok simulates, with devices of the catalog (see: fairlead examples fleet.toml)",
     )
     verb.add_argument(
         "--nodes",
         metavar="K",
         type=int,
-        help=f"control: plain nodes where no fleet is named (default: {_PLAIN_NODES}); "
+        help=f"control: plain nodes, if no fleet is named (default: {_PLAIN_NODES}); "
         "node: real nodes (default: 1)",
     )
     verb.add_argument(
-        "--owner", metavar="PID", type=int, help="the lab may be reaped once this process has ended"
+        "--owner", metavar="PID", type=int, help="`lab reap` may stop the lab once this process has exited"
     )
     verb.add_argument(
         "--prometheus",
         action="store_true",
-        help="node: also a Prometheus that looks at every pod that wants it",
+        help="node: also a Prometheus that scrapes the pods of fairlead, and annotated ones",
     )
     verb.add_argument(
         "--layout",
         choices=_LAYOUTS,
         default=_LAYOUTS[0],
-        help="node: keep the files of kubelet and containerd as a distribution does (default: %(default)s)",
+        help="node: put the files of kubelet and containerd where a distribution does (default: %(default)s)",
     )
-    inside.add_rules(verb)
+    running_verbs.add_rules(verb)
     _add_tuning(verb)
     shared.add_catalog(verb)
 
@@ -108,19 +111,19 @@ def _add_tuning(verb: argparse.ArgumentParser) -> None:
         "--scheduler-config",
         metavar="FILE",
         type=Path,
-        help="a KubeSchedulerConfiguration for the kube-scheduler; where it says nothing of the kubeconfig "
-        "and of leader election, the lab does",
+        help="a KubeSchedulerConfiguration for the kube-scheduler; the lab adds the kubeconfig and leader "
+        "election if it has none",
     )
     verb.add_argument(
         "--feature-gates",
         metavar="A=true,B=false",
-        help="switch features of Kubernetes on or off, in the API server, the controllers, the scheduler and "
-        "the kubelets",
+        help="feature gates of Kubernetes, for the API server, the controllers, the scheduler and the "
+        "kubelets",
     )
     verb.add_argument(
         "--runtime-config",
         metavar="GROUP/VERSION=true,...",
-        help="APIs that the API server serves beside the usual, such as scheduling.k8s.io/v1beta1=true",
+        help="further APIs that the API server serves, such as scheduling.k8s.io/v1beta1=true",
     )
 
 
@@ -130,10 +133,10 @@ def _up(options: argparse.Namespace) -> int:
     from fairlead.lab.run.steps import StepPrinter
     from fairlead.lab.run.up import LabSpec, up
 
-    # A lab that is half up when we are asked to end must go: SIGTERM is to end us as Ctrl-C does.
+    # A half-started lab must be removed when this process is stopped: SIGTERM raises as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     profile = LabProfile(options.profile)
-    wish = LabSpec(
+    spec = LabSpec(
         profile=profile,
         name=options.name,
         nodes=options.nodes if options.nodes is not None else 1,
@@ -144,19 +147,19 @@ def _up(options: argparse.Namespace) -> int:
         layout=layout.named(options.layout),
         tuning=_tuning(options),
     )
-    narrator = StepPrinter(sys.stderr)
-    lab = up(home(), wish, narrator)
-    narrator.say(f"  {'ready after':24} {lab.times['total']:.1f} s")
+    printer = StepPrinter(sys.stderr)
+    lab = up(home(), spec, printer)
+    printer.say(f"  {'ready after':24} {lab.times['total']:.1f} s")
     if options.output != "table":
         show(describe(lab), options.output)
         return 0
-    named = "" if options.name == "lab" else f" --name {lab.name}"
+    option = "" if options.name == "lab" else f" --name {lab.name}"
     print(f"lab {lab.name!r} is up at {lab.server}")
     if lab.prometheus:
         print(f"  Prometheus: {lab.prometheus}")
     print(f"  export KUBECONFIG={lab.kubeconfig}")
-    print(f"  fairlead lab kubectl{named} get nodes")
-    print(f"  fairlead lab down{named}")
+    print(f"  fairlead lab kubectl{option} get nodes")
+    print(f"  fairlead lab down{option}")
     return 0
 
 
@@ -184,19 +187,19 @@ def _fleet(options: argparse.Namespace) -> tuple[dict[str, Any], ...]:
         return ()
     if options.fleet:
         if options.profile == "control" and options.nodes is not None:
-            raise LabError("--fleet and --nodes both say which nodes there are", hint="leave one of them out")
+            raise LabError("--fleet and --nodes both define the nodes", hint="leave one of them out")
         catalog = shared.catalog_of(options)
         return tuple(manifests(load_fleet(options.fleet, catalog), catalog))
     if options.profile == "node":
         return ()
     count = _PLAIN_NODES if options.nodes is None else options.nodes
     if not 0 <= count <= MOST_NODES:
-        raise LabError(f"--nodes {count}", hint=f"from 0 to {MOST_NODES} fit on one machine")
+        raise LabError(f"--nodes {count}: out of range", hint=f"choose from 0 to {MOST_NODES}")
     return tuple(manifests(plain(count), shared.catalog_of(options)))
 
 
 def describe(lab: "Lab") -> dict[str, Any]:
-    """Return what programs may know of a lab."""
+    """Return a lab as a document."""
     from fairlead.lab.run import process
 
     dead = lab.dead()
@@ -226,13 +229,13 @@ def describe(lab: "Lab") -> dict[str, Any]:
 
 def _status(options: argparse.Namespace) -> int:
     labs = [home().get(options.name)] if options.name else home().labs()
-    found = [describe(lab) for lab in labs]
-    documents = sorted_by(found, options.sort_by, _HEAD, _lab_row, lambda each: each)
+    documents = [describe(lab) for lab in labs]
+    documents = sorted_by(documents, options.sort_by, _HEAD, _lab_row, lambda each: each)
     if options.output in ("json", "yaml"):
         show(documents, options.output)
     else:
         rows, headers = [_lab_row(document) for document in documents], not options.no_headers
-        empty = "there is no lab; start one: fairlead lab up"
+        empty = "no labs; start one: fairlead lab up"
         show_list(_HEAD, rows, options.output, headers=headers, empty=empty, color=options.color)
         if documents and headers and options.output != "name":
             _show_programs(documents, options)
@@ -281,7 +284,7 @@ def _logs(options: argparse.Namespace) -> int:
     processes = [each.process for each in lab.programs if each.name == options.program]
     with lab.log(options.program).open("rb") as log:
         while True:
-            running = any(map(alive, processes))  # before reading: what it said last must not be missed
+            running = any(map(alive, processes))  # checked before reading: its last lines must be read
             while data := log.read(1 << 16):
                 sys.stdout.buffer.write(data)
             sys.stdout.flush()
@@ -294,10 +297,10 @@ def _down(options: argparse.Namespace) -> int:
     from fairlead.lab.run.down import down
 
     began = time.monotonic()
-    ended = down(home(), options.name)
+    result = down(home(), options.name)
     seconds = time.monotonic() - began
-    processes = pluralize(ended.processes, "process", "processes")
-    print(f"lab {ended.name!r} is gone: {processes} ended in {seconds:.1f} s", file=sys.stderr)
+    processes = pluralize(result.processes, "process", "processes")
+    print(f"lab {result.name!r} is gone: {processes} stopped in {seconds:.1f} s", file=sys.stderr)
     return 0
 
 
@@ -311,7 +314,7 @@ def _reap(options: argparse.Namespace) -> int:
         rows = [tuple(document.values()) for document in documents]
         show_page(Page.of(Table.of(("REAPED", "PROCESSES"), rows)), options.color)
     else:
-        print("every lab is wanted")
+        print("no lab to reap: every owner runs")
     return 0
 
 
@@ -322,10 +325,10 @@ def _build(options: argparse.Namespace) -> int:
     from fairlead.lab.run.steps import StepPrinter
 
     more = [helm.PART, prometheus.PART] if options.profile == "node" else []
-    kit = gather(
+    built = gather(
         LabProfile(options.profile), StepPrinter(sys.stderr), kwok=options.profile != "api", more=more
     )
-    documents = [{"program": name, "path": str(path)} for name, path in sorted(kit.programs.paths.items())]
+    documents = [{"program": name, "path": str(path)} for name, path in sorted(built.programs.paths.items())]
     if options.output == "table":
         head = (Column("PROGRAM", Fit.KEEP), Column("PATH", Fit.MIDDLE))
         show_page(

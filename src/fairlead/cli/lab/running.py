@@ -1,4 +1,4 @@
-"""`fairlead lab` in a lab that runs: kubectl, helm, images, restarts, Prometheus."""
+"""`fairlead lab` verbs for a running lab: kubectl, helm, images, restarts, Prometheus."""
 
 import argparse
 import os
@@ -16,25 +16,23 @@ def add(verbs: Any) -> None:
     """Add the verbs to the command line."""
     add_tool(verbs, "kubectl", "run kubectl as the lab's administrator", _kubectl)
     add_tool(verbs, "helm", "run helm as the lab's administrator", _helm)
-    load = add_verb(verbs, "load", "bring images from archives into every real node", _load, output=True)
+    load = add_verb(verbs, "load", "import images from archives into every real node", _load, output=True)
     load.add_argument(
-        "archives", metavar="ARCHIVE", nargs="+", help="a tar file, as docker save or the OCI layout has it"
+        "archives", metavar="ARCHIVE", nargs="+", help="a tar file of docker save, or of an OCI layout"
     )
     restart = add_verb(
-        verbs, "restart", "end a program of a lab and start it anew, as it was", _restart, output=True
+        verbs, "restart", "stop a program of a lab and start it again, as it was", _restart, output=True
     )
-    restart.add_argument("program", metavar="PROGRAM", help="as `fairlead lab status` calls it")
-    restart.add_argument(
-        "--kill", action="store_true", help="give it no time to end by itself (SIGKILL instead of SIGTERM)"
-    )
+    restart.add_argument("program", metavar="PROGRAM", help="a program that `fairlead lab status` lists")
+    restart.add_argument("--kill", action="store_true", help="stop it by SIGKILL, not by SIGTERM")
     prometheus = add_verb(
-        verbs, "prometheus", "start a Prometheus in a lab, or bring it other rules", _prometheus, output=True
+        verbs, "prometheus", "start a Prometheus in a lab, or replace its rules", _prometheus, output=True
     )
     add_rules(prometheus)
 
 
 def add_rules(verb: argparse.ArgumentParser) -> None:
-    """Let the user bring rules for Prometheus."""
+    """Add the option for Prometheus rules."""
     verb.add_argument(
         "--rules", metavar="DIR", type=Path, help="a folder of Prometheus rules: all of its *.yaml files"
     )
@@ -46,7 +44,7 @@ def _kubectl(options: argparse.Namespace) -> int:
     name, arguments = split_name(options.arguments)
     lab = home().get(name)
     kubectl = str(ensure(["kubectl"])["kubectl"])
-    # Its cache of what the server serves goes with the lab, too.
+    # Its discovery cache is in the lab's folder, and is removed with the lab.
     env = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "KUBECACHEDIR": str(lab.folder / "kubectl")}
     sys.stdout.flush()
     os.execve(kubectl, ["kubectl", *arguments], env)  # noqa: S606  # no shell
@@ -85,17 +83,17 @@ def _restart(options: argparse.Namespace) -> int:
     from fairlead.lab.run.restart import restart
     from fairlead.lab.run.steps import StepPrinter
 
-    done = restart(home(), options.name, options.program, StepPrinter(sys.stderr), kill=options.kill)
+    result = restart(home(), options.name, options.program, StepPrinter(sys.stderr), kill=options.kill)
     if options.output == "table":
-        print(f"{done.program}: process {done.ended} ended, {done.started} is well")
+        print(f"{result.program}: process {result.ended} ended, {result.started} is healthy")
     else:
         show(
             {
-                "program": done.program,
-                "ended_pid": done.ended,
-                "started_pid": done.started,
-                "killed": done.killed,
-                "seconds": done.seconds,
+                "program": result.program,
+                "ended_pid": result.ended,
+                "started_pid": result.started,
+                "killed": result.killed,
+                "seconds": result.seconds,
             },
             options.output,
         )

@@ -1,4 +1,4 @@
-"""What all verbs of `fairlead lab` have in common: their options, and where labs are."""
+"""Shared by all verbs of `fairlead lab`: their options, and the folder of labs."""
 
 import argparse
 import os
@@ -24,9 +24,9 @@ def add_verb(
     named: bool = True,
     all_labs: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a verb to the command line; `named` ones take the name of a lab.
+    """Add a verb to the command line; a `named` verb takes the name of a lab.
 
-    Those with an `output` print a document, or a list with these columns.
+    A verb with an `output` prints a document, or a list with these columns.
     """
     verb: argparse.ArgumentParser = verbs.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}."
@@ -42,8 +42,8 @@ def add_verb(
 
 
 def add_tool(verbs: Any, name: str, text: str, run: Run) -> None:
-    """Add a verb that hands its arguments to a program."""
-    # A prefix that nobody types: everything after the verb is the program's, also what looks like an option.
+    """Add a verb that passes its arguments to a program."""
+    # A prefix that no user types: every word after the verb belongs to the program, also one like an option.
     verb = verbs.add_parser(
         name,
         help=text,
@@ -56,7 +56,7 @@ def add_tool(verbs: Any, name: str, text: str, run: Run) -> None:
 
 
 def split_name(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """Return which lab a program's arguments begin with, and the rest of them."""
+    """Return the lab that a program's arguments begin with, and the rest of the arguments."""
     name, rest = _default_name(), list(arguments)
     if rest[:1] == ["--name"] and len(rest) > 1:
         name, rest = rest[1], rest[2:]
@@ -66,7 +66,7 @@ def split_name(arguments: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def home() -> "LabHome":
-    """Return where this user's labs are."""
+    """Return the home of this user's labs."""
     from fairlead.lab.run import home
 
     return home.default(os.environ)

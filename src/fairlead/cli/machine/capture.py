@@ -1,4 +1,4 @@
-"""`fairlead capture`: write this machine's discovery inputs to a tarball that replays."""
+"""`fairlead capture`: write the inputs of discovery to a tarball that `fairlead detect` replays."""
 
 import argparse
 import sys
@@ -13,13 +13,15 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "capture",
-        help="write what discovery reads to a scrubbed tarball",
+        help="write the inputs of discovery to a scrubbed tarball",
         description="Write exactly the paths that discovery reads, without serial numbers, MAC addresses "
         "or host names, to a tarball; `fairlead detect --root FILE` replays it anywhere.",
     )
     command.add_argument("file", metavar="FILE", help="the tarball to write, such as myboard.tar.gz")
     command.add_argument("--root", metavar="DIR", default="/", help="capture the machine below this folder")
-    command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
+    command.add_argument(
+        "--no-nvml", action="store_true", help="do not use NVIDIA's management library (NVML)"
+    )
     shared.add_catalog(command)
     command.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""`fairlead catalog`: the devices this program knows."""
+"""`fairlead catalog`: the catalog of devices."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "catalog",
-        help="list, show or check the devices this program knows",
+        help="list, show or check the catalog of devices",
         description="The catalog is data: list it, show one device, or check it with your own files added.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
     listing.add_argument("--kind", metavar="KIND", help="only this kind: cpu gpu tpu npu vpu dsp fpga")
     listing.add_argument("--vendor", metavar="NAME", help="only this vendor")
     listing.set_defaults(run=run_list)
-    showing = verbs.add_parser("show", help="show all that is known of one device")
+    showing = verbs.add_parser("show", help="show every field of one device")
     showing.add_argument("device", metavar="DEVICE", help="a catalog id or alias, such as jetson-nano")
     showing.set_defaults(run=run_show)
     linting = verbs.add_parser("lint", help="check the catalog: schema, overlapping keys, dangling names")

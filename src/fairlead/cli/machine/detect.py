@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "detect",
         help="show every accelerator of this machine",
-        description="Show every accelerator of a machine: what it is, how sure that is, its state and why.",
+        description="Show every accelerator of a machine: its model, the confidence, its state and why.",
     )
     shared.add_root(command)
     shared.add_catalog(command)
@@ -52,10 +52,10 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.detect import detect
 
     catalog = shared.catalog_of(options)
-    with progress("looking at the machine"), shared.open_machine(options) as (host, gpus):
+    with progress("reading the machine"), shared.open_machine(options) as (host, gpus):
         inventory = detect(host, catalog, gpus)
-    found = sorted_by(inventory.accelerators, options.sort_by, _HEAD, _row, lambda acc: acc.to_json())
-    inventory = replace(inventory, accelerators=tuple(found))
+    accelerators = sorted_by(inventory.accelerators, options.sort_by, _HEAD, _row, lambda acc: acc.to_json())
+    inventory = replace(inventory, accelerators=tuple(accelerators))
     if options.output == "labels":
         from fairlead.publish.labels import labels, legacy_labels
 
@@ -64,14 +64,15 @@ def run(options: argparse.Namespace) -> int:
     elif options.output in ("json", "yaml"):
         show(inventory.to_json(), options.output)
     elif options.no_headers or options.output == "name":
-        show_list(_HEAD, [_row(acc) for acc in found], options.output, headers=False, color=options.color)
+        rows = [_row(acc) for acc in accelerators]
+        show_list(_HEAD, rows, options.output, headers=False, color=options.color)
     else:
         show_page(table(inventory, options.output, verbose=options.verbose), options.color)
     return 0
 
 
 def table(inventory: "Inventory", output: str = "table", *, verbose: bool) -> Page:
-    """Return an inventory for people."""
+    """Return an inventory as a page for people."""
     rows = [_row(acc) for acc in inventory.accelerators]
     parts: list[Text] = [
         Text(f"{acc.bus}: {acc.reason}", None if acc.state.allocatable else Tone.BAD)
@@ -98,7 +99,7 @@ def _headline(inventory: "Inventory") -> str:
         f"{format_bytes(machine.memory)} RAM" if machine.memory else "",
         machine.release or "",
     ]
-    return ", ".join(fact for fact in facts if fact) or "a machine that says nothing of itself"
+    return ", ".join(fact for fact in facts if fact) or "an unknown machine"
 
 
 def _row(acc: "Accelerator") -> tuple[str | Cell, ...]:

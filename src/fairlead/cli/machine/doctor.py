@@ -1,4 +1,4 @@
-"""`fairlead doctor`: look at what an operator would forget."""
+"""`fairlead doctor`: check the parts of an installation that an operator may forget."""
 
 import argparse
 import os
@@ -25,13 +25,16 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "doctor",
-        help="check what an operator would forget, on a cluster or here",
-        description="Look at a cluster with Fairlead on it, or at this machine: what is well, what is not, "
-        "and what to do. Nothing is changed. Exit code 1 where something failed.",
+        help="check a cluster with fairlead on it, or this machine",
+        description="Check a cluster with fairlead on it, or this machine: what is well, what is not, "
+        "and what to do. Nothing is changed. The exit code is 1 if a check fails.",
     )
-    command.add_argument("--here", action="store_true", help="look at this machine, not at a cluster")
+    command.add_argument("--here", action="store_true", help="check this machine, not a cluster")
     command.add_argument(
-        "--scheduler", metavar="NAME", default="fairlead", help="its schedulerName (default: %(default)s)"
+        "--scheduler",
+        metavar="NAME",
+        default="fairlead",
+        help="the schedulerName of fairlead's scheduler (default: %(default)s)",
     )
     command.add_argument("-q", "--quiet", action="store_true", help="print only what is not well")
     shared.add_cluster(command)
@@ -42,10 +45,10 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found = _examine(options)
-    from fairlead.doctor.finding import Severity, worst  # behind the look, which says what is missing
+    findings = _examine(options)
+    from fairlead.doctor.finding import Severity, worst  # after _examine, which names a missing extra
 
-    shown = [each for each in found if not options.quiet or each.verdict is not Severity.OK]
+    shown = [each for each in findings if not options.quiet or each.verdict is not Severity.OK]
     shown = sorted_by(shown, options.sort_by, _WIDE, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
         show([each.to_json() for each in shown], options.output)
@@ -54,23 +57,23 @@ def run(options: argparse.Namespace) -> int:
         show_list(_WIDE[:1], [(name,) for name in names], "name", headers=False)
     elif shown:
         show_page(table(shown, options.output, headers=not options.no_headers), options.color)
-    return 1 if worst(found) is Severity.FAIL else 0
+    return 1 if worst(findings) is Severity.FAIL else 0
 
 
 def _examine(options: argparse.Namespace) -> "list[Finding]":
     import asyncio
 
     place = "this machine" if options.here else "the cluster"
-    with progress(f"looking at {place}") as bar:
+    with progress(f"checking {place}") as bar:
         return _here(options) if options.here else asyncio.run(_cluster(options, bar))
 
 
-def table(found: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:
-    """Return findings for people: what is so, and below it, or with `wide` beside it, what to do."""
+def table(findings: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:
+    """Return findings as a page for people: each finding, and below it (`wide`: beside it) what to do."""
     if output == "wide":
-        return Page.of(select_columns(_WIDE, [_row(each) for each in found], output, headers=headers))
+        return Page.of(select_columns(_WIDE, [_row(each) for each in findings], output, headers=headers))
     rows: list[tuple[str | Cell, ...]] = []
-    for each in found:
+    for each in findings:
         rows.append(_row(each)[:3])
         rows += [("", "", f"  {each.todo}")] if each.todo else []
     return Page.of(select_columns(_HEAD, rows, output, headers=headers))
@@ -93,7 +96,7 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
 
     async def pause(seconds: float) -> None:
         bar.clear()
-        print(f"looking once more in {seconds:.0f} s: pods may have come and gone", file=sys.stderr)
+        print(f"checking again in {seconds:.0f} s: pods may have come and gone", file=sys.stderr)
         await asyncio.sleep(seconds)
 
     config = kubeconfig.load(options.kubeconfig, options.context)
@@ -118,9 +121,10 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     host, catalog = Host("/"), shared.catalog_of(options)
     driver = is_driver_loaded(host)
     with nvml.open_session() as session:
-        speaks = session is not None
+        nvml_works = session is not None
         inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
     nodes = {accelerator.node for accelerator in inventory.accelerators if accelerator.node}
-    opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
+    access = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
     clock = ClockStatus(datetime.now(UTC), is_synchronised())
-    return [*examine_machine(ExaminedMachine(inventory, driver, speaks, opens)), *examine_node(host, clock)]
+    machine = ExaminedMachine(inventory, driver, nvml_works, access)
+    return [*examine_machine(machine), *examine_node(host, clock)]

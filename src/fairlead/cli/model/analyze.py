@@ -1,4 +1,4 @@
-"""`fairlead analyze`: what a model asks of a machine, without running it."""
+"""`fairlead analyze`: the work, weights and memory of a model, without running it."""
 
 import argparse
 import os
@@ -20,9 +20,9 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "analyze",
-        help="show what a model asks of a machine",
+        help="show the work, weights and memory of a model",
         description="Show the work, weights, memory and operators of an ONNX or TFLite model, and which "
-        "runtimes cannot take it. Weights are not read and nothing is run.",
+        "runtimes cannot run it. Weights are not read, and the model is not run.",
     )
     shared.add_model(command)
     shared.add_output(command)
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def table(profile: "Profile", *, verbose: bool) -> Page:
-    """Return a profile for people."""
+    """Return a profile as a page for people."""
     tensors = [f"input {_tensor(tensor)}" for tensor in profile.inputs]
     tensors += [f"output {_tensor(tensor)}" for tensor in profile.outputs]
     page = Page.of(
@@ -94,7 +94,7 @@ def _tensor(tensor: "Tensor") -> str:
 
 
 def _kinds(profile: "Profile") -> Iterable[tuple[str, ...]]:
-    """Yield the totals of each kind, the one with most work first."""
+    """Yield the totals of each kind of operator, most work first."""
     kinds: dict[str, list[Operator]] = {}
     for record in profile.operators:
         kinds.setdefault(record.kind, []).append(record)
@@ -121,7 +121,7 @@ def _row(record: "Operator") -> tuple[str, ...]:
 
 
 def format_count(count: int) -> str:
-    """Print a count as people quote it: `4.09 G`, `25.6 M`."""
+    """Return a count as people quote it: `4.09 G`, `25.6 M`."""
     for scale, unit in ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= scale:
             figure = count / scale

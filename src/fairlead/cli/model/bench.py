@@ -1,4 +1,4 @@
-"""`fairlead bench`: measure this program against published tables and traces."""
+"""`fairlead bench`: measure predictions and policies against published tables and traces."""
 
 import argparse
 from collections.abc import Mapping
@@ -32,30 +32,30 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "bench",
         help="measure predictions and policies against published tables and traces",
-        description="Measure what this program says and does against what others have published.",
+        description="Measure predictions and policies against published tables and traces.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     bench_openb.add(verbs)
     predict = verbs.add_parser(
         "predict",
-        help="predict what a table's devices measured, and compare",
-        description="Run an evaluation protocol on a table of latencies; no row under test is learnt from.",
+        help="predict the latencies of a table, and compare",
+        description="Run an evaluation protocol on a table of latencies; no row under test is used to learn.",
     )
     predict.add_argument(
         "--data", metavar="FILE", required=True, help="a CSV file of latencies, plain or compressed with gzip"
     )
     predict.add_argument(
-        "--protocol", choices=PROTOCOLS, default="new-device", help="what is new, and what is asked of it"
+        "--protocol", choices=PROTOCOLS, default="new-device", help="the protocol (default: new-device)"
     )
     predict.add_argument(
         "--calibration",
         metavar="K",
         type=int,
         default=10,
-        help="models that are measured on a new device (default: 10)",
+        help="how many models are measured on a new device (default: 10)",
     )
     predict.add_argument(
-        "--seed", metavar="S", type=int, default=0, help="decides which models those are (default: 0)"
+        "--seed", metavar="S", type=int, default=0, help="the seed that selects these models (default: 0)"
     )
     shared.add_catalog(predict)
     shared.add_list(predict, _HEAD)

@@ -1,4 +1,4 @@
-"""`fairlead bench openb`: fill a published cluster trace by a policy, and see how much is allocated."""
+"""`fairlead bench openb`: fill a published cluster trace by a policy, and measure the allocation."""
 
 import argparse
 from collections.abc import Callable
@@ -21,13 +21,18 @@ def add(verbs: Any) -> None:
     command = verbs.add_parser(
         "openb",
         help="fill a cluster trace by a policy, and measure how much is allocated",
-        description="Run the published protocol: pods arrive until they ask for 130 % of all accelerators, "
-        "nobody leaves, and what is allocated then is the result. Node names are shuffled for each seed.",
+        description="Run the published protocol: pods arrive until they request 130 % of all accelerators, "
+        "no pod leaves, and the result is the share that is allocated then. Node names are shuffled for each "
+        "seed.",
     )
     command.add_argument("--pods", metavar="FILE", required=True, help="a CSV file of pods, plain or gzip")
     command.add_argument("--nodes", metavar="FILE", required=True, help="a CSV file of nodes, plain or gzip")
-    command.add_argument("--policy", metavar="NAME", default="fairlead", help="default: fairlead")
-    command.add_argument("--seeds", metavar="N", type=int, default=10, help="runs (default: 10)")
+    command.add_argument(
+        "--policy", metavar="NAME", default="fairlead", help="the scoring policy (default: fairlead)"
+    )
+    command.add_argument(
+        "--seeds", metavar="N", type=int, default=10, help="the number of runs (default: 10)"
+    )
     shared.add_output(command)
     command.set_defaults(run=run)
 
@@ -53,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def to_document(policy: str, nodes: int, gpus: int, runs: "list[FillResult]") -> dict[str, Any]:
-    """Return the document of the contract."""
+    """Return the result as a document."""
     mean = sum(each.allocation for each in runs) / len(runs)
     return {
         "policy": policy,
@@ -72,7 +77,7 @@ def to_document(policy: str, nodes: int, gpus: int, runs: "list[FillResult]") ->
 
 
 def table(document: dict[str, Any]) -> Page:
-    """Return the result for people."""
+    """Return the result as a page for people."""
     rows = [
         (str(each["seed"]), f"{each['allocation_percent']:.2f} %", f"{each['seconds']:.2f} s")
         for each in document["seeds"]
@@ -84,5 +89,5 @@ def table(document: dict[str, Any]) -> Page:
 
 
 def _percents(bar: Progress, seed: int) -> Callable[[float], None]:
-    """Return what takes how far the run of a seed has come."""
+    """Return a callback that takes the progress of a seed's run, from 0 to 1."""
     return lambda part: bar.update(round(100 * part), 100, f"% of seed {seed}")

@@ -1,4 +1,4 @@
-"""`fairlead calibrate`: run a pack of small models on this machine's accelerators and keep what they took."""
+"""`fairlead calibrate`: run a pack of small models on this machine's accelerators and store the timings."""
 
 import argparse
 import os
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from fairlead.modelprofiles.store import StoreCounts
 
 _BUSY = 0.2
-"""Who waits more than this share of the time is on a machine that does something else as well."""
+"""A model that waits for more than this share of the time runs on a busy machine."""
 _MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CalibratedAccelerator:
-    """One accelerator: what was measured, and where that is kept."""
+    """One accelerator: its calibration, and where that is stored."""
 
     file: str
     calibration: "Calibration"
@@ -54,10 +54,10 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "calibrate",
         help="measure this machine's accelerators with a pack of small models",
-        description="Run eleven small models, made on the spot, on every accelerator of this machine that "
-        "ONNX Runtime reaches, and store how long they took, their memory and their power. Predictions for "
-        "this machine then start from measured speed instead of the data sheet. It takes about a minute for "
-        "each accelerator; let the machine rest meanwhile.",
+        description="Run eleven small models, generated on the spot, on every accelerator of this machine "
+        "that ONNX Runtime supports, and store their latency, memory and power. Predictions for this machine "
+        "then start from measured speed, not from the data sheet. It takes about a minute for each "
+        "accelerator; run nothing else meanwhile.",
     )
     command.add_argument(
         "--on",
@@ -71,16 +71,19 @@ def add(commands: Any) -> None:
         "--models", metavar="N|LIST", default="", help="the first N models of the pack, or their names: a,b,c"
     )
     command.add_argument(
-        "--runs", metavar="N", type=int, default=3, help="how often each model is measured anew (default: 3)"
+        "--runs", metavar="N", type=int, default=3, help="how often each model is measured (default: 3)"
     )
     command.add_argument(
-        "--threads", metavar="N", type=int, help="threads on a CPU (default: as many as it may use)"
+        "--threads", metavar="N", type=int, help="threads on a CPU (default: as many as the process may use)"
     )
     command.add_argument(
-        "--precision", choices=("fp32", "fp16"), default="fp32", help="of weights and activations"
+        "--precision",
+        choices=("fp32", "fp16"),
+        default="fp32",
+        help="the precision of weights and activations",
     )
     command.add_argument(
-        "--out", metavar="FILE", help="the profile to write (default: among the profiles of this user)"
+        "--out", metavar="FILE", help="the profile to write (default: a file in the profiles of this user)"
     )
     add_cluster(command, "store the profile in the cluster as well")
     add_node(command)
@@ -104,15 +107,17 @@ def run(options: argparse.Namespace) -> int:
         check_cluster(options)
     catalog = shared.catalog_of(options)
     inventory = shared.detect_here(catalog)
-    found, refused = targets(select_accelerators(inventory, options.on, catalog), ort_runner.available())
-    if options.out and len(found) > 1:
-        names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
-        raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
+    selected, refused = targets(select_accelerators(inventory, options.on, catalog), ort_runner.available())
+    if options.out and len(selected) > 1:
+        names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in selected)
+        raise SettingsError(
+            f"--out {options.out}: more than one accelerator to calibrate: {names}", "add --on"
+        )
     done: list[CalibratedAccelerator] = []
     with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
         with progress("making the models"):
             made = make(plan, place, analyze)
-        for target in found:
+        for target in selected:
             calibration = _calibrate(plan, target, made, inventory)
             file = options.out or calibration_file(folder(os.environ), calibration)
             save(calibration, file)
@@ -122,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
-    """Return the plan that the options ask for."""
+    """Return the plan of the options."""
     from fairlead.calibrate.campaign import CalibrationPlan
     from fairlead.calibrate.process import cpus
     from fairlead.zoo import PACK
@@ -148,21 +153,23 @@ def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
 
 
 def select_accelerators(inventory: "Inventory", wanted: list[str], catalog: "Catalog") -> "list[Accelerator]":
-    """Return the accelerators that were asked for; all of them where none was named."""
+    """Return the accelerators that --on names; all of them if it names none."""
     names = [name.strip() for text in wanted for name in text.split(",")]
-    found: dict[str, Accelerator] = {}
+    selected: dict[str, Accelerator] = {}
     for name in names:
         models = _models(name, catalog)
-        those = [acc for acc in inventory.accelerators if name in (acc.id, acc.model) or acc.model in models]
-        if not those:
+        matches = [
+            acc for acc in inventory.accelerators if name in (acc.id, acc.model) or acc.model in models
+        ]
+        if not matches:
             here = ", ".join(f"{acc.model or acc.id}" for acc in inventory.accelerators)
             raise SettingsError(f"--on {name}: not on this machine", f"here: {here or 'nothing'}")
-        found |= {acc.id: acc for acc in those}
-    return [acc for acc in inventory.accelerators if not names or acc.id in found]
+        selected |= {acc.id: acc for acc in matches}
+    return [acc for acc in inventory.accelerators if not names or acc.id in selected]
 
 
 def _models(name: str, catalog: "Catalog") -> set[str]:
-    """Return the catalog ids that a name means; none where it may be the id of an accelerator here."""
+    """Return the catalog ids of a name; none if it may be the id of an accelerator of this machine."""
     rows = catalog.group(name)
     try:
         return {row.id for row in rows or [catalog.get(name)]}
@@ -177,18 +184,18 @@ def _calibrate(
     from fairlead.lab.run.steps import StepPrinter
 
     cpu = next((acc.name for acc in inventory.accelerators if acc.kind == "cpu"), "")
-    narrator = StepPrinter(sys.stderr)
-    with narrator.step(f"{target.accelerator.model} by {target.provider}") as step:
+    printer = StepPrinter(sys.stderr)
+    with printer.step(f"{target.accelerator.model} by {target.provider}") as step:
         calibration = calibrate(plan, target, made, inventory.machine.board or cpu, step.at)
     waited = max((trial.measured.waited for trial in calibration.done if trial.measured), default=0.0)
     if waited > _BUSY:
-        narrator.say(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
-        narrator.say("  The figures leave that out, but are less sure; calibrate again when it is quiet.")
+        printer.say(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
+        printer.say("  The figures exclude that time, but are less sure; calibrate again on an idle machine.")
     return calibration
 
 
 def _store(options: argparse.Namespace, file: str, calibration: "Calibration") -> "StoreCounts | None":
-    """Store a calibration in the cluster, where that is wanted."""
+    """Store a calibration in the cluster, if the options name one."""
     if not in_cluster(options):
         return None
     from fairlead.modelprofiles.convert import calibration_profiles
@@ -196,7 +203,7 @@ def _store(options: argparse.Namespace, file: str, calibration: "Calibration") -
     try:
         return store_profiles(options, calibration_profiles(calibration, node_of(options)))
     except ClusterError as error:
-        kept = f"the figures are in {file}; bring them later: fairlead profiles import {file}"
+        kept = f"the figures are in {file}; store them later: fairlead profiles import {file}"
         error.hint = f"{error.hint}; {kept}" if error.hint else kept
         raise
 
@@ -230,7 +237,7 @@ def _print(
 
 
 def table(calibration: "Calibration") -> Page:
-    """Return a calibration for people."""
+    """Return a calibration as a page for people."""
     setup = calibration.setup
     threads = f", {pluralize(setup.threads, 'thread')}" if setup.threads else ""
     head = f"{setup.device}, {setup.runtime} {setup.version}, {setup.precision}{threads}"
@@ -240,15 +247,15 @@ def table(calibration: "Calibration") -> Page:
 
 
 def _row(trial: "Trial") -> tuple[str | Cell, ...]:
-    found = trial.measured
-    if found is None:
+    measured = trial.measured
+    if measured is None:
         return (trial.model, Cell(trial.reason, tone=Tone.BAD), *[""] * 5)
     return (
         trial.model,
-        f"{found.seconds * 1e3:.2f} ms",
-        f"{found.p90 * 1e3:.2f} ms",
-        str(found.runs),
-        f"{found.waited:.0%}",
-        format_bytes(found.peak_bytes),
-        "-" if found.watts is None else f"{found.watts:.0f} W",
+        f"{measured.seconds * 1e3:.2f} ms",
+        f"{measured.p90 * 1e3:.2f} ms",
+        str(measured.runs),
+        f"{measured.waited:.0%}",
+        format_bytes(measured.peak_bytes),
+        "-" if measured.watts is None else f"{measured.watts:.0f} W",
     )

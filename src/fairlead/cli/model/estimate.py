@@ -1,4 +1,4 @@
-"""`fairlead estimate`: how fast a model would run on devices, in what memory, and how sure that is."""
+"""`fairlead estimate`: the predicted latency, memory and energy of a model on devices."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from fairlead.cli.output.table import Cell, Column, Fit, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError, UserError
-from fairlead.units import Seconds, fault, format_bytes, format_number, parse_duration, pluralize
+from fairlead.units import Seconds, format_bytes, format_number, parse_duration, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,9 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "estimate",
         help="predict a model's latency, memory and energy on devices",
-        description="Predict how fast an ONNX or TFLite model runs on devices, with how much memory and "
-        "energy, whether it runs and fits and why not, and how sure that is. Nothing is run. Predictions "
-        "start from data sheets; what `fairlead calibrate` stored makes them sharper.",
+        description="Predict the latency, memory and energy of an ONNX or TFLite model on devices, whether "
+        "it runs and fits, why not, and the confidence. The model is not run. Predictions start from data "
+        "sheets; the profiles that `fairlead calibrate` stored make them more accurate.",
     )
     shared.add_model(command)
     command.add_argument(
@@ -39,19 +39,23 @@ def add(commands: Any) -> None:
         metavar="DEVICE[,DEVICE...]",
         action="append",
         default=[],
-        help="devices of the catalog, each with link, power mode, memory or share where wanted "
+        help="devices of the catalog, each with a link, power mode, memory or share if wanted "
         "(coral-usb@usb2, jetson-agx-xavier@15w, a100@80GiB@1/7), every device of a family, vendor or kind "
-        "(jetson, nvidia, gpu), or all; may be repeated (default: what this machine has)",
+        "(jetson, nvidia, gpu), or all; may be repeated (default: the accelerators of this machine)",
     )
-    command.add_argument("--precision", metavar="P", help="as if the model were converted to it: int8, fp16")
     command.add_argument(
-        "--batch", metavar="N", type=int, help="inputs in one run (default: as the file says)"
+        "--precision", metavar="P", help="predict for this precision: int8, fp16 (default: the model's)"
     )
-    command.add_argument("--slo", metavar="TIME", help="nine of ten runs must be done in this time: 30ms")
     command.add_argument(
-        "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
+        "--batch", metavar="N", type=int, help="inputs in one run (default: the batch of the file)"
     )
-    add_cluster(command, "learn from what the cluster knows, too")
+    command.add_argument(
+        "--slo", metavar="TIME", help="the 90th percentile of the latency must be at most this: 30ms"
+    )
+    command.add_argument(
+        "--profiles", metavar="DIR", help="the folder of profiles (default: the profiles of this user)"
+    )
+    add_cluster(command, "use the profiles of the cluster, too")
     shared.add_catalog(command)
     shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
@@ -73,44 +77,48 @@ def run(options: argparse.Namespace) -> int:
     with progress(f"estimating {os.path.basename(options.model)}") as bar:
         profile = analyze(options.model, parse_shapes(options.shape))
         bar.set_status(f"on {pluralize(len(targets), 'device')}")
-        question = Query.of(profile, options.precision, options.batch, slo)
-        found = sorted(estimate(question, targets, knowledge), key=order)
-    found = sorted_by(found, options.sort_by, _HEAD, _row, lambda each: each.to_json())
+        query = Query.of(profile, options.precision, options.batch, slo)
+        estimates = sorted(estimate(query, targets, knowledge), key=order)
+    estimates = sorted_by(estimates, options.sort_by, _HEAD, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
-        show({"estimates": [each.to_json() for each in found]}, options.output)
+        show({"estimates": [each.to_json() for each in estimates]}, options.output)
     elif options.no_headers or options.output == "name":
-        show_list(_HEAD, [_row(each) for each in found], options.output, headers=False, color=options.color)
+        rows = [_row(each) for each in estimates]
+        show_list(_HEAD, rows, options.output, headers=False, color=options.color)
     else:
         notes = [Text(f"note: {note}", Tone.WARN) for note in profile.notes]
-        show_page(Page.of(table(found, options.output), notes), options.color)
-    return 0 if any(each.good for each in found) else 1
+        show_page(Page.of(table(estimates, options.output), notes), options.color)
+    return 0 if any(each.good for each in estimates) else 1
 
 
 def parse_slo(text: str | None) -> Seconds | None:
-    """Return the latency that was asked for; a bare number could be of seconds or of milliseconds."""
+    """Parse --slo; a bare number is refused: it could mean seconds or milliseconds."""
     if text is not None and text.strip().replace(".", "", 1).isdigit():
-        raise SettingsError(f"--slo {text}: of what unit", f"write it like {text.strip()}ms")
+        example = f"{text.strip()}ms"
+        raise SettingsError(
+            f"--slo {text}: a time needs a unit, for example {example}", f"write --slo {example}"
+        )
     try:
         return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise SettingsError(f"--slo {text}: {fault(error)}", "write it like 30ms") from None
+    except ValueError:
+        raise SettingsError(f"--slo {text}: not a duration", "write it like 30ms") from None
 
 
 def load_profiles(place: str | None) -> "ProfileFolder":
-    """Return every profile of a folder; one that cannot be read is named and passed over."""
+    """Return every profile of a folder; print and skip one that cannot be read."""
     from fairlead.calibrate.profile import folder, load_all
 
     if place is not None and not os.path.isdir(place):
         wrong = "not a folder" if os.path.exists(place) else "no such folder"
         raise SettingsError(f"--profiles {place}: {wrong}", "name a folder of profiles")
-    found = load_all(place or folder(os.environ))
-    for line in found.damaged:
-        print(f"fairlead: passed over: {line}", file=sys.stderr)
-    return found
+    profiles = load_all(place or folder(os.environ))
+    for line in profiles.damaged:
+        print(f"fairlead: skipped: {line}", file=sys.stderr)
+    return profiles
 
 
 def _known_profiles(options: argparse.Namespace) -> "ProfileFolder":
-    """Return what the folder and, where asked for, the cluster know, each setup once."""
+    """Return the profiles of the folder and, if the options name one, of the cluster, each setup once."""
     from fairlead.calibrate.profile import ProfileFolder
 
     known = load_profiles(options.profiles)
@@ -118,14 +126,14 @@ def _known_profiles(options: argparse.Namespace) -> "ProfileFolder":
         return known
     more = fetch_profiles(options)
     for line in more.unread:
-        print(f"fairlead: passed over: {line}", file=sys.stderr)
-    found = group_by_setup((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
-    calibrations = tuple(entry.calibration for entry in found if entry.calibration)
-    return ProfileFolder(calibrations, tuple(seen for entry in found for seen in entry.seen))
+        print(f"fairlead: skipped: {line}", file=sys.stderr)
+    setups = group_by_setup((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
+    calibrations = tuple(entry.calibration for entry in setups if entry.calibration)
+    return ProfileFolder(calibrations, tuple(seen for entry in setups for seen in entry.seen))
 
 
 def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
-    """Return the devices that were asked for, or those of this machine."""
+    """Return the devices that --on names, or those of this machine."""
     from fairlead.estimate.target import found, targets
 
     if options.on:
@@ -147,7 +155,7 @@ _HEAD = (
 
 
 def table(estimates: "list[Estimate]", output: str = "table") -> Page:
-    """Return estimates for people."""
+    """Return estimates as a page for people."""
     return Page.of(select_columns(_HEAD, [_row(each) for each in estimates], output, headers=True))
 
 
@@ -170,7 +178,7 @@ def _row(each: "Estimate") -> tuple[str | Cell, ...]:
 
 
 def _why(each: "Estimate") -> str:
-    """Say through what it runs, and what stands against it."""
+    """Return the runtime and precision, and the reasons against this device."""
     parts = [f"does not fit: {_first(each.reasons)}"] if each.reasons else []
     parts += ["too slow"] if each.meets_slo is False else []
     parts.append(f"{each.runtime}, {each.precision}")
@@ -184,10 +192,10 @@ def _first(reasons: "Sequence[str]") -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Print a latency: `0.22 ms`, `1.05 s`, `40,200 s`."""
+    """Return a latency as text: `0.22 ms`, `1.05 s`, `40,200 s`."""
     return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(seconds * 1e3)} ms"
 
 
 def format_energy(joules: float) -> str:
-    """Print the energy of a run: `24 mJ`."""
+    """Return the energy of a run as text: `24 mJ`."""
     return f"{format_number(joules)} J" if joules >= 1 else f"{format_number(joules * 1e3)} mJ"

@@ -1,4 +1,4 @@
-"""`fairlead profiles`: what was measured and seen of models on devices, on this machine and in a cluster."""
+"""`fairlead profiles`: measurements of models on devices, on this machine and in a cluster."""
 
 import argparse
 import sys
@@ -32,19 +32,19 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "profiles",
-        help="list, show, move or delete what was measured of models on devices",
-        description="Profiles are what `fairlead calibrate` measured and what real use showed. They are "
-        "files on this machine, and objects (ModelProfile) in a cluster.",
+        help="list, show, move or delete measurements of models on devices",
+        description="Profiles hold the measurements of `fairlead calibrate` and of real use. They are files "
+        "on this machine, and objects (ModelProfile) in a cluster.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
-    listing = verbs.add_parser("list", help="list the setups of which something is known")
+    listing = verbs.add_parser("list", help="list the setups that have profiles")
     listing.set_defaults(run=run_list)
-    showing = verbs.add_parser("show", help="show all that is known of one setup")
+    showing = verbs.add_parser("show", help="show the profiles of one setup")
     showing.add_argument("setup", metavar="SETUP", help="an id that `list` prints, or the start of one")
     showing.set_defaults(run=run_show)
-    deleting = verbs.add_parser("delete", help="delete all that is known of setups")
+    deleting = verbs.add_parser("delete", help="delete the profiles of setups")
     deleting.add_argument("setup", metavar="SETUP", nargs="+", help="an id that `list` prints")
-    deleting.add_argument("--yes", action="store_true", help="do it; without this nothing is deleted")
+    deleting.add_argument("--yes", action="store_true", help="confirm; without this nothing is deleted")
     deleting.set_defaults(run=run_delete)
     for verb in (listing, showing, deleting):
         add_source(verb)
@@ -90,33 +90,33 @@ def run_delete(options: argparse.Namespace) -> int:
     entries = _load_entries(options)
     ids = list(dict.fromkeys(find_setup(entries, name).id for name in options.setup))
     if not options.yes:
-        raise UserError(f"delete removes all that was measured of {', '.join(ids)}", "say --yes")
-    gone = [{"id": identity, "deleted": _delete(options, identity)} for identity in ids]
+        raise UserError(f"delete removes every profile of {', '.join(ids)}", "add --yes")
+    deleted = [{"id": identity, "deleted": _delete(options, identity)} for identity in ids]
     if options.output != "table":
-        show(gone, options.output)
+        show(deleted, options.output)
         return 0
-    show_page(Page.of(Table.of(("ID", "DELETED"), [tuple(each.values()) for each in gone])), options.color)
+    show_page(Page.of(Table.of(("ID", "DELETED"), [tuple(each.values()) for each in deleted])), options.color)
     return 0
 
 
 def find_setup(entries: "list[SetupProfiles]", name: str) -> "SetupProfiles":
-    """Return the only entry that a name means: an id or its start, or the name of a setup."""
-    found = [entry for entry in entries if entry.id == name] or [
+    """Return the one entry that a name matches: an id or its prefix, or the name of a setup."""
+    matches = [entry for entry in entries if entry.id == name] or [
         entry for entry in entries if name and (entry.id.startswith(name) or entry.setup.name == name)
     ]
-    if len(found) == 1:
-        return found[0]
-    ids = ", ".join(entry.id for entry in (found or entries))
-    if found:
-        raise SettingsError(f"{name}: there are {len(found)} of that name", f"choose one: {ids}")
-    raise SettingsError(f"{name}: nothing is known of such a setup", f"known: {ids or 'nothing'}")
+    if len(matches) == 1:
+        return matches[0]
+    ids = ", ".join(entry.id for entry in (matches or entries))
+    if matches:
+        raise SettingsError(f"{name}: {len(matches)} setups have this name", f"choose one: {ids}")
+    raise SettingsError(f"{name}: no such setup", f"known: {ids or 'none'}")
 
 
 def _load_entries(options: argparse.Namespace) -> "list[SetupProfiles]":
-    """Return what is known; say on the side what cannot be read."""
+    """Return every setup with its profiles; print the profiles that cannot be read."""
     entries, unread = load_entries(options)
     for line in unread:
-        print(f"fairlead: left out: {line}", file=sys.stderr)
+        print(f"fairlead: skipped: {line}", file=sys.stderr)
     return entries
 
 
@@ -172,7 +172,7 @@ def _printable_cell(cell: Cell) -> Cell:
 
 
 def _printable_page(page: Page) -> Page:
-    """Return a page of which nothing does anything to a terminal."""
+    """Return a page without control characters."""
     return Page(
         tuple(
             block._replace(rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in block.rows))
@@ -184,7 +184,7 @@ def _printable_page(page: Page) -> Page:
 
 
 def _printable_text(text: str) -> str:
-    """Return a text that does nothing to a terminal: whoever may write profiles may write anything."""
+    """Return a text without control characters: a profile may contain any text."""
     return "".join(char if char.isprintable() else "?" for char in text) or "-"
 
 

@@ -1,4 +1,4 @@
-"""Where profiles are: a folder of this machine, or a cluster. What `profiles` and `calibrate` share."""
+"""Read and store profiles in a folder or a cluster; shared by `profiles`, `estimate` and `calibrate`."""
 
 import argparse
 from collections.abc import AsyncIterator, Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetupProfiles:
-    """All that is known of one setup."""
+    """One setup with its profiles."""
 
     id: str
     setup: "Setup"
@@ -30,35 +30,38 @@ class SetupProfiles:
 
     @property
     def made(self) -> str:
-        """When something was last learnt."""
+        """The time of the newest profile."""
         return max(each.made for each in (self.calibration, *self.seen) if each)
 
 
 def add_source(command: argparse.ArgumentParser) -> None:
-    """Let the user choose between a folder and a cluster."""
+    """Add the options that choose between a folder and a cluster."""
     command.add_argument(
         "--folder", metavar="DIR", help="the folder of profiles (default: the profiles of this user)"
     )
-    add_cluster(command, "look into the cluster instead of the folder")
+    add_cluster(command, "use the profiles of the cluster, not of the folder")
 
 
 def add_cluster(command: argparse.ArgumentParser, purpose: str) -> None:
-    """Let the user turn to a cluster."""
+    """Add the options that select a cluster."""
     command.add_argument(
-        "--cluster", action="store_true", help=f"{purpose}; said by --kubeconfig and --context as well"
+        "--cluster", action="store_true", help=f"{purpose}; implied by --kubeconfig and --context"
     )
     shared.add_cluster(command)
 
 
 def add_node(command: argparse.ArgumentParser) -> None:
-    """Let the user say who signs what is stored."""
+    """Add the option for the node that stored profiles name as their source."""
     command.add_argument(
-        "--node", metavar="NAME", default="", help="who signs what is stored (default: $NODE_NAME, this host)"
+        "--node",
+        metavar="NAME",
+        default="",
+        help="the node that stored profiles name as their source (default: $NODE_NAME, this host)",
     )
 
 
 def in_cluster(options: argparse.Namespace) -> bool:
-    """Say whether the user turns to a cluster."""
+    """Return whether the options select a cluster."""
     return bool(options.cluster or options.kubeconfig or options.context)
 
 
@@ -74,7 +77,7 @@ def folder_of(options: argparse.Namespace) -> str:
 
 
 def node_of(options: argparse.Namespace) -> str:
-    """Return who signs what is stored."""
+    """Return the node that stored profiles name as their source."""
     import os
 
     return str(options.node or os.environ.get("NODE_NAME") or os.uname().nodename)
@@ -91,7 +94,7 @@ async def open_cluster(options: argparse.Namespace) -> AsyncIterator["Client"]:
 
 
 def check_cluster(options: argparse.Namespace) -> None:
-    """Raise where the cluster cannot keep profiles."""
+    """Raise if the cluster cannot store profiles."""
     import asyncio
 
     from fairlead.modelprofiles import store as profiles
@@ -104,7 +107,7 @@ def check_cluster(options: argparse.Namespace) -> None:
 
 
 def store_profiles(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "StoreCounts":
-    """Add profiles to what the cluster knows."""
+    """Store profiles in the cluster, merged with those it has."""
     import asyncio
     from random import Random
 
@@ -118,7 +121,7 @@ def store_profiles(options: argparse.Namespace, objects: "Iterable[ModelProfile]
 
 
 def load_entries(options: argparse.Namespace) -> tuple[list[SetupProfiles], tuple[str, ...]]:
-    """Return all that the folder or the cluster knows, and a line for each thing that cannot be read."""
+    """Return the setups of the folder or the cluster, and a line for each profile that cannot be read."""
     if not in_cluster(options):
         from fairlead.calibrate.profile import load_all
 
@@ -129,7 +132,7 @@ def load_entries(options: argparse.Namespace) -> tuple[list[SetupProfiles], tupl
 
 
 def fetch_profiles(options: argparse.Namespace) -> "ProfileSet":
-    """Return all that the cluster knows."""
+    """Return the profiles of the cluster."""
     import asyncio
 
     from fairlead.modelprofiles import store as profiles
@@ -145,24 +148,24 @@ def fetch_profiles(options: argparse.Namespace) -> "ProfileSet":
 def group_by_setup(
     calibrations: "Iterable[Calibration]", seen: "Iterable[ObservedUse]"
 ) -> list[SetupProfiles]:
-    """Put together what is of one setup."""
+    """Group calibrations and observed use by setup."""
     from fairlead.calibration import joined, united
 
-    found: dict[str, SetupProfiles] = {}
-    for each in calibrations:
-        entry = _entry(found, each)
-        both = united(entry.calibration, each) if entry.calibration else each
-        found[entry.id] = replace(entry, calibration=both)
-    for one in seen:
-        entry = _entry(found, one)
+    setups: dict[str, SetupProfiles] = {}
+    for calibration in calibrations:
+        entry = _entry(setups, calibration)
+        merged = united(entry.calibration, calibration) if entry.calibration else calibration
+        setups[entry.id] = replace(entry, calibration=merged)
+    for use in seen:
+        entry = _entry(setups, use)
         models = {model.digest: model for model in entry.seen}
-        models[one.digest] = joined(models[one.digest], one) if one.digest in models else one
-        found[entry.id] = replace(entry, seen=tuple(models.values()))
-    return sorted(found.values(), key=lambda entry: (entry.setup.name, entry.id))
+        models[use.digest] = joined(models[use.digest], use) if use.digest in models else use
+        setups[entry.id] = replace(entry, seen=tuple(models.values()))
+    return sorted(setups.values(), key=lambda entry: (entry.setup.name, entry.id))
 
 
-def _entry(found: dict[str, SetupProfiles], each: "Calibration | ObservedUse") -> SetupProfiles:
+def _entry(setups: dict[str, SetupProfiles], profile: "Calibration | ObservedUse") -> SetupProfiles:
     from fairlead.calibration import place
 
-    setup = place(each.setup, each.host)
-    return found.get(setup) or SetupProfiles(setup, each.setup, each.host)
+    setup = place(profile.setup, profile.host)
+    return setups.get(setup) or SetupProfiles(setup, profile.setup, profile.host)

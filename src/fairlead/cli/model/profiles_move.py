@@ -1,4 +1,4 @@
-"""`fairlead profiles import` and `export`: bring profiles from files into a cluster, and back."""
+"""`fairlead profiles import` and `export`: copy profiles from files into a cluster, and back."""
 
 import argparse
 import os
@@ -19,8 +19,8 @@ def add(verbs: Any) -> None:
     """Add both verbs."""
     bringing = verbs.add_parser(
         "import",
-        help="store files in the cluster",
-        description="Add what files say to what the cluster knows; figures that are there and better stay.",
+        help="store profiles from files in the cluster",
+        description="Store profiles from files in the cluster; better figures that it has stay.",
     )
     bringing.add_argument(
         "file", metavar="FILE", nargs="*", help="profiles, or folders of them (default: those of this user)"
@@ -30,24 +30,26 @@ def add(verbs: Any) -> None:
         metavar="MODEL",
         action="append",
         default=[],
-        help="an ONNX or TFLite file: analyse it and store its work, so that pods may name it before anybody "
-        "has run it; may be repeated",
+        help="an ONNX or TFLite file: analyse it and store its work, so that pods may name it before it has "
+        "ever run; may be repeated",
     )
     bringing.add_argument(
         "--shape",
         metavar="NAME=DIMS",
         action="append",
         default=[],
-        help="bind what the models leave open: input=1x3x224x224, or batch=1; may be repeated",
+        help="bind an open dimension of the models: input=1x3x224x224, or batch=1; may be repeated",
     )
     add_node(bringing)
     bringing.set_defaults(run=run_import)
     fetching = verbs.add_parser(
         "export",
-        help="write what the cluster knows into files",
-        description="Write the cluster's profiles into a folder; what is there already is added to.",
+        help="write the profiles of the cluster into files",
+        description="Write the cluster's profiles into a folder, merged with those it has.",
     )
-    fetching.add_argument("--folder", metavar="DIR", help="where to (default: the profiles of this user)")
+    fetching.add_argument(
+        "--folder", metavar="DIR", help="the folder to write to (default: the profiles of this user)"
+    )
     fetching.set_defaults(run=run_export)
     for verb in (bringing, fetching):
         shared.add_cluster(verb)
@@ -60,25 +62,27 @@ def run_import(options: argparse.Namespace) -> int:
     from fairlead.modelprofiles.convert import calibration_profiles, observed_profile
 
     if options.shape and not options.model:
-        raise SettingsError("--shape without --model", "say --model MODEL, or leave it out")
-    usual = [] if options.model else [folder(os.environ)]
-    found = read_files(options.file or usual)
-    for line in found.damaged:
-        print(f"fairlead: left out: {line}", file=sys.stderr)
+        raise SettingsError("--shape without --model", "add --model MODEL, or leave --shape out")
+    default = [] if options.model else [folder(os.environ)]
+    profiles = read_files(options.file or default)
+    for line in profiles.damaged:
+        print(f"fairlead: skipped: {line}", file=sys.stderr)
     node = node_of(options)
-    objects = [each for calibration in found.calibrations for each in calibration_profiles(calibration, node)]
-    objects += [observed_profile(seen, node) for seen in found.seen]
+    objects = [
+        each for calibration in profiles.calibrations for each in calibration_profiles(calibration, node)
+    ]
+    objects += [observed_profile(seen, node) for seen in profiles.seen]
     objects += analyze_models(options.model, options.shape, node)
     stored = store_profiles(options, objects)
     if options.output != "table":
-        show({**stored.to_json(), "left_out": list(found.damaged)}, options.output)
+        show({**stored.to_json(), "left_out": list(profiles.damaged)}, options.output)
     else:
         print(f"profiles: {stored}")
-    return 1 if found.damaged else 0
+    return 1 if profiles.damaged else 0
 
 
 def analyze_models(models: list[str], shapes: list[str], node: str) -> "list[ModelProfile]":
-    """Return what the files of models say of them."""
+    """Analyse the files of models and return their profiles."""
     from datetime import datetime
 
     from fairlead.analyze import analyze, parse_shapes
@@ -90,7 +94,7 @@ def analyze_models(models: list[str], shapes: list[str], node: str) -> "list[Mod
 
 
 def read_files(places: list[str]) -> "ProfileFolder":
-    """Read files, and folders of files; a file that was named must be one."""
+    """Read files, and folders of files; a named file must be a profile."""
     from fairlead.calibrate.profile import ProfileFolder, load_all, load_any
     from fairlead.calibration import Calibration, ObservedUse
 
@@ -99,22 +103,22 @@ def read_files(places: list[str]) -> "ProfileFolder":
     calibrations = [single for single in singles if isinstance(single, Calibration)]
     seen = [single for single in singles if isinstance(single, ObservedUse)]
     return ProfileFolder(
-        (*calibrations, *(calibration for found in folders for calibration in found.calibrations)),
-        (*seen, *(each for found in folders for each in found.seen)),
-        tuple(line for found in folders for line in found.damaged),
+        (*calibrations, *(calibration for part in folders for calibration in part.calibrations)),
+        (*seen, *(each for part in folders for each in part.seen)),
+        tuple(line for part in folders for line in part.damaged),
     )
 
 
 def run_export(options: argparse.Namespace) -> int:
-    """Write what the cluster knows into files."""
+    """Write the profiles of the cluster into files."""
     from fairlead.calibrate.profile_folder import keep
 
-    found = fetch_profiles(options)
-    for line in found.unread:
-        print(f"fairlead: left out: {line}", file=sys.stderr)
-    files = keep(found.calibrations, found.seen, folder_of(options))
+    profiles = fetch_profiles(options)
+    for line in profiles.unread:
+        print(f"fairlead: skipped: {line}", file=sys.stderr)
+    files = keep(profiles.calibrations, profiles.seen, folder_of(options))
     if options.output != "table":
-        show({"files": files, "left_out": list(found.unread)}, options.output)
+        show({"files": files, "left_out": list(profiles.unread)}, options.output)
     else:
         print("\n".join(f"wrote {file}" for file in files) or "no profiles")
-    return 1 if found.unread else 0
+    return 1 if profiles.unread else 0

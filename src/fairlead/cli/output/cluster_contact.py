@@ -1,4 +1,4 @@
-"""Say on the standard error when a cluster that a command follows is unavailable, and when it is back."""
+"""Report on the standard error when a watched cluster becomes unavailable, and when it answers again."""
 
 import asyncio
 import sys
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from fairlead.cluster.watch.informer import Informer
 
 LONGEST_PAUSE: Final = 5.0
-"""Seconds between two tries: a person waits for the answer."""
+"""Seconds between two attempts: a person waits for the answer."""
 _POLL: Final = 0.25
 _FIRST_ANSWER: Final = 1.5
-"""Seconds without an answer or an error after which the user is told: a firewall may drop what is sent."""
+"""Seconds without an answer or an error until the first report: a firewall may drop packets silently."""
 
 
 class ClusterContact:
-    """What the user was last told of a cluster; pure."""
+    """The last state of a cluster that was reported to the user; pure."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -31,7 +31,7 @@ class ClusterContact:
         self.away = False
 
     def observe(self, trouble: FairleadError | None, *, synced: bool, seconds: float) -> str:
-        """Take an informer's state so many seconds after its start; return what to say, mostly nothing."""
+        """Take the informer's state, `seconds` after its start; return the line to print, mostly none."""
         if trouble is None or trouble is self._outdated:
             self._suspected = False
             if trouble is None and synced and self.away:
@@ -40,7 +40,7 @@ class ClusterContact:
                 self.away = True
                 return f"no answer from {self._server} yet: waiting for it"
             return ""
-        # Seen once it may be a watch that expired: the informer lists again at once.
+        # A single error may be an expired watch: the informer lists again at once.
         suspected, self._suspected = self._suspected, True
         if self.away or not suspected:
             return ""
@@ -48,7 +48,7 @@ class ClusterContact:
         return f"{trouble}: trying again until it answers" + (f"\n  {trouble.hint}" if trouble.hint else "")
 
     def on_answer(self, trouble: FairleadError | None) -> str:
-        """Take an answer of the cluster, with what the informer still holds for its trouble."""
+        """Record that the cluster answered; `trouble` is the error that the informer still holds."""
         self.away = self._suspected = False
         self._outdated = trouble
         return f"{self._server} answers again"
@@ -56,7 +56,7 @@ class ClusterContact:
 
 @asynccontextmanager
 async def report_contact(client: "Client", informer: "Informer[Any]", path: str) -> AsyncIterator[None]:
-    """Report for as long as the block runs; `path` is asked whether the cluster is back."""
+    """Report while the block runs; a GET of `path` shows whether the cluster answers again."""
     task = asyncio.create_task(_report(client, informer, path))
     try:
         yield
@@ -72,7 +72,7 @@ async def _report(client: "Client", informer: "Informer[Any]", path: str) -> Non
         await asyncio.sleep(_POLL)
         trouble = informer.last_error
         line = contact.observe(trouble, synced=informer.synced, seconds=time.monotonic() - began)
-        # A watch that stands again is silent until something happens, and so no sign of life.
+        # A re-established watch is silent until the next event: it does not prove that the cluster answers.
         if not line and contact.away and informer.synced and await _answers(client, path):
             line = contact.on_answer(trouble)
         if line:

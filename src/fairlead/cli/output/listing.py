@@ -1,4 +1,4 @@
-"""Lists in kubectl's words: `-o wide|name`, `--no-headers`, `--sort-by`; the same for every command."""
+"""Lists with kubectl's options: `-o wide|name`, `--no-headers`, `--sort-by`; the same for every command."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from fairlead.cli.output.table import Cell, Column, Row, Table
 from fairlead.errors import SettingsError
 
 LISTS: Final = ("table", "wide", "name", "json", "yaml")
-"""How a list can be printed: with more columns, or its names alone, too."""
+"""The outputs of a list; `wide` has more columns, `name` the names alone."""
 Item = TypeVar("Item")
 Key = tuple[int, float, str]
 _MISSING: Final = ("", "-")
@@ -22,7 +22,7 @@ def sorted_by(
     row: Callable[[Item], Row],
     document: Callable[[Item], Mapping[str, Any]] | None = None,
 ) -> list[Item]:
-    """Return items in the order of a column, or of a field of their JSON; what has none comes last."""
+    """Return items sorted by a column, or by a field of their JSON; items without a value come last."""
     if not name:
         return list(items)
     names = [each if isinstance(each, str) else each.name for each in columns]
@@ -30,13 +30,13 @@ def sorted_by(
     if index is not None:
         return sorted(items, key=lambda item: _key(row(item)[index]))
     if not items:
-        return []  # which fields its JSON has cannot be told
+        return []  # without an item, the fields of its JSON are unknown
     path = name.strip("{}").removeprefix(".").split(".")
     if document is not None and any(_field(document(item), path) is not None for item in items):
         return sorted(items, key=lambda item: _key(_field(document(item), path)))
     fields = list(document(items[0])) if document is not None else []
     if path[0] in fields:
-        return list(items)  # a field that no item has a value for
+        return list(items)  # no item has a value for this field
     more = f"; fields of -o json: {', '.join(fields)}" if fields else ""
     raise SettingsError(
         f"--sort-by {name}: no such column", f"columns: {', '.join(filter(None, names))}{more}"
@@ -44,7 +44,7 @@ def sorted_by(
 
 
 def select_columns(head: Sequence[str | Column], rows: Sequence[Row], output: str, *, headers: bool) -> Table:
-    """Return the table that an output shows: `wide` has every column, `name` one and no head."""
+    """Return the columns that an output shows: `wide` all of them, `name` one, without a header."""
     whole = Table.of(head, rows, headers=headers)
     if output == "name":
         marked = [index for index, each in enumerate(whole.columns) if each.identity]
@@ -71,7 +71,7 @@ def _field(document: Any, path: Sequence[str]) -> Any:
 
 
 def _key(value: Any) -> Key:
-    """Order numbers by size, then texts, then what is missing."""
+    """Return a sort key: numbers by size, then texts, then missing values."""
     if isinstance(value, Cell):
         value = value.text if value.value is None else value.value
     if value is None or (isinstance(value, str) and value in _MISSING):

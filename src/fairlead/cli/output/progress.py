@@ -1,4 +1,4 @@
-"""A line on the standard error about work that takes longer than a second, for who watches a terminal."""
+"""A progress line on the standard error, on a terminal, for work that takes longer than a second."""
 
 import os
 import sys
@@ -12,14 +12,14 @@ from fairlead.cli.output.table import shorten_middle
 from fairlead.cli.output.terminal import Screen
 
 _PATIENCE: Final = 1.0
-"""Seconds that nothing is shown for: most commands are done by then."""
+"""Seconds before the line is shown: most commands end earlier."""
 _PAUSE: Final = 0.2
 _BAR: Final = 24
 _CLEAR: Final = "\r\033[K"
 
 
 class Progress:
-    """How far a piece of work is; `at` may be called as often as one likes, `draw` by a clock."""
+    """The progress of a task; `update` is cheap and may be called often, a timer calls `draw`."""
 
     def __init__(
         self, task: str, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80
@@ -33,16 +33,16 @@ class Progress:
         self._status = ""
         self._shown = False
 
-    def update(self, done: int, total: int, note: str = "") -> None:
-        """Take how far it is; nothing is drawn here."""
-        self._done, self._total, self._status = done, total, note
+    def update(self, done: int, total: int, status: str = "") -> None:
+        """Record how many steps are done, without drawing."""
+        self._done, self._total, self._status = done, total, status
 
     def set_status(self, text: str) -> None:
-        """Take what is being done now."""
+        """Record the current step."""
         self._status = text
 
     def draw(self) -> None:
-        """Draw the line over the last one, once the work has taken its second."""
+        """Draw the line over the last one, once the task has taken a second."""
         seconds = self._clock() - self._began
         if seconds < _PATIENCE:
             return
@@ -51,7 +51,7 @@ class Progress:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Leave the line empty, where one was drawn."""
+        """Erase the line, if one was drawn."""
         if self._shown:
             self._stream.write(_CLEAR)
             self._stream.flush()
@@ -67,7 +67,7 @@ class Progress:
 
 @contextmanager
 def progress(task: str) -> Iterator[Progress]:
-    """Show how far the block is while it runs; nothing where the standard error is no terminal."""
+    """Show the progress of the block while it runs; show nothing if the standard error is no terminal."""
     screen = Screen.of(sys.stderr, os.environ)
     bar = Progress(task, sys.stderr, width=screen.width or 80)
     if screen.width is None or os.environ.get("TERM") == "dumb":

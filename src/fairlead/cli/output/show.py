@@ -16,12 +16,12 @@ _PLAIN_KEY: Final = re.compile(r"(?i)(?!(?:y|n|yes|no|on|off|true|false|null)$)[
 
 
 def to_json(document: object) -> str:
-    """Return a document as indented JSON, in ASCII: it must pass through any terminal's alphabet."""
+    """Return a document as indented JSON, in ASCII: every terminal can encode it."""
     return json.dumps(document, indent=2)
 
 
 def to_yaml(document: object, indent: int = 0) -> str:
-    """Return a document as block YAML; every string is quoted, so that none is taken for something else."""
+    """Return a document as block YAML; every string is quoted, so that none is parsed as another type."""
     return "\n".join(_yaml_lines(document, indent))
 
 
@@ -60,7 +60,7 @@ def _yaml_scalar(value: object) -> str:
         return f'"{"".join(c if " " <= c <= "~" and c not in _ESCAPED else _escape(c) for c in value)}"'
     text = json.dumps(value)
     if isinstance(value, float) and "." not in text:
-        return text.replace("e", ".0e")  # YAML 1.1 takes 1e+16 for a string
+        return text.replace("e", ".0e")  # YAML 1.1 parses 1e+16 as a string
     return text
 
 
@@ -69,7 +69,7 @@ def _escape(char: str) -> str:
 
 
 def to_table(head: Sequence[str | Column], rows: Iterable[Sequence[Any]], *, headers: bool = True) -> str:
-    """Return rows in aligned columns under their heads, or without these, as a pipe gets them."""
+    """Return rows in aligned columns, with or without headers, as written to a pipe."""
     return str(Page.of(select_columns(head, list(rows), "table", headers=headers)))
 
 
@@ -82,9 +82,9 @@ def show_list(
     empty: str = "",
     color: str = "auto",
 ) -> None:
-    """Print a list as a table, or as its names, which stand in the first column.
+    """Print a list as a table, or as the names in its first column.
 
-    `empty` is for people: a script that wants names, or no heads, gets no line where there is no row.
+    `empty` is for people: with `-o name` or `--no-headers` an empty list prints nothing.
     """
     table = select_columns(head, rows, output, headers=headers)
     if not rows and table.headers and empty:
@@ -99,12 +99,12 @@ def show(document: object, output: str) -> None:
 
 
 def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], options: argparse.Namespace) -> None:
-    """Print a plain list as its options want it; the fields of its JSON are its columns."""
+    """Print a plain list as its options say; the fields of its JSON are its columns."""
     columns = [Column(head[0], Fit.KEEP), *(Column(each, Fit.PROSE) for each in head[1:])]
     documents = [dict(zip(map(str.lower, head), row, strict=True)) for row in rows]
-    found = sorted_by(documents, options.sort_by, columns, lambda each: tuple(each.values()), dict)
+    documents = sorted_by(documents, options.sort_by, columns, lambda each: tuple(each.values()), dict)
     if options.output in ("json", "yaml"):
-        show(found, options.output)
+        show(documents, options.output)
         return
-    cells = [tuple(each.values()) for each in found]
+    cells = [tuple(each.values()) for each in documents]
     show_list(columns, cells, options.output, headers=not options.no_headers, color=options.color)

@@ -1,4 +1,4 @@
-"""Tables for people: whole columns for a pipe, and for a terminal columns that fit its width."""
+"""Tables for people: unwrapped columns for a pipe, columns fitted to the width for a terminal."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -22,18 +22,18 @@ class Tone(StrEnum):
 
 
 class Fit(StrEnum):
-    """What becomes of a column's cells on a terminal that is too narrow for them."""
+    """How the cells of a column fit a terminal that is too narrow for them."""
 
     KEEP = "keep"
     WRAP = "wrap"
     MIDDLE = "middle"
     """Shorten in the middle: the start and the end of a path say most."""
     PROSE = "prose"
-    """Wrap; below the row, where less than half a line would be left for it beside the others."""
+    """Wrap; below the row, if less than 30 characters are left beside the other columns."""
 
 
 class Cell(NamedTuple):
-    """What a table shows in one place, the number that it stands for, and its tone."""
+    """The text of a cell, the number it stands for (for sorting), and its tone."""
 
     text: str
     value: float | None = None
@@ -75,7 +75,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, head: Sequence["str | Column"], rows: Iterable[Row], *, headers: bool = True) -> "Table":
-        """Return a table; a name alone is a column, and the first one is never wrapped."""
+        """Return a table; a plain name makes a column, and the first column is never wrapped."""
         columns = [each if isinstance(each, Column) else Column(each) for each in head]
         if columns and not isinstance(head[0], Column):
             columns[0] = Column(columns[0].name, Fit.KEEP)
@@ -83,7 +83,7 @@ class Table(NamedTuple):
         return cls(tuple(columns), cells, headers)
 
     def lines(self, width: int | None = None) -> list[Line]:
-        """Return the lines of it; no width: every cell whole, on one line."""
+        """Return the lines; without a width every row is one line."""
         lines = self._lines(None if width is None else max(1, width - self.indent))
         return [(Span(" " * self.indent), *line) for line in lines] if self.indent else lines
 
@@ -100,11 +100,11 @@ class Table(NamedTuple):
         return [max(map(len, self._texts(index)), default=0) for index in range(len(self.columns))]
 
     def _texts(self, index: int) -> list[str]:
-        # Heads count also where they are left out: columns stay where they are.
+        # Headers count even if they are not printed: columns keep their positions.
         return [self.columns[index].name, *(row[index].text for row in self.rows)]
 
     def _fit_widths(self, natural: list[int], width: int) -> list[int] | None:
-        """Return widths that fit: the widest columns give first; None where not even words fit."""
+        """Return widths that fit, the widest columns narrowed first; None if not even single words fit."""
         least = [min(self._least_width(index), natural[index]) for index in range(len(natural))]
         if _total_width(least) > width:
             return None
@@ -133,7 +133,7 @@ class Table(NamedTuple):
             yield _align(texts, row, widths)
 
     def _below(self, width: int) -> list[Line]:
-        """Return the lines with prose below its row; none where that does not fit, or there is none."""
+        """Return the lines with prose below its row; none if that does not fit, or no column is prose."""
         prose = [index for index, each in enumerate(self.columns) if each.fit is Fit.PROSE]
         if not prose:
             return []
@@ -158,7 +158,7 @@ class Table(NamedTuple):
         return (head, *self.rows) if self.headers else self.rows
 
     def _records(self, width: int) -> Iterable[Line]:
-        """Yield each row as its first cell, and names with values below: not even words fit side by side."""
+        """Yield each row as its first cell, with names and values below: words do not fit side by side."""
         for row in self.rows:
             if row[0].text:
                 yield from ((Span(text, Tone.HEAD),) for text in wrap_text(row[0].text, width))
@@ -198,7 +198,7 @@ def _limit_widths(natural: list[int], least: list[int], limit: int) -> list[int]
 
 
 def _longest_word(text: str) -> int:
-    """Return the length of the longest word, with the indent of what is indented."""
+    """Return the length of the longest word, plus the text's indent."""
     indent = len(text) - len(text.lstrip())
     return indent + max(map(len, text.split()), default=0)
 
@@ -221,7 +221,7 @@ def _align(texts: list[str], row: Sequence[Cell], widths: list[int]) -> Line:
 
 
 def wrap_text(text: str, width: int, hanging: int = 0) -> list[str]:
-    """Return a text on lines of that width; an indented one stays indented, the first line `hanging` less."""
+    """Wrap a text; its indent is kept, and further lines are indented by `hanging` more."""
     if len(text) <= width:
         return [text] if text else []
     from textwrap import wrap  # most output is not wrapped, and commands should start fast

@@ -1,4 +1,4 @@
-"""What is printed for people: fitted and coloured on a terminal, plain and whole everywhere else."""
+"""Output for people: wrapped and coloured on a terminal, plain and unwrapped everywhere else."""
 
 import os
 import sys
@@ -13,15 +13,15 @@ _CODES: Final = {Tone.HEAD: "1", Tone.GOOD: "32", Tone.WARN: "33", Tone.BAD: "31
 
 
 class Screen(NamedTuple):
-    """Where something is printed: how wide that is, and whether it shows colours."""
+    """The output device: its width, and whether it shows colours."""
 
     width: int | None = None
-    """None: no terminal; nothing is wrapped or shortened there, for programs read it."""
+    """None: no terminal; nothing is wrapped or shortened, because programs read the output."""
     color: bool = False
 
     @classmethod
     def of(cls, stream: TextIO | None, environ: Mapping[str, str], color: str = "auto") -> "Screen":
-        """Return what a stream is, None a closed one; colour as `--color`, NO_COLOR and TERM want it."""
+        """Return the screen of a stream (None: closed); `--color`, NO_COLOR and TERM decide about colour."""
         terminal = stream is not None and stream.isatty()
         usual = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         return cls(
@@ -30,7 +30,7 @@ class Screen(NamedTuple):
         )
 
     def render(self, lines: Iterable[Line]) -> str:
-        """Return lines as they are written to it."""
+        """Return lines as they are written to this screen."""
         return "\n".join("".join(self._paint(span) for span in line) for line in lines)
 
     def _paint(self, span: Span) -> str:
@@ -57,7 +57,7 @@ class Text(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """A sentence with its reasons: one line for programs, on a terminal a line for each reason."""
+    """A sentence with its reasons: one line for programs; on a narrow terminal, one line per reason."""
 
     sentence: str
     head: str
@@ -86,7 +86,7 @@ class Page(NamedTuple):
         return cls(tuple(block for part in parts for block in _blocks(part)))
 
     def render(self, screen: Screen = PIPE) -> str:
-        """Return the page as it is printed there."""
+        """Return the page as it is printed on a screen."""
         return screen.render(line for block in self.blocks for line in block.lines(screen.width))
 
     def __str__(self) -> str:
@@ -106,21 +106,21 @@ def _blocks(part: "Block | Page | str | Iterable[Block | str]") -> Iterable[Bloc
 
 
 def show_page(page: Page, color: str = "auto") -> None:
-    """Print a page on the standard output, as wide and as colourful as that is."""
+    """Print a page on the standard output, fitted to its width and colours."""
     print(page.render(Screen.of(sys.stdout, os.environ, color)), flush=True)
 
 
 def show_error(text: str) -> None:
-    """Print lines on the standard error; a terminal gets them wrapped."""
-    if sys.stderr is None:  # closed: print would take the standard output instead
+    """Print lines on the standard error, wrapped on a terminal."""
+    if sys.stderr is None:  # closed: print would write to the standard output instead
         return
     print(Page.of(text).render(Screen.of(sys.stderr, os.environ, "never")), file=sys.stderr)
 
 
 def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
-    told = environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    columns = environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or _DEFAULT_WIDTH
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""`fairlead explain`: why a pod went where it went, or why it has no place."""
+"""`fairlead explain`: why a pod is on its node, or why it has none."""
 
 import argparse
 from collections.abc import Iterable, Mapping
@@ -16,23 +16,26 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "explain",
-        help="say why a pod has its place, or none",
-        description="Explain why a pod of a live cluster is where it is, or waits: its scheduler is asked. "
-        "With --decision, explain what `fairlead schedule -o json` wrote. Each reason is told with its "
-        "count, and the smallest change that would fit. Exits 1 where what is explained has no place.",
+        help="explain why a pod is on its node, or why it waits",
+        description="Explain why a pod of a live cluster is on its node, or why it waits, by asking its "
+        "scheduler. With --decision, explain the decisions that `fairlead schedule -o json` wrote. Each "
+        "reason comes with its count, and with the smallest change that would fit. The exit code is 1 if a "
+        "pod has no node.",
     )
     command.add_argument(
         "pod",
         metavar="POD",
         nargs="?",
-        help="a name, or namespace/name; with --decision also a controller's (default: all)",
+        help="a name, or namespace/name; with --decision also a controller's name (default: all pods)",
     )
-    command.add_argument("--decision", metavar="FILE", help="what schedule wrote; - is the standard input")
+    command.add_argument(
+        "--decision", metavar="FILE", help="a file of schedule's decisions; - is the standard input"
+    )
     command.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="also each accelerator, where schedule was run with --explain, or with --local",
+        help="also the reason of each accelerator; needs --local, or a decision of schedule --explain",
     )
     explain_live.add(command)
     shared.add_output(command)
@@ -41,30 +44,32 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found = _read_decisions(options) if options.decision is not None else explain_live.explain_pod(options)
-    if options.output == "table":
-        pages = [explanation_page(each, verbose=options.verbose) for each in found] or [
-            Page.of("nothing was decided")
-        ]
-        apart = [Page.of("", page) if number else page for number, page in enumerate(pages)]
-        show_page(Page.of(*apart), options.color)
+    if options.decision is not None:
+        decisions = _read_decisions(options)
     else:
-        show(found, options.output)
-    return 0 if all(each["placed"] for each in found) else 1
+        decisions = explain_live.explain_pod(options)
+    if options.output == "table":
+        pages = [explanation_page(decision, verbose=options.verbose) for decision in decisions]
+        pages = pages or [Page.of("no decisions")]
+        separated = [Page.of("", page) if number else page for number, page in enumerate(pages)]
+        show_page(Page.of(*separated), options.color)
+    else:
+        show(decisions, options.output)
+    return 0 if all(decision["placed"] for decision in decisions) else 1
 
 
 def _read_decisions(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the decisions of a file."""
     from fairlead.manifest.files.text import read_one
-    from fairlead.whatif import document as decisions
+    from fairlead.whatif import document
 
     where, value = read_one(options.decision)
-    found = decisions.parse(value, where)
-    return found if options.pod is None else decisions.find_decisions(found, options.pod, where)
+    decisions = document.parse(value, where)
+    return decisions if options.pod is None else document.find_decisions(decisions, options.pod, where)
 
 
 def explanation_page(decision: Mapping[str, Any], *, verbose: bool) -> Page:
-    """Return one decision for people."""
+    """Return one decision as a page for people."""
     reasons = list(_reasons(decision))
     head = f"{decision['namespace']}/{decision['name']}: {_headline(decision)}"
     lines: list[Text | Reasons | Table] = [_opening(head, reasons, None if decision["placed"] else Tone.BAD)]
@@ -82,14 +87,14 @@ def explanation_page(decision: Mapping[str, Any], *, verbose: bool) -> Page:
 
 
 def _opening(head: str, reasons: list[str], tone: Tone | None) -> Reasons | Text:
-    """Return the sentence; a terminal too narrow for it gets only its start: the reasons stand below."""
-    start, found, _ = head.partition(": ")
-    start = start + found + head.removeprefix(start + found).partition(": ")[0]
+    """Return the sentence; a terminal too narrow for it shows its start only: the reasons follow below."""
+    start, colon, _ = head.partition(": ")
+    start = start + colon + head.removeprefix(start + colon).partition(": ")[0]
     return Reasons(head, start, (), tone) if reasons else Text(head, tone)
 
 
 def _headline(decision: Mapping[str, Any]) -> str:
-    """Return the sentence without what the lines below say again."""
+    """Return the sentence without the part that the lines below repeat."""
     sentence = str(decision["sentence"])
     return sentence.partition("; smallest change")[0] if decision["changes"] else sentence
 
@@ -106,19 +111,19 @@ def _reasons(decision: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _live_lines(decision: Mapping[str, Any]) -> Iterable[str]:
-    """Yield what is told of a pod in a live cluster beside the decision."""
+    """Yield the lines about a pod in a live cluster: its queue state, what it waits for, its next retry."""
     if not decision.get("state"):
         return
-    whose = f", scheduler {decision['scheduler']}" if decision["scheduler"] else ""
-    yield f"{decision['state']} since {decision['since'] or 'an unknown time'}{whose}"
+    scheduler = f", scheduler {decision['scheduler']}" if decision["scheduler"] else ""
+    yield f"{decision['state']} since {decision['since'] or 'an unknown time'}{scheduler}"
     if decision["decided_seconds_ago"] is not None:
         yield f"decided {decision['decided_seconds_ago']:.0f} s ago"
     if decision["pending_victims"]:
-        yield f"waits until these are gone: {', '.join(decision['pending_victims'])}"
+        yield f"waits until these pods are gone: {', '.join(decision['pending_victims'])}"
     if decision["queueing_hints"]:
-        yield f"tried again when something of this changes: {', '.join(decision['queueing_hints'])}"
+        yield f"tried again on: {', '.join(decision['queueing_hints'])}"
     if decision["retry_in_seconds"] is not None:
-        yield f"tried again at the latest in {decision['retry_in_seconds']:.0f} s"
+        yield f"tried again in {decision['retry_in_seconds']:.0f} s at the latest"
     if decision["note"]:
         yield f"note: {decision['note']}"
 

@@ -1,4 +1,4 @@
-"""`fairlead explain` of a pod in a live cluster: ask the pod, then its scheduler, then decide here."""
+"""`fairlead explain` of a pod in a live cluster: read the pod, ask its scheduler, or decide here."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from fairlead.whatif.pod_status import PodReport
 
 DEFAULT_SCHEDULER = "fairlead"
-"""How a scheduler of ours is called where nobody calls it otherwise."""
+"""The default schedulerName of fairlead's scheduler."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    """Add the options that say which cluster, and how it is asked."""
+    """Add the options that choose the cluster, and the source of the explanation."""
     shared.add_cluster(command)
-    command.add_argument("-n", "--namespace", metavar="NS", help="of the pod (default: the context's)")
+    command.add_argument(
+        "-n", "--namespace", metavar="NS", help="the pod's namespace (default: the context's)"
+    )
     command.add_argument(
         "--local",
         action="store_true",
@@ -29,13 +31,13 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--lease-namespace",
         metavar="NS",
-        help="where the scheduler's Lease is (default: it is looked for everywhere)",
+        help="the namespace of the scheduler's Lease (default: search all)",
     )
     shared.add_catalog(command)
 
 
 def explain_pod(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return how the pod stands that the user asks about."""
+    """Return the explanation of the pod that the options name."""
     import asyncio
 
     from fairlead.cluster.config import kubeconfig
@@ -47,7 +49,7 @@ def explain_pod(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _parse_pod(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     if not options.pod:
-        raise SettingsError("no pod is named", "name one, or a file with --decision to see all of it")
+        raise SettingsError("no pod is named", "name a pod, or a file of decisions with --decision")
     first, slash, rest = options.pod.partition("/")
     namespace, name = (first, rest) if slash else (options.namespace or usual or "default", first)
     if slash and options.namespace not in (None, namespace):
@@ -65,23 +67,25 @@ async def _explain(
 
     async with Client.connect_once(config) as client:
         pod = await _get_pod(client, namespace, name)
-        told = pod_status.final_status(pod, await _get_claims(client, pod))
-        if told is not None:
-            return told
+        explanation = pod_status.final_status(pod, await _get_claims(client, pod))
+        if explanation is not None:
+            return explanation
         if options.local:
             return await _decide_here(client, pod, options, "decided here, as the cluster was a moment ago")
         return await _ask_scheduler(client, pod, options)
 
 
 async def _ask_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":
-    """Return what the pod's scheduler says of it; where that is another's, what the pod itself does."""
+    """Return the scheduler's explanation; for a pod of another scheduler, the condition of the pod."""
     from fairlead.whatif import leader, pod_status
 
-    whose = pod.spec.scheduler_name
-    who = await leader.find_leader(client, options.lease_namespace, whose)
-    if isinstance(who, leader.NoAnswer) and whose != DEFAULT_SCHEDULER:
-        return pod_status.status_from_condition(pod, f"{who.reason}: --local tells what ours would do")
-    answer = who if isinstance(who, leader.NoAnswer) else await leader.ask_leader(client, who, pod)
+    scheduler = pod.spec.scheduler_name
+    holder = await leader.find_leader(client, options.lease_namespace, scheduler)
+    if isinstance(holder, leader.NoAnswer) and scheduler != DEFAULT_SCHEDULER:
+        return pod_status.status_from_condition(
+            pod, f"{holder.reason}: --local shows what fairlead would decide"
+        )
+    answer = holder if isinstance(holder, leader.NoAnswer) else await leader.ask_leader(client, holder, pod)
     if not isinstance(answer, leader.NoAnswer):
         return pod_status.status_from_scheduler(pod, answer)
     note = f"decided here, which takes longer and may differ: {answer.reason}"
@@ -100,13 +104,13 @@ async def _get_pod(client: "Client", namespace: str, name: str) -> "LivePod":
 
 
 async def _similar_pods_hint(client: "Client", namespace: str, name: str) -> str:
-    """Return a hint that names pods that may be meant."""
+    """Return a hint that names similar pods."""
     from difflib import get_close_matches
 
     from fairlead.errors import ClusterError
     from fairlead.manifest.listing import PODS
 
-    see = f"see what there is: kubectl get pods -n {namespace}"
+    see = f"list the pods: kubectl get pods -n {namespace}"
     try:
         elsewhere = (await client.list(PODS, fields=f"metadata.name={name}")).items
         names = [item.metadata.name for item in (await client.list(PODS, namespace)).items]
@@ -114,13 +118,13 @@ async def _similar_pods_hint(client: "Client", namespace: str, name: str) -> str
         return see
     if elsewhere:
         return f"did you mean {elsewhere[0].metadata.namespace}/{name}?"
-    made = [each for each in names if each.startswith(f"{name}-")]  # by a controller of this name
+    made = [each for each in names if each.startswith(f"{name}-")]  # created by a controller of this name
     near = made[:3] or get_close_matches(name, names, 3, 0.6)
     return f"did you mean {', '.join(near)}?" if near else see
 
 
 async def _get_claims(client: "Client", pod: "LivePod") -> list[Any]:
-    """Return the claims of a pod that has a node."""
+    """Return the claims of a pod that is bound to a node."""
     if not pod.spec.node_name:
         return []
     from contextlib import suppress
@@ -129,11 +133,11 @@ async def _get_claims(client: "Client", pod: "LivePod") -> list[Any]:
     from fairlead.manifest.listing import CLAIMS
     from fairlead.manifest.pod.claims import claims_used
 
-    found = []
+    claims = []
     for namespace, name in claims_used(pod):
-        with suppress(ClusterError):  # gone, or not to be seen: the rest is told nevertheless
-            found.append(await client.get(CLAIMS, name, namespace))
-    return found
+        with suppress(ClusterError):  # gone, or not readable: explain without it
+            claims.append(await client.get(CLAIMS, name, namespace))
+    return claims
 
 
 async def _decide_here(
@@ -144,6 +148,6 @@ async def _decide_here(
     from fairlead.whatif.local import decide_locally
 
     with progress("listing the cluster to decide here"):
-        there = await list_objects(client)
-        found = decide_locally(there, shared.catalog_of(options), pod, detailed=options.verbose)
-    return pod_status.status_from_decision(pod, found, note)
+        listed = await list_objects(client)
+        decision = decide_locally(listed, shared.catalog_of(options), pod, detailed=options.verbose)
+    return pod_status.status_from_decision(pod, decision, note)

@@ -1,4 +1,4 @@
-"""`fairlead replay`: have the scheduler handle again what it recorded, and compare what it does."""
+"""`fairlead replay`: replay a scheduler's recorded events, and compare the effects."""
 
 import argparse
 import json
@@ -31,10 +31,10 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "replay",
-        help="handle again what a scheduler recorded, and compare its effects",
+        help="replay the events that a scheduler recorded, and compare the effects",
         description="Feed a recording of `fairlead serve scheduler --record FILE` to the scheduler's state "
-        "machine, without a cluster. The exit code is 0 where every effect is as recorded, byte for byte, "
-        "and 1 where one differs or the scheduler ends with an error, as it may have done then.",
+        "machine, without a cluster. The exit code is 0 if every effect is as recorded, byte for byte, and 1 "
+        "if one differs or the scheduler raises an error, as it may have done when it recorded.",
     )
     command.add_argument("recording", metavar="FILE", help="the recording")
     command.add_argument("--effects", action="store_true", help="list the events that had effects")
@@ -71,7 +71,7 @@ class _Replay:
         self._events = self._effects = 0
         self._rows: list[tuple[str, ...]] = []
         self.problem: dict[str, Any] = {}
-        """Where it differs, or ended; empty: every effect is as recorded."""
+        """The first difference, or the error; empty: every effect is as recorded."""
 
     def run(self) -> None:
         """Handle every event."""
@@ -80,10 +80,10 @@ class _Replay:
         for recorded in self._events_until():
             self._events = recorded.number
             if recorded.number == self._options.debug:
-                breakpoint()  # as asked for: step into the next call
+                breakpoint()  # --debug asks for it: step into the next call
             try:
                 effects = encode_effects(self._recording.machine.handle(recorded.event, recorded.now))
-            except Exception as error:  # noqa: BLE001 - what the scheduler ended with is what is sought
+            except Exception as error:  # noqa: BLE001 - the scheduler's error is what a replay looks for
                 self._record_exception(recorded, error)
                 return
             self._record_effects(recorded, effects)
@@ -92,7 +92,7 @@ class _Replay:
                 return
 
     def document(self) -> dict[str, Any]:
-        """Return what came of it."""
+        """Return the result as a document."""
         return {
             "recording": self._options.recording,
             "recorded_by": self._recording.fairlead,
@@ -106,7 +106,7 @@ class _Replay:
         }
 
     def show(self) -> None:
-        """Print what came of it for a person."""
+        """Print the result for people."""
         if self._options.effects:
             show_list(_HEAD, self._rows, "table", headers=True, color=self._options.color)
         head = f"{pluralize(self._events, 'event')}, {pluralize(self._effects, 'effect')}"
@@ -141,17 +141,19 @@ class _Replay:
             ]
 
     def _record_difference(self, recorded: "RecordedEvent", effects: bytes) -> None:
-        assert recorded.effects is not None, "compared with what was recorded"
-        now, then = json.loads(effects)["effects"], json.loads(recorded.effects)["effects"]
+        assert recorded.effects is not None, "only recorded effects are compared"
+        replayed, original = json.loads(effects)["effects"], json.loads(recorded.effects)["effects"]
         hint = f"replay it with the catalog and the fairlead ({self._recording.fairlead}) that recorded it"
         if self._recording.fairlead == __version__:
-            hint = "replay it with the catalog that the scheduler had; else this is a fault of fairlead"
+            hint = (
+                "replay it with the scheduler's own catalog; if that differs too, it is a fault of fairlead"
+            )
         self.problem = {
             "event": recorded.number,
             "message": f"event {recorded.number}: the effects differ from the recorded ones",
             "hint": hint,
-            "recorded": then,
-            "replayed": now,
+            "recorded": original,
+            "replayed": replayed,
         }
 
     def _record_exception(self, recorded: "RecordedEvent", error: Exception) -> None:
@@ -159,13 +161,13 @@ class _Replay:
         self.problem = {
             "event": recorded.number,
             "message": f"event {recorded.number}: {type(error).__name__}: {error}; {also}",
-            "hint": f"see its state: fairlead replay --debug {recorded.number} {self._options.recording}",
+            "hint": f"inspect its state: fairlead replay --debug {recorded.number} {self._options.recording}",
             "traceback": "".join(traceback.format_exception(error)),
         }
 
 
 def _summary(fields: dict[str, Any]) -> str:
-    """Return in a line what an effect asks for."""
+    """Return an effect in one line."""
     if "path" in fields:
         return f"{fields['method']} {fields['path']}"
     return str(fields.get("line") or fields.get("seconds") or fields.get("kind", {}) or "")

@@ -1,4 +1,4 @@
-"""`fairlead schedule`: where workloads would go, and why not; nothing is changed anywhere."""
+"""`fairlead schedule`: the nodes that workloads would get, or why none; nothing is changed."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -36,22 +36,23 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "schedule",
-        help="show where workloads would go",
-        description="Decide where workloads would go on a cluster that files describe, or on a live one, and "
-        "say why not where they cannot. Nothing is changed anywhere. Exits 1 where something is refused.",
+        help="show where workloads would be placed",
+        description="Decide where workloads would be placed on a cluster that files describe, or on a live "
+        "one, and why a workload cannot be placed. Nothing is changed. The exit code is 1 if a workload is "
+        "refused.",
     )
     _add_files(command)
     command.add_argument(
-        "--policy", metavar="NAME", default="fairlead", help="how to choose (default: fairlead)"
+        "--policy", metavar="NAME", default="fairlead", help="the scoring policy (default: fairlead)"
     )
     command.add_argument(
-        "--no-preemption", action="store_true", help="put nobody out, however low its priority"
+        "--no-preemption", action="store_true", help="evict no pod, however low its priority"
     )
     command.add_argument(
-        "--explain", action="store_true", help="tell every reason, also for each accelerator of a refusal"
+        "--explain", action="store_true", help="print every reason; of a refusal, also per accelerator"
     )
     command.add_argument(
-        "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
+        "--profiles", metavar="DIR", help="the folder of profiles (default: the profiles of this user)"
     )
     shared.add_catalog(command)
     shared.add_list(command, _HEAD)
@@ -64,15 +65,15 @@ def _add_files(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="a snapshot, manifests of nodes as kubectl prints them, or nodes of the short form; - is the "
+        help="a snapshot, manifests of nodes as kubectl prints them, or nodes in the short form; - is the "
         "standard input; manifests may be in several files (default: this machine)",
     )
     command.add_argument(
-        "--live", action="store_true", help="the cluster of the kubeconfig, as it is now, instead of a file"
+        "--live", action="store_true", help="use the cluster of the kubeconfig, as it is now, not a file"
     )
     shared.add_cluster(command)
     command.add_argument(
-        "--here", action="store_true", help="this machine too, as the node `here`, all of it free"
+        "--here", action="store_true", help="add this machine, all of it free, as the node `here`"
     )
     command.add_argument(
         "--workloads",
@@ -80,7 +81,7 @@ def _add_files(command: argparse.ArgumentParser) -> None:
         action="extend",
         nargs="+",
         default=[],
-        help="manifests as they are, or workloads of the short form (default: what waits in the cluster)",
+        help="manifests, or workloads in the short form (default: the pending pods of the cluster)",
     )
 
 
@@ -92,47 +93,51 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.whatif.answer import answer
 
     if options.live and options.cluster:
-        raise ManifestError("--live and --cluster are two clusters", "name one of them")
+        raise ManifestError("--live and --cluster name two clusters", "leave one of them out")
     if not options.cluster and not options.workloads and not options.live:
-        raise ManifestError("there is nothing to place", "name --workloads, or a --cluster where pods wait")
+        raise ManifestError("there is nothing to place", "name --workloads, or a --cluster with pending pods")
     if options.cluster.count("-") + options.workloads.count("-") > 1:
-        raise ManifestError("the standard input can be read once", "put one of the two into a file")
+        raise ManifestError("the standard input can be read once", "write one of the two to a file")
     cluster, requests = _read_inputs(options)
     with progress(f"placing {pluralize(len(requests), 'workload')}"):
-        found = answer(
+        document = answer(
             cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain
         )
-    found = _sort(found, options.sort_by)
-    _print(found, options)
-    return 1 if found.refused else 0
+    document = _sort(document, options.sort_by)
+    _print(document, options)
+    return 1 if document.refused else 0
 
 
-def _sort(found: "DecisionDocument", name: str | None) -> "DecisionDocument":
+def _sort(document: "DecisionDocument", name: str | None) -> "DecisionDocument":
     def row(each: "Decision") -> tuple[str | Cell, ...]:
-        return _row(each, found)
+        return _row(each, document)
 
-    return replace(found, decisions=sorted_by(found.decisions, name, _HEAD, row, lambda each: each.to_json()))
+    return replace(
+        document, decisions=sorted_by(document.decisions, name, _HEAD, row, lambda each: each.to_json())
+    )
 
 
-def _print(found: "DecisionDocument", options: argparse.Namespace) -> None:
+def _print(document: "DecisionDocument", options: argparse.Namespace) -> None:
     if options.output in ("json", "yaml"):
-        show(found.to_json(), options.output)
+        show(document.to_json(), options.output)
         return
     if options.no_headers or options.output == "name":
-        rows = [_row(each, found) for each in found.decisions if each.placed]
+        rows = [_row(each, document) for each in document.decisions if each.placed]
         show_list(_HEAD, rows, options.output, headers=False, color=options.color)
         return
-    page = table(found, options.output) if found.decisions else Page.of("nothing waits for a place")
+    page = table(document, options.output) if document.decisions else Page.of("no pending workloads")
     if options.explain:
         from fairlead.cli.placement.explain import explanation_page
 
-        told = [Page.of("", explanation_page(each, verbose=True)) for each in found.to_json()["decisions"]]
-        page = Page.of(page, *told)
+        explanations = [
+            Page.of("", explanation_page(each, verbose=True)) for each in document.to_json()["decisions"]
+        ]
+        page = Page.of(page, *explanations)
     show_page(page, options.color)
 
 
 def _read_inputs(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
-    """Return the cluster, and what wants a place there."""
+    """Return the cluster, and the requests to place on it."""
     from fairlead.cli.model.estimate import load_profiles
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.expect.workloads import read_workloads
@@ -168,34 +173,34 @@ def _read_cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot"
 
 
 def with_node(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
-    """Return a cluster with one node more."""
+    """Return the cluster with one more node."""
     from fairlead.errors import ManifestError
 
     if any(each.name == node.name for each in cluster.nodes):
         raise ManifestError(
-            f"--here: the cluster has a node {node.name!r} already", "rename it, or leave --here"
+            f"--here: the cluster has a node {node.name!r} already", "rename it, or leave --here out"
         )
     return replace(cluster, nodes=(*cluster.nodes, node))
 
 
 def _check_policy(name: str) -> str:
-    """Say early that there is no such policy."""
+    """Return the policy's name; raise early if there is no such policy."""
     from fairlead.schedule import policy_named
 
     return policy_named(name).name
 
 
 def table(answer: "DecisionDocument", output: str = "table") -> Page:
-    """Return the decisions for people: placements first, then the pods that must go, then refusals."""
+    """Return the decisions as a page for people: placements, then victims of preemption, then refusals."""
     rows = [_row(each, answer) for each in answer.decisions if each.placed]
-    gone = [
-        Text(f"{victim} must go for {each.request.name}", Tone.WARN)
+    victims = [
+        Text(f"{victim} is evicted to make room for {each.request.name}", Tone.WARN)
         for each in answer.decisions
         for victim in each.victims
     ]
     refused = list(_refusals(answer.refused))
     parts = [Page.of(select_columns(_HEAD, rows, output, headers=True))] if rows else []
-    parts += [Page.of(part) for part in (gone, refused) if part]
+    parts += [Page.of(part) for part in (victims, refused) if part]
     return Page.of(*(Page.of("", part) if number else part for number, part in enumerate(parts)))
 
 
@@ -217,9 +222,9 @@ def _row(decision: "Decision", answer: "DecisionDocument") -> tuple[str | Cell, 
 
 
 def _shares(shares: "Sequence[DeviceShare]") -> str:
-    """Return what is taken of each accelerator; all are alike, or each is told."""
-    found = list(dict.fromkeys(_share(share) for share in shares))
-    return found[0] if len(found) == 1 else ", ".join(_share(share) for share in shares) or "-"
+    """Return the share of each accelerator; once if all are alike."""
+    texts = list(dict.fromkeys(_share(share) for share in shares))
+    return texts[0] if len(texts) == 1 else ", ".join(_share(share) for share in shares) or "-"
 
 
 def _share(share: "DeviceShare") -> str:
@@ -231,22 +236,22 @@ def _share(share: "DeviceShare") -> str:
 
 
 def _refusals(refused: "Iterable[Decision]") -> Iterable[Reasons]:
-    """Yield each refusal once: what is said of replicas differs in the name alone."""
+    """Yield each refusal once: the sentences of replicas differ in the name alone."""
     alike: dict[str, list[Decision]] = {}
     for each in refused:
         alike.setdefault(each.sentence().replace(each.request.name, "\0"), []).append(each)
     for sentence, those in alike.items():
         first, more = those[0], len(those) - 1
         name = first.request.name
-        who = f"{name} and {more} more like it" if more else name
+        names = f"{name} and {more} more like it" if more else name
         change = [f"smallest change that would fit: {first.changes[0].text}"] if first.has_suggestion else []
         yield Reasons(
-            f"refused: {sentence.replace(chr(0), who, 1).replace(chr(0), name)}",
-            f"refused: {first.headline().replace(name, who, 1)}",
+            f"refused: {sentence.replace(chr(0), names, 1).replace(chr(0), name)}",
+            f"refused: {first.headline().replace(name, names, 1)}",
             (*first.reasons(), *change),
         )
 
 
 def format_latency(seconds: float) -> str:
-    """Print a latency as people quote it: `4.2 ms`."""
+    """Return a latency as people quote it: `4.2 ms`."""
     return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(1000 * seconds)} ms"

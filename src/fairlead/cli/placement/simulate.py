@@ -1,4 +1,4 @@
-"""`fairlead simulate`: play a trace of jobs against machines in virtual time, under one policy or several."""
+"""`fairlead simulate`: run a trace of jobs on machines in virtual time, under one policy or several."""
 
 import argparse
 import sys
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _MOST_PACE = 1e9
 _MOST_PERCENT = 1e6
 _DESCRIPTION = (
-    "Play a trace of jobs against machines in virtual time: arrivals, departures, faults, real memory and "
-    "interference, with the engine that serves real clusters. Several policies meet the same jobs. The same "
+    "Run a trace of jobs on machines in virtual time: arrivals, departures, faults, real memory and "
+    "interference, with the engine that serves real clusters. Every policy gets the same jobs. The same "
     "seed gives the same answer."
 )
 
@@ -31,7 +31,7 @@ _DESCRIPTION = (
 def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "simulate", help="play a trace of jobs under one policy or several", description=_DESCRIPTION
+        "simulate", help="run a trace of jobs under one policy or several", description=_DESCRIPTION
     )
     command.add_argument(
         "--trace",
@@ -39,13 +39,15 @@ def add(commands: Any) -> None:
         required=True,
         help="jobs: YAML, JSON or CSV, Kubernetes manifests, a snapshot, or the pods of an openb trace",
     )
-    command.add_argument("--cluster", metavar="FILE", help="machines, where the trace does not bring its own")
+    command.add_argument("--cluster", metavar="FILE", help="machines, if the trace has none of its own")
     command.add_argument(
         "--policy", metavar="P[,P...]", default="fairlead", help="policies to compare (default: fairlead)"
     )
-    command.add_argument("--seed", metavar="S", type=int, default=0, help="decides every draw (default: 0)")
+    command.add_argument(
+        "--seed", metavar="S", type=int, default=0, help="the seed of the random numbers (default: 0)"
+    )
     _add_rules(command)
-    command.add_argument("--plot", metavar="FILE", help="also draw it over time, as an SVG picture")
+    command.add_argument("--plot", metavar="FILE", help="also draw the figures over time, as an SVG picture")
     shared.add_catalog(command)
     shared.add_output(command)
     command.set_defaults(run=run)
@@ -65,28 +67,32 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
         "(default: what the trace says)",
     )
     command.add_argument(
-        "--over-provision", metavar="PERCENT", type=float, help="ask for that much more memory than is needed"
+        "--over-provision", metavar="PERCENT", type=float, help="request that much more memory than is used"
     )
     command.add_argument(
         "--pace",
         metavar="TIMES",
         type=float,
-        help="let jobs arrive that many times faster, up to 1e9; they take as long",
+        help="let jobs arrive that many times faster, up to 1e9; their durations stay",
     )
     command.add_argument(
         "--duration",
         metavar="TIME",
-        help="how long the pods of manifests run, which do not say (default: for ever)",
+        help="how long pods of manifests run, which name no duration (default: for ever)",
     )
     command.add_argument(
-        "--mtbf", metavar="TIME", help="let nodes fail at random, on average after so long: 30d is 720h"
+        "--mtbf", metavar="TIME", help="let nodes fail at random, on average after this time: 30d is 720h"
     )
-    command.add_argument("--mttr", metavar="TIME", default="10m", help="until they are back (default: 10m)")
     command.add_argument(
-        "--keep-progress", action="store_true", help="a job that must go, or is killed, goes on where it was"
+        "--mttr", metavar="TIME", default="10m", help="mean time until a failed node is back (default: 10m)"
     )
-    command.add_argument("--no-preemption", action="store_true", help="let no priority put out another")
-    command.add_argument("--until", metavar="TIME", help="play no more than that much virtual time")
+    command.add_argument(
+        "--keep-progress", action="store_true", help="a preempted or killed job resumes where it was"
+    )
+    command.add_argument(
+        "--no-preemption", action="store_true", help="evict no job for one of higher priority"
+    )
+    command.add_argument("--until", metavar="TIME", help="stop after that much virtual time")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
 def _read_inputs(
     options: argparse.Namespace,
 ) -> "tuple[list[str], Trace, SimulatedFleet, SimulationSettings]":
-    """Return what is to be played; everything that is wrong with it shows here, before the first event."""
+    """Return the policies, the trace, the machines and the settings; errors in them are raised here."""
     from fairlead.schedule import policy_named
     from fairlead.simulate.trace.machines import read_fleet
     from fairlead.simulate.trace.read import TraceReader, check_faults
@@ -130,21 +136,21 @@ def _read_inputs(
             "50 asks for half as much again",
         )
     catalog = shared.catalog_of(options)
-    given = read_fleet(options.cluster, catalog) if options.cluster else None
-    lasting = duration_of(options.duration, "--duration") if options.duration else inf
-    reader = TraceReader(catalog, options.seed, options.over_provision, given, lasting)
+    machines = read_fleet(options.cluster, catalog) if options.cluster else None
+    duration = duration_of(options.duration, "--duration") if options.duration else inf
+    reader = TraceReader(catalog, options.seed, options.over_provision, machines, duration)
     with progress(f"reading {options.trace}"):
         trace = _apply_options(reader.read(options.trace), options)
-    fleet = given or trace.fleet
+    fleet = machines or trace.fleet
     if fleet is None:
-        raise SettingsError(f"{options.trace} brings no machines", "name a file of nodes with --cluster")
+        raise SettingsError(f"{options.trace} has no machines", "name a file of nodes with --cluster")
     check_faults(trace, fleet)
     settings = merge_settings(SimulationSettings(), trace.settings, f"{options.trace}: settings")
     return policies, trace, fleet, merge_settings(settings, _overrides(options), "the command line")
 
 
 def _apply_options(trace: "Trace", options: argparse.Namespace) -> "Trace":
-    """Return the trace as the command line wants it."""
+    """Return the trace with the changes that the options ask for."""
     from fairlead.simulate.trace.job import RandomFaults, speed_up, with_failures
     from fairlead.simulate.trace.settings import duration_of
 
@@ -163,29 +169,29 @@ def _apply_options(trace: "Trace", options: argparse.Namespace) -> "Trace":
 
 def _overrides(options: argparse.Namespace) -> dict[str, object]:
     named = {"interference": options.interference, "queue": options.queue, "until": options.until}
-    said: dict[str, object] = {name: value for name, value in named.items() if value is not None}
+    overrides: dict[str, object] = {name: value for name, value in named.items() if value is not None}
     if options.keep_progress:
-        said["keep_progress"] = True
+        overrides["keep_progress"] = True
     if options.no_preemption:
-        said["preemption"] = False
-    return said
+        overrides["preemption"] = False
+    return overrides
 
 
 def _play(
     policy: str,
     what: "tuple[Trace, SimulatedFleet, SimulationSettings]",
     seed: int,
-    tell: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> Any:
     from fairlead.simulate.play.simulation import Simulation
     from fairlead.simulate.play.world import RequestPolicy
 
     trace, fleet, settings = what
-    return Simulation(trace, fleet, RequestPolicy(policy), settings, seed).play(tell)
+    return Simulation(trace, fleet, RequestPolicy(policy), settings, seed).play(report)
 
 
 def _check_writable(path: str) -> None:
-    """Refuse a file that cannot be written before the work begins; leave it as it is."""
+    """Raise before the work begins if the file cannot be written; leave it as it is."""
     from fairlead import outfile
 
     try:
@@ -213,7 +219,7 @@ def _unwritable(path: str, error: OSError) -> SettingsError:
 
 @contextmanager
 def _timed(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
-    """Show how far it is, and at the end how long it took."""
+    """Show the progress, and at the end the time it took."""
     import time
 
     began = time.monotonic()
@@ -223,7 +229,7 @@ def _timed(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
 
 
 def table(answer: Mapping[str, Any]) -> Page:
-    """Return the answer for people: a column for each policy."""
+    """Return the answer as a page for people: a column for each policy."""
     policies = answer["policies"]
     head = (Column("", Fit.WRAP), *(Column(each["policy"]) for each in policies))
     rows = [(name, *(show_one(each) for each in policies)) for name, show_one in _ROWS]

@@ -1,4 +1,4 @@
-"""`fairlead snapshot`: a live cluster as a document that `fairlead schedule` can be asked about."""
+"""`fairlead snapshot`: write a live cluster to a document that `fairlead schedule --cluster` reads."""
 
 import argparse
 import sys
@@ -25,19 +25,19 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "snapshot",
-        help="write down a cluster's nodes, accelerators and pods",
-        description="Write down what a cluster has and who holds it: nodes, accelerators, and what pods ask "
-        "for. No environment, image, secret or annotation of a pod is in it.",
+        help="write a cluster's nodes, accelerators and pods to a file",
+        description="Write a cluster's nodes and accelerators, the pods that hold them, and the requests of "
+        "pods to a file. It contains no environment, image, secret or annotation of a pod.",
     )
     shared.add_cluster(command)
     shared.add_catalog(command)
-    command.add_argument("--out", metavar="FILE", help="where to write it (default: the standard output)")
+    command.add_argument("--out", metavar="FILE", help="the file to write (default: the standard output)")
     command.add_argument(
         "-o",
         "--output",
         choices=FORMATS,
         default="json",
-        help="how to write it (default: json); table is for people, and cannot be asked questions",
+        help="the format (default: json); table is for people, and fairlead schedule cannot read it",
     )
     shared.add_color(command)
     command.set_defaults(run=run)
@@ -45,31 +45,33 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found = take_snapshot(options, shared.catalog_of(options))
+    snapshot = take_snapshot(options, shared.catalog_of(options))
     if options.output == "table" and options.out is None:
-        show_page(table(found), options.color)
+        show_page(table(snapshot), options.color)
         return 0
-    text = str(table(found)) if options.output == "table" else serialize(found.to_json(), options.output)
+    text = (
+        str(table(snapshot)) if options.output == "table" else serialize(snapshot.to_json(), options.output)
+    )
     if options.out is None:
         print(text)
         return 0
     _write(options.out, text)
-    print(f"{options.out}: {summary(found)}", file=sys.stderr)
+    print(f"{options.out}: {summary(snapshot)}", file=sys.stderr)
     return 0
 
 
 def take_snapshot(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
-    """Take a snapshot of the cluster that the user chose; what cannot be read is named and passed over."""
+    """Take a snapshot of the cluster that the options name; print and skip unreadable objects."""
     import asyncio
 
     from fairlead.cluster.config import kubeconfig
 
     config = kubeconfig.load(options.kubeconfig, options.context)
     with progress("listing the cluster"):
-        found, passed_over = asyncio.run(_list_cluster(config, catalog))
-    for complaint in passed_over:
-        print(f"fairlead: passed over: {complaint}", file=sys.stderr)
-    return found
+        snapshot, unreadable = asyncio.run(_list_cluster(config, catalog))
+    for complaint in unreadable:
+        print(f"fairlead: skipped: {complaint}", file=sys.stderr)
+    return snapshot
 
 
 def serialize(document: object, output: str) -> str:
@@ -78,20 +80,20 @@ def serialize(document: object, output: str) -> str:
 
 
 def table(snapshot: "Snapshot") -> Page:
-    """Return what a cluster has for people."""
+    """Return a snapshot as a page for people."""
     pods = Counter(placement.node for placement in snapshot.placements)
     rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
-    return Page.of(Table.of(_HEAD, rows), pluralize(len(snapshot.pending), "pod waits", "pods wait"))
+    return Page.of(Table.of(_HEAD, rows), pluralize(len(snapshot.pending), "pending pod"))
 
 
 def summary(snapshot: "Snapshot") -> str:
-    """Return in one line how much is in a snapshot."""
+    """Return the counts of a snapshot in one line."""
     return ", ".join(
         (
             pluralize(len(snapshot.nodes), "node"),
             pluralize(sum(len(node.devices) for node in snapshot.nodes), "accelerator"),
-            pluralize(len(snapshot.placements), "pod that runs", "pods that run"),
-            pluralize(len(snapshot.pending), "that waits", "that wait"),
+            pluralize(len(snapshot.placements), "running pod"),
+            pluralize(len(snapshot.pending), "pending pod"),
         )
     )
 
@@ -120,11 +122,11 @@ async def _list_cluster(config: "ClusterConfig", catalog: "Catalog") -> "tuple[S
     from fairlead.manifest.listing import list_objects
 
     async with Client.connect(config) as client:
-        there = await list_objects(client)
-    found = ListedCluster.of(there, catalog)
+        listed = await list_objects(client)
+    cluster = ListedCluster.of(listed, catalog)
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    snapshot = replace(found.snapshot, taken=now, source=config.context or config.server)
-    return snapshot, [str(each) for each in found.read_errors]
+    snapshot = replace(cluster.snapshot, taken=now, source=config.context or config.server)
+    return snapshot, [str(complaint) for complaint in cluster.read_errors]
 
 
 def _write(path: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`fairlead serve admission`: keep the scheduler's account to its own pods, for an API server that asks."""
+"""`fairlead serve admission`: a webhook that restricts the scheduler's account to its own pods."""
 
 import argparse
 import sys
@@ -15,16 +15,16 @@ def add(programs: Any) -> None:
     """Add the program to the command line."""
     command = programs.add_parser(
         "admission",
-        help="keep the scheduler's account to its own pods and to victims of lower priority",
+        help="restrict the scheduler's account to its own pods, and to victims of lower priority",
         description="Answer an API server's AdmissionReviews of bindings and evictions at /review: the "
-        "scheduler's account may bind pods with its schedulerName alone, and evict pods of lower priority "
-        "than one that waits. Serve /healthz and /readyz.",
+        "scheduler's account may bind only pods with its schedulerName, and evict only pods of lower "
+        "priority than a pending one. Serve /healthz and /readyz.",
     )
     command.add_argument(
         "--account",
         metavar="NAMESPACE/NAME",
         default="kube-system/fairlead-scheduler",
-        help="the scheduler's service account; all others are let through (default: %(default)s)",
+        help="the scheduler's service account; every other is allowed (default: %(default)s)",
     )
     command.add_argument(
         "--name",
@@ -37,7 +37,7 @@ def add(programs: Any) -> None:
         metavar="NAMESPACE",
         action="append",
         default=[],
-        help="a namespace whose pods are never evicted; may be given several times; kube-system always is",
+        help="a namespace whose pods are never evicted, as those of kube-system; may be repeated",
     )
     shared.add_listen(command, LISTEN)
     shared.add_tls(command)
@@ -54,10 +54,10 @@ def run(options: argparse.Namespace) -> int:
 
     namespace, slash, name = options.account.partition("/")
     if not (namespace and slash and name):
-        raise SettingsError(f"account: {options.account!r} names no service account", "write NAMESPACE/NAME")
+        raise SettingsError(f"--account {options.account}: not a service account", "write NAMESPACE/NAME")
     tls = tls_files(options.tls_cert, options.tls_key)
     if tls is None:
-        raise SettingsError("tls-cert and tls-key are not set", "API servers ask webhooks over TLS alone")
+        raise SettingsError("tls-cert and tls-key are not set", "API servers call webhooks over TLS only")
     account = f"system:serviceaccount:{namespace}:{name}"
     rules = Rules(account, options.name, ("kube-system", *options.protect))
     settings = AdmissionSettings(parse_address(options.listen), tls, rules)

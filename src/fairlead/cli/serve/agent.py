@@ -1,4 +1,4 @@
-"""`fairlead serve agent`: watch a machine's accelerators, and tell Prometheus and Kubernetes of them."""
+"""`fairlead serve agent`: watch a machine's accelerators, serve metrics, publish them to Kubernetes."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ def add(programs: Any) -> None:
         "agent",
         help="watch this machine's accelerators, serve metrics, publish to Kubernetes",
         description="Watch a machine's accelerators and serve /metrics for Prometheus, /healthz and /readyz; "
-        "with --publish, tell Kubernetes of them and hand them out to pods.",
+        "with --publish, publish them to Kubernetes and allocate them to pods.",
     )
     _add_watching(agent)
     _add_publishing(agent.add_argument_group("publishing to Kubernetes"))
@@ -42,23 +42,23 @@ def _add_watching(agent: argparse.ArgumentParser) -> None:
         "--token-file",
         metavar="FILE",
         default="",
-        help="show metrics only to those who bring this bearer token",
+        help="serve metrics only to requests with this bearer token",
     )
     shared.add_root(agent)
     agent.add_argument(
         "--host-root",
         metavar="DIR",
         default="",
-        help="this machine's own /sys, /proc, /dev and /etc, where a container has them mounted",
+        help="the folder in a container where this machine's /sys, /proc, /dev and /etc are mounted",
     )
     agent.add_argument(
         "--no-dev",
         action="store_true",
-        help="this machine's /dev is not to be seen here (as in a user namespace): take the kernel's word",
+        help="this machine's /dev is not visible (as in a user namespace): rely on sysfs instead",
     )
     shared.add_catalog(agent)
     agent.add_argument(
-        "--sweep", metavar="TIME", default="5m", help="look at everything this often (default: 5m)"
+        "--sweep", metavar="TIME", default="5m", help="detect all accelerators this often (default: 5m)"
     )
     agent.add_argument("--sample", metavar="TIME", default="10s", help="measure this often (default: 10s)")
     agent.add_argument(
@@ -73,15 +73,15 @@ def _add_gpus(agent: argparse.ArgumentParser) -> None:
         "--dcgm-names",
         choices=tuple(Names),
         default=Names.BOTH.value,
-        help="the metrics of GPUs by dcgm-exporter's names up to 4.8 (old), since 4.9 (new) or both "
+        help="the names of GPU metrics: those of dcgm-exporter up to 4.8 (old), since 4.9 (new) or both "
         "(default: both)",
     )
     agent.add_argument(
         "--ignore-xids",
         metavar="LIST",
         default="",
-        help="XIDs that leave an NVIDIA GPU healthy, beside those that the application causes "
-        f"({', '.join(str(xid) for xid in sorted(APPLICATION_XIDS))}); with commas, or all",
+        help="further XIDs that leave an NVIDIA GPU healthy, beside those that applications cause "
+        f"({', '.join(str(xid) for xid in sorted(APPLICATION_XIDS))}); separated by commas, or all",
     )
 
 
@@ -90,7 +90,7 @@ def _add_publishing(group: Any) -> None:
         "--publish",
         metavar="WHAT",
         default="",
-        help="labels, plugin (device plugin), claims (DRA), several with commas, or all (default: nothing)",
+        help="labels, plugin (device plugin), claims (DRA), separated by commas, or all (default: nothing)",
     )
     group.add_argument("--node", metavar="NAME", default="", help="the node's name (default: $NODE_NAME)")
     group.add_argument(
@@ -105,32 +105,35 @@ def _add_allocation(group: Any) -> None:
         "--kubelet-dir", metavar="DIR", default=KUBELET, help="the kubelet's folder (default: %(default)s)"
     )
     group.add_argument(
-        "--warden", metavar="DIR", default="", help="the folder of the warden's sockets: the books, and CDI"
+        "--warden",
+        metavar="DIR",
+        default="",
+        help="the folder of the warden's sockets: the kubelet's pod resources, and CDI",
     )
     group.add_argument(
-        "--no-cdi", action="store_true", help="the warden writes no CDI files: hand out plain device nodes"
+        "--no-cdi", action="store_true", help="the warden writes no CDI files: allocate plain device nodes"
     )
     group.add_argument(
-        "--memory-unit", choices=("MiB", "GiB"), default="MiB", help="count shares in this (default: MiB)"
+        "--memory-unit", choices=("MiB", "GiB"), default="MiB", help="the unit of a share (default: MiB)"
     )
     group.add_argument(
         "--most-units",
         metavar="N",
         type=int,
         default=0,
-        help="offer at most so many units of memory (default: what the node's kubelet can bear)",
+        help="the most units of memory to offer (default: as many as the node's kubelet accepts)",
     )
     group.add_argument(
         "--nvidia",
         choices=("auto", "env", "cdi"),
         default="auto",
-        help="hand out NVIDIA GPUs by the runtime's environment or by its CDI file (default: auto)",
+        help="allocate NVIDIA GPUs by the runtime's environment or by its CDI file (default: auto)",
     )
     group.add_argument(
         "--device-root",
         metavar="DIR",
         default="",
-        help="where on the node the device nodes of a replayed machine lie (default: the node's own)",
+        help="the folder on the node with the device nodes of a replayed machine (default: the node's own)",
     )
 
 
@@ -155,17 +158,17 @@ def run(options: argparse.Namespace) -> int:
     root, here = options.host_root or options.root, bool(options.host_root)
     catalog = shared.catalog_of(options)
     xids = parse_xids(options.ignore_xids)
-    seen = open_monitor(
+    monitor = open_monitor(
         root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev, xids=xids
     )
-    with seen as watch:
+    with monitor as watch:
         if not options.once:
             with _run_publisher(options, node, watch.look) as publisher:
                 loop.run(Agent(settings, watch, _log, publisher=publisher), settings, _log)
             return 0
         agent = Agent(settings, watch, lambda _: None)
         agent.step()
-        time.sleep(0.2)  # a busy share is what a counter grew by between two looks
+        time.sleep(0.2)  # utilisation is the growth of a counter between two samples
         agent.sample()
         sys.stdout.buffer.write(agent.page())
     return 0
@@ -175,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
 def _run_publisher(
     options: argparse.Namespace, node: str, look: "Callable[[], Host]"
 ) -> Iterator["PublisherThread | None"]:
-    """Run a publisher for as long as it is needed; none where nothing is to be published."""
+    """Run a publisher while the block runs; none without --publish."""
     if not options.publish:
         yield None
         return
@@ -186,7 +189,7 @@ def _run_publisher(
     from fairlead.serve.agent.publisher import PublisherEnvironment, PublisherThread
     from fairlead.settings.publishing import PublishConfig, check, parse_targets
 
-    terms = PublishConfig(
+    config = PublishConfig(
         node=node,
         targets=parse_targets(options.publish),
         legacy_labels=options.legacy_labels,
@@ -198,9 +201,9 @@ def _run_publisher(
         nvidia=options.nvidia,
         device_root=options.device_root.rstrip("/"),
     )
-    check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
+    check(config, ready=(config.sockets, config.registry) if config.forms else ())
     connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
-    publisher = PublisherThread(PublisherEnvironment(terms, connect, look), _log)
+    publisher = PublisherThread(PublisherEnvironment(config, connect, look), _log)
     publisher.start()
     try:
         yield publisher

@@ -1,4 +1,4 @@
-"""`fairlead serve`: the programs that keep running."""
+"""`fairlead serve`: the long-running programs."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from fairlead.cli.serve import admission, agent, extender, scheduler
 def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "serve", help="run a program that keeps running", description="Run a program that keeps running."
+        "serve", help="run a long-running program", description="Run a long-running program."
     )
     programs = command.add_subparsers(title="programs", dest="program", metavar="PROGRAM", required=True)
     for each in (agent, scheduler, extender, admission):

@@ -1,4 +1,4 @@
-"""`fairlead serve extender`: tell a stock kube-scheduler where accelerators have room."""
+"""`fairlead serve extender`: filter and score nodes for a stock kube-scheduler, by their accelerators."""
 
 import argparse
 import sys
@@ -16,9 +16,9 @@ def add(programs: Any) -> None:
     """Add the program to the command line."""
     command = programs.add_parser(
         "extender",
-        help="tell a stock kube-scheduler where accelerators have room",
-        description="Answer a stock kube-scheduler: /filter and /prioritize, down to the accelerator; serve "
-        "/metrics, /healthz and /readyz. It never binds.",
+        help="filter and score nodes for a stock kube-scheduler, by their accelerators",
+        description="Answer a stock kube-scheduler's /filter and /prioritize, down to the accelerator; serve "
+        "/metrics, /healthz and /readyz. It binds no pods.",
     )
     command.add_argument("--policy", default="fairlead", help="how nodes are scored (default: %(default)s)")
     shared.add_listen(command, LISTEN)
@@ -27,7 +27,7 @@ def add(programs: Any) -> None:
         "--client-ca",
         metavar="FILE",
         default="",
-        help="answer only who shows a certificate of this authority (PEM); probes are always answered",
+        help="require a client certificate of this authority (PEM); probes are always answered",
     )
     command.add_argument(
         "--print-config",
@@ -40,7 +40,7 @@ def add(programs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the extender, or print how to have it asked."""
+    """Run the extender, or print the configuration of the kube-scheduler that calls it."""
     if options.print_config is not None:
         from fairlead.serve.extender.config import configuration
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     policy_named(options.policy)
     tls = tls_files(options.tls_cert, options.tls_key)
     if options.client_ca and tls is None:
-        raise SettingsError("client-ca is set and tls-cert is not", "certificates are shown over TLS alone")
+        raise SettingsError("client-ca is set and tls-cert is not", "client certificates need TLS")
     settings = ExtenderSettings(parse_address(options.listen), options.policy, tls, options.client_ca)
     config = kubeconfig.load(options.kubeconfig, options.context)
     program.run(config, shared.catalog_of(options), settings, _log)

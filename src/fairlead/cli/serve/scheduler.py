@@ -1,4 +1,4 @@
-"""`fairlead serve scheduler`: place the pods of a live cluster."""
+"""`fairlead serve scheduler`: schedule the pods of a live cluster."""
 
 import argparse
 import os
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 LISTEN = "127.0.0.1:19810"
 _LEASE = (
-    ("lease-duration", "15s", "without a renewal for this long, another replica takes over"),
+    ("lease-duration", "15s", "another replica takes over if the leader does not renew for this long"),
     ("renew-deadline", "10s", "a leader that cannot renew for this long stops deciding"),
-    ("retry-period", "2s", "between two looks at the Lease"),
+    ("retry-period", "2s", "the time between two attempts to acquire or renew the Lease"),
 )
 
 
@@ -28,25 +28,35 @@ def add(programs: Any) -> None:
     """Add the program to the command line."""
     command = programs.add_parser(
         "scheduler",
-        help="place the pods of a cluster that ask for it, down to the accelerator",
-        description="Place pods with schedulerName: fairlead; serve /metrics, /explain, /healthz, /readyz.",
+        help="schedule the pods of a cluster that name it, down to the accelerator",
+        description="Schedule pods with schedulerName: fairlead; serve /metrics, /explain, /healthz and "
+        "/readyz.",
     )
     command.add_argument(
-        "--name", default="fairlead", help="place pods with this schedulerName (default: %(default)s)"
+        "--name", default="fairlead", help="schedule pods with this schedulerName (default: %(default)s)"
     )
-    command.add_argument("--policy", default="fairlead", help="how places are chosen (default: %(default)s)")
+    command.add_argument("--policy", default="fairlead", help="the scoring policy (default: %(default)s)")
     shared.add_listen(command, LISTEN)
     command.add_argument(
-        "--in-flight", metavar="N", type=int, default=32, help="requests at once (default: %(default)s)"
+        "--in-flight",
+        metavar="N",
+        type=int,
+        default=32,
+        help="the most concurrent requests (default: %(default)s)",
     )
     command.add_argument(
-        "--no-own-claims", action="store_true", help="hand over accelerators by annotation alone"
+        "--no-own-claims",
+        action="store_true",
+        help="assign accelerators by annotation alone, without ResourceClaims of its own",
     )
     command.add_argument(
-        "--lease-namespace", metavar="NS", default="kube-system", help="of the Lease (default: %(default)s)"
+        "--lease-namespace",
+        metavar="NS",
+        default="kube-system",
+        help="the namespace of the Lease (default: %(default)s)",
     )
     command.add_argument(
-        "--record", metavar="FILE", help="write every event and effect there, for `fairlead replay`"
+        "--record", metavar="FILE", help="record every event and effect, for `fairlead replay`"
     )
     for name, default, text in _LEASE:
         command.add_argument(
@@ -66,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.settings.scheduler import SchedulerSettings
 
     if not 1 <= options.in_flight <= 1000:
-        raise SettingsError(f"in-flight: {options.in_flight} is out of range", "choose from 1 to 1000")
+        raise SettingsError(f"--in-flight {options.in_flight}: out of range", "choose from 1 to 1000")
     policy_named(options.policy)
     settings = SchedulerSettings(
         me=f"{os.uname().nodename}-{uuid.uuid4().hex[:8]}",
@@ -83,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
-    """Return how the Lease is held; a leader must have stopped before another may begin."""
+    """Return the leader election settings; a leader must stop before another may begin."""
     from fairlead.settings.scheduler import LeaderElectionConfig
 
     names = [name for name, _, _ in _LEASE]
@@ -92,23 +102,25 @@ def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
     )
     if not 1.0 <= duration <= 600.0:
         raise SettingsError(
-            f"leader-elect-lease-duration: {duration:g} s is out of range", "choose 1s to 10m"
+            f"--leader-elect-lease-duration: {duration:g} s is out of range", "choose 1s to 10m"
         )
     for (longer, most), (shorter, least) in pairwise(zip(names, (duration, deadline, period), strict=True)):
         if least >= most:
-            text = f"leader-elect-{shorter}: {least:g} s is not less than leader-elect-{longer}, {most:g} s"
+            text = (
+                f"--leader-elect-{shorter}: {least:g} s is not less than --leader-elect-{longer}, {most:g} s"
+            )
             raise SettingsError(text, "see: fairlead docs scheduler")
     return LeaderElectionConfig(options.lease_namespace, duration=duration, deadline=deadline, period=period)
 
 
 def _seconds(name: str, text: str) -> float:
     try:
-        found = float(parse_duration(text))
-    except ValueError as error:
-        raise SettingsError(f"leader-elect-{name}: {error}") from None
-    if found <= 0:
-        raise SettingsError(f"leader-elect-{name}: {text} is not a positive duration", "write it like 2s")
-    return found
+        seconds = float(parse_duration(text))
+    except ValueError:
+        raise SettingsError(f"--leader-elect-{name} {text}: not a duration", "write it like 2s") from None
+    if seconds <= 0:
+        raise SettingsError(f"--leader-elect-{name} {text}: not a positive duration", "write it like 2s")
+    return seconds
 
 
 def _log(line: str) -> None:

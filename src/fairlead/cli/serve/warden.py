@@ -12,7 +12,7 @@ from fairlead.errors import UserError
 _POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _CDI: Final = "/var/run/cdi"
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(fairlead.__file__)))
-"""The folder that this package lies in."""
+"""The folder that contains the package."""
 _BECOME: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
     "from fairlead.warden.__main__ import main; sys.exit(main())"
@@ -23,8 +23,8 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "warden",
-        help="do for the agent what only root may do",
-        description="Do for the agent what only root may do on a node; see: fairlead docs privilege.",
+        help="do what only root may do on a node, for the agent",
+        description="Do what only root may do on a node, for the agent; see: fairlead docs privilege.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_open(verbs)
@@ -34,8 +34,8 @@ def add(commands: Any) -> None:
 def _add_open(verbs: Any) -> None:
     verb = verbs.add_parser(
         "open",
-        help="give the agent its own folders, and copy small files for it",
-        description="Give the agent's group its own folders, remove stale sockets there, copy small files.",
+        help="open the agent's own folders to its group, and copy small files for it",
+        description="Open the agent's folders to its group, remove stale sockets there, copy small files.",
     )
     _add_group(verb)
     verb.add_argument(
@@ -43,7 +43,7 @@ def _add_open(verbs: Any) -> None:
         metavar="DIR",
         action="append",
         default=[],
-        help="a folder of the agent's own, made writable for the group; may be repeated",
+        help="a folder of the agent, made writable for its group; may be repeated",
     )
     verb.add_argument(
         "--copy",
@@ -67,7 +67,7 @@ def _add_serve(verbs: Any) -> None:
         "--folder",
         metavar="DIR",
         required=True,
-        help="where to listen; the group may enter this folder but change nothing in it",
+        help="the folder for the sockets; the group may enter it but change nothing in it",
     )
     verb.add_argument(
         "--pod-resources",
@@ -75,20 +75,20 @@ def _add_serve(verbs: Any) -> None:
         nargs="?",
         const=_POD_RESOURCES,
         help="listen on DIR/pod-resources.sock and relay to this socket of the kubelet "
-        "(named alone: %(const)s)",
+        "(without SOCKET: %(const)s)",
     )
     verb.add_argument(
         "--cdi-dir",
         metavar="DIR",
         nargs="?",
         const=_CDI,
-        help="listen on DIR/cdi.sock and write CDI files into this folder (named alone: %(const)s)",
+        help="listen on DIR/cdi.sock and write CDI files into this folder (without DIR: %(const)s)",
     )
     verb.add_argument(
         "--device-root",
         metavar="DIR",
         default="",
-        help="look at device nodes, and at sysfs, below this folder (default: this machine's own)",
+        help="read device nodes and sysfs below this folder (default: this machine's own)",
     )
     verb.set_defaults(run=_serve)
 
@@ -105,32 +105,32 @@ def _open(options: argparse.Namespace) -> int:
     group, copies = _group(options), [parse_copy(text) for text in options.copy]
     for folder in options.folder:
         open_folder(folder, group)
-    for wish in copies:
-        copy(wish, _log)
+    for request in copies:
+        copy(request, _log)
     return 0
 
 
 def _serve(options: argparse.Namespace) -> int:
     if options.pod_resources is None and options.cdi_dir is None:
-        raise UserError("nothing to serve", "name --pod-resources, --cdi-dir or both")
-    wish = {
+        raise UserError("nothing to serve", "add --pod-resources, --cdi-dir or both")
+    settings = {
         "folder": options.folder,
         "group": _group(options),
         "pod_resources": options.pod_resources,
         "cdi": options.cdi_dir,
         "device_root": options.device_root,
     }
-    # A new process in the place of this one sheds the command line's parts, a third of the memory.
-    # It is told where this one was found: an isolated interpreter knows its own packages only.
-    command = [sys.executable, "-I", "-c", _BECOME, _HOME, json.dumps(wish)]
-    os.execv(sys.executable, command)  # noqa: S606  # ourselves, without a shell
+    # Replacing the process frees the modules of the command line, a third of the memory.
+    # It gets the path of this package: an isolated interpreter finds only its own packages.
+    command = [sys.executable, "-I", "-c", _BECOME, _HOME, json.dumps(settings)]
+    os.execv(sys.executable, command)  # noqa: S606  # this interpreter, without a shell
 
 
 def _group(options: argparse.Namespace) -> int:
     group = int(options.group)
     if not 0 < group < 2**32 - 1:
         raise UserError(
-            f"--group {group}: no group for an agent", "name the agent's own group, such as 10001"
+            f"--group {group}: not a group for an agent", "name the agent's own group, such as 10001"
         )
     return group
 

@@ -1,4 +1,4 @@
-"""The command line's parser: a word that is no command is answered with the nearest one."""
+"""The parser of the command line: an unknown command is answered with the nearest known one."""
 
 import argparse
 from collections.abc import Iterable
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser, as are those of its commands and their verbs: argparse makes them of the same class."""
+    """The parser; argparse builds the parsers of commands and verbs from the same class."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # argparse has no public hook for a wrong command, and its own answer is a list of all of them.
+        # argparse has no public hook for an unknown command, and its own error lists all of them.
         choices = action.choices
         if not isinstance(action, argparse._SubParsersAction) or choices is None or value in choices:
             super()._check_value(action, value)
@@ -20,7 +20,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return the known words that were probably meant, at most three."""
+    """Return the known words that are most like `word`, at most three."""
     from difflib import get_close_matches
 
     lower, words = word.lower(), list(known)

@@ -1,4 +1,4 @@
-"""What may stand next on a command line, read from its parser: the answer to a shell's Tab."""
+"""Completions for a command line, read from its parser: the answer to a shell's Tab."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 from fairlead.compat import StrEnum
 
 _SHORTEST: Final = 2
-"""Characters of an option that a value may follow without a space: `-ojson`."""
+"""Characters of the shortest option: `-o`."""
 
 
 class CompletionKind(StrEnum):
-    """What a shell should offer."""
+    """The kind of completion that a shell offers."""
 
     WORDS = "words"
     FILES = "files"
@@ -19,14 +19,14 @@ class CompletionKind(StrEnum):
 
 
 class CompletionWord(NamedTuple):
-    """A word that may stand there, and what it means."""
+    """A candidate word and its help text."""
 
     word: str
     help: str = ""
 
 
 class Completions(NamedTuple):
-    """What may stand there: files, folders, or one of these words."""
+    """The candidates at a position: files, folders, or these words."""
 
     kind: CompletionKind = CompletionKind.WORDS
     candidates: tuple[CompletionWord, ...] = ()
@@ -34,11 +34,11 @@ class Completions(NamedTuple):
 
 NOTHING: Final = Completions()
 Values = Callable[[argparse.Action, argparse.ArgumentParser], Completions]
-"""Returns what an argument's value may be."""
+"""Returns the completions of an argument's value."""
 
 
 class _ParserState:
-    """Where the words so far lead: the parser, the option that waits for a value, the arguments taken."""
+    """The state after the words so far: the parser, the option that waits for a value, the arguments used."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self.parser = parser
@@ -46,12 +46,12 @@ class _ParserState:
         self.used_options: set[int] = set()
         self.positionals = 0
         self.options_ended = False
-        """After `--` there are no options."""
+        """`--` was read: no option follows."""
         self.unknown_command = False
-        """A word was no command: what follows it cannot be told."""
+        """A word is not a command: the words after it have no completions."""
 
     def consume(self, word: str) -> None:
-        """Take one word that is complete."""
+        """Advance by one complete word."""
         options = self.parser._option_string_actions
         if word == "--" and not self.options_ended:
             self.options_ended, self.pending_option = True, None
@@ -75,7 +75,7 @@ class _ParserState:
             self.positionals += 1
 
     def next_argument(self) -> argparse.Action | None:
-        """Return the argument that a word without a dash would be."""
+        """Return the positional argument that the next word without a dash fills."""
         places = [each for each in self.parser._actions if not each.option_strings]
         for number, action in enumerate(places):
             if number == self.positionals or action.nargs in ("*", "+", argparse.REMAINDER):
@@ -84,7 +84,7 @@ class _ParserState:
 
 
 def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Values) -> Completions:
-    """Return what the last word may become; the words before it are complete, without the program's name."""
+    """Complete the last word; the words before it are complete, without the program's name."""
     *before, current = words or [""]
     state = _ParserState(parser)
     for word in before:
@@ -114,36 +114,37 @@ def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Valu
 def completions_of(
     action: argparse.Action, parser: argparse.ArgumentParser, values: Values, current: str
 ) -> Completions:
-    """Return what a value may be; of a list with commas, what its last part may be."""
+    """Return the completions of a value; of a comma-separated list, those of its last element."""
     if isinstance(action, argparse._SubParsersAction):
-        told = {choices_action.dest: choices_action.help or "" for choices_action in action._choices_actions}
+        helps = {choices_action.dest: choices_action.help or "" for choices_action in action._choices_actions}
         return Completions(
             CompletionKind.WORDS,
-            tuple(CompletionWord(name, told[name]) for name in action.choices if name in told),
+            tuple(CompletionWord(name, helps[name]) for name in action.choices if name in helps),
         )
     if action.choices is not None:
         return Completions(
             CompletionKind.WORDS, tuple(CompletionWord(str(choice)) for choice in action.choices)
         )
-    found = values(action, parser)
+    completions = values(action, parser)
     head, comma, _ = current.rpartition(",")
-    if comma and found.kind is CompletionKind.WORDS and "," in str(action.metavar):
+    if comma and completions.kind is CompletionKind.WORDS and "," in str(action.metavar):
         return Completions(
-            found.kind,
+            completions.kind,
             tuple(
-                CompletionWord(f"{head},{candidate.word}", candidate.help) for candidate in found.candidates
+                CompletionWord(f"{head},{candidate.word}", candidate.help)
+                for candidate in completions.candidates
             ),
         )
-    return found
+    return completions
 
 
 def _options(state: _ParserState) -> tuple[CompletionWord, ...]:
-    """Return the options that may still be given, each by its longest name."""
-    again = (argparse._AppendAction, argparse._ExtendAction)
+    """Return the options that are still allowed, each by its longest name."""
+    repeatable = (argparse._AppendAction, argparse._ExtendAction)
     return tuple(
         CompletionWord(max(action.option_strings, key=len), _help(action))
         for action in state.parser._actions
-        if action.option_strings and (id(action) not in state.used_options or isinstance(action, again))
+        if action.option_strings and (id(action) not in state.used_options or isinstance(action, repeatable))
     )
 
 

@@ -1,4 +1,4 @@
-"""`fairlead completion`: scripts by which bash, zsh and fish complete this program's command lines."""
+"""`fairlead completion`: completion scripts for bash, zsh and fish."""
 
 import argparse
 import shlex
@@ -72,7 +72,7 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "completion",
-        help="print a script by which a shell completes fairlead's command lines",
+        help="print a completion script for a shell",
         description="Print a script for bash, zsh or fish. It completes commands, options, values, files, "
         "and the names of devices, policies, profiles and labs.",
     )
@@ -82,23 +82,25 @@ def add(commands: Any) -> None:
             shell, help=f"the script for {shell}", description=f"Print the script for {shell}."
         )
         verb.set_defaults(run=run, shell=shell)
-    # The scripts ask it at every Tab: it has no help, and so the list of shells does not show it.
+    # The scripts call it at every Tab. It has no help text, so the list of shells does not show it.
     words = verbs.add_parser(
-        "words", description="Print what the last word may become; asked by the scripts."
+        "words", description="Print the completions of the last word; the scripts call this."
     )
-    words.add_argument("--shell", choices=tuple(_SCRIPTS), required=True, help="whose way of writing to use")
-    words.add_argument("word", metavar="WORD", nargs="*", help="the command line so far, behind --")
+    words.add_argument(
+        "--shell", choices=tuple(_SCRIPTS), required=True, help="the shell that reads the output"
+    )
+    words.add_argument("word", metavar="WORD", nargs="*", help="the command line so far, after --")
     words.set_defaults(run=run_words)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a script."""
+    """Print a completion script."""
     print(_SCRIPTS[options.shell], end="")
     return 0
 
 
 def run_words(options: argparse.Namespace) -> int:
-    """Print what the last word may become: files, folders or words on the first line, then the words."""
+    """Print the completions of the last word: files, folders or words on the first line, then the words."""
     from fairlead.cli.main import build_parser
     from fairlead.cli.shell.names import values
 
@@ -106,30 +108,31 @@ def run_words(options: argparse.Namespace) -> int:
     before = ""
     if options.shell == "bash":
         words, before = join_equals(words)
-    found = complete(build_parser(words[0] if len(words) > 1 else ""), words, values)
-    print("\n".join([found.kind.value, *format_candidates(found, options.shell, before)]))
+    completions = complete(build_parser(words[0] if len(words) > 1 else ""), words, values)
+    candidates = format_candidates(completions, options.shell, before)
+    print("\n".join([completions.kind.value, *candidates]))
     return 0
 
 
 def join_equals(words: Sequence[str]) -> tuple[list[str], str]:
-    """Return bash's words with `--on = x` as `--on=x`, and what bash already has of the last."""
-    found: list[str] = []
-    glued, before = False, ""
+    """Join bash's words `--on = x` to `--on=x`; return them, and the prefix that bash already has."""
+    joined: list[str] = []
+    after_equals, before = False, ""
     for word in words:
-        if word == "=" and found and found[-1].startswith("--"):
-            found[-1] += "="
-            glued, before = True, found[-1]
-        elif glued:
-            found[-1] += word
-            glued = False
+        if word == "=" and joined and joined[-1].startswith("--"):
+            joined[-1] += "="
+            after_equals, before = True, joined[-1]
+        elif after_equals:
+            joined[-1] += word
+            after_equals = False
         else:
-            found.append(word)
+            joined.append(word)
             before = ""
-    return found, before
+    return joined, before
 
 
 def format_candidates(answer: Completions, shell: str, before: str = "") -> list[str]:
-    """Return the candidates as a shell's script takes them."""
+    """Return the candidates in the format that a shell's script reads."""
     if shell == "bash":
         return [shlex.quote(candidate.word.removeprefix(before)) for candidate in answer.candidates]
     return [_zsh(candidate) if shell == "zsh" else _fish(candidate) for candidate in answer.candidates]

@@ -1,4 +1,4 @@
-"""Which extra of the package each command needs, and what is said where a part of it is missing."""
+"""The extra of the package that each command needs, and the error if a part of it is missing."""
 
 import argparse
 from typing import Final
@@ -35,31 +35,31 @@ EXTRAS: Final = {
     "serve admission": "scheduler",
     "lab": "lab",
 }
-"""By command; those without an extra need Python alone, at least in part (`doctor --here`)."""
+"""By command; one without an extra needs Python alone. Some run in part without theirs (`doctor --here`)."""
 _MAY_USE_A_CLUSTER: Final = ("estimate", "calibrate")
-"""Commands that need their own extra always, and a cluster's where they are sent to one."""
+"""Commands that need their own extra, and the extra `cluster` if their options name a cluster."""
 
 
 def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the extras with which the command runs as it was called."""
+    """Return the extras that the command needs with these options."""
     verb = getattr(options, "verb", None) or getattr(options, "program", None) or ""
     name = f"{options.command} {verb}".strip()
     own = EXTRAS.get(name, EXTRAS.get(options.command, "all"))
-    asked = [own] if own else []
+    extras = [own] if own else []
     if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):
-        asked.append("cluster")
-    return tuple(asked) or ("all",)
+        extras.append("cluster")
+    return tuple(extras) or ("all",)
 
 
 def missing_part(error: ModuleNotFoundError, options: argparse.Namespace) -> MissingPartError:
-    """Return what to say where a module is not installed; images leave out rooms of this program, too."""
+    """Return the error for a module that is not installed; images leave out packages of fairlead, too."""
     name = error.name or "a module"
     module = name if name.startswith("fairlead.") else name.partition(".")[0]
     return MissingPartError(f"{options.command} needs {module}, which is not installed")
 
 
 def advice(options: argparse.Namespace) -> str:
-    """Return what to run so that the command runs."""
+    """Return the command that installs the missing extras."""
     from fairlead.cli.shell.installation import Installation
 
     return Installation.here().advice(extras_of(options))

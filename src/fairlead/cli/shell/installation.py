@@ -1,4 +1,4 @@
-"""How fairlead was installed, and with what command this installation gets an extra."""
+"""How fairlead was installed, and the command that adds an extra to this installation."""
 
 import json
 import os
@@ -17,36 +17,36 @@ import fairlead
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What can be known of it."""
+    """An installation of fairlead, as far as its files describe it."""
 
     python: str
-    """The interpreter that runs it."""
+    """The interpreter that runs fairlead."""
     pip: str = ""
-    """How its environment's pip is called; nothing where there is none."""
+    """The command of the environment's pip; empty if there is none."""
     installer: str = ""
-    """The program that installed it, by its own word: pip, uv."""
+    """The program that installed fairlead, from its INSTALLER file: pip, uv."""
     origin: str = ""
-    """The URL of the file that it was installed from; nothing where it came from an index."""
+    """The URL of the file that fairlead was installed from; empty if it came from an index."""
     checkout: str = ""
-    """The folder whose sources run."""
+    """The folder of the sources that run."""
     makes: bool = False
-    """`make setup` in that folder fills the environment that runs."""
+    """`make setup` in that folder fills the running environment."""
     tool: str = ""
-    """pipx or uv, where one keeps an environment for fairlead alone."""
+    """pipx or uv, if one of them keeps an environment for fairlead alone."""
     managed: bool = False
     """The environment belongs to the operating system (PEP 668)."""
 
     @classmethod
     def here(cls) -> "Installation":
-        """Look at the environment that runs."""
-        found = _distribution()
-        source = _source(found)
+        """Inspect the running environment."""
+        installed = _distribution()
+        source = _source(installed)
         checkout = _checkout(source)
         prefix = Path(sys.prefix).resolve()
         return cls(
             python=sys.executable,
             pip=_pip(),
-            installer=((found.read_text("INSTALLER") or "") if found else "").strip(),
+            installer=((installed.read_text("INSTALLER") or "") if installed else "").strip(),
             origin="" if checkout else str(source.get("url", "")),
             checkout=checkout,
             makes=bool(checkout) and prefix == Path(checkout, ".venv").resolve(),
@@ -56,7 +56,7 @@ class Installation:
         )
 
     def advice(self, extras: Iterable[str]) -> str:
-        """Return the command that adds extras to it, or how to come to one that has them."""
+        """Return the command that adds extras, or how to get an environment that has them."""
         named = f"fairlead[{','.join(extras)}]"
         if self.makes:
             return f"make -C {quote(self.checkout)} setup"
@@ -72,12 +72,12 @@ class Installation:
         if self.pip:
             return f"{self.pip} install {what}"
         if self.installer in ("pip", "uv"):
-            how = "uv pip install --python" if self.installer == "uv" else "pip --python"
-            then = " install" if self.installer == "pip" else ""
-            return f"{how} {quote(self.python)}{then} {what}"
+            command = "uv pip install --python" if self.installer == "uv" else "pip --python"
+            verb = " install" if self.installer == "pip" else ""
+            return f"{command} {quote(self.python)}{verb} {what}"
         return (
             f"this environment has no pip, as in a container image, which holds only what its own program "
-            f"needs; run the command where this was done: pip install {what}"
+            f"needs; run the command in an environment with the extra: pip install {what}"
         )
 
 
@@ -88,17 +88,17 @@ def _distribution() -> Distribution | None:
         return None
 
 
-def _source(found: Distribution | None) -> dict[str, object]:
-    """Return what was recorded of the file or folder that it was installed from."""
+def _source(installed: Distribution | None) -> dict[str, object]:
+    """Return the record (PEP 610) of the file or folder that fairlead was installed from."""
     try:
-        source = json.loads((found.read_text("direct_url.json") if found else None) or "{}")
+        source = json.loads((installed.read_text("direct_url.json") if installed else None) or "{}")
     except ValueError:
         return {}
     return source if isinstance(source, dict) else {}
 
 
 def _checkout(source: dict[str, object]) -> str:
-    """Return the checkout whose sources run: an editable installation, or a path that was set."""
+    """Return the checkout whose sources run: of an editable installation, or on PYTHONPATH."""
     place = Path(fairlead.__file__).parents[2]
     if (place / "pyproject.toml").is_file():
         return str(place)
@@ -115,8 +115,8 @@ def _tool(prefix: Path) -> str:
 
 
 def _pip() -> str:
-    """Return how to call the pip of this environment, in the shortest way that means no other."""
+    """Return the shortest command that runs the pip of this environment and no other."""
     if find_spec("pip") is None:
         return ""
-    near, found = os.path.join(os.path.dirname(sys.executable), "pip"), shutil.which("pip")
-    return "pip" if found and os.path.abspath(found) == near else f"{quote(sys.executable)} -m pip"
+    near, on_path = os.path.join(os.path.dirname(sys.executable), "pip"), shutil.which("pip")
+    return "pip" if on_path and os.path.abspath(on_path) == near else f"{quote(sys.executable)} -m pip"

@@ -1,4 +1,4 @@
-"""Names that a shell may complete: devices, policies, profiles, labs; read quickly, and never an error."""
+"""Names that a shell completes: devices, policies, profiles, labs; fast to read, and never an error."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ _FILES: Final = ("FILE", "MODEL", "ARCHIVE")
 
 
 def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completions:
-    """Return what an argument's value may be, by its name or by what stands for it in the help."""
+    """Return the completions of an argument's value, by its destination or its metavar."""
     metavar = str(action.metavar)
     if metavar in _FILES:
         return Completions(CompletionKind.FILES)
@@ -27,7 +27,7 @@ def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completi
     try:
         return _words(names())
     except (FairleadError, ImportError, OSError, ValueError):
-        return NOTHING  # a shell shows no errors while somebody types
+        return NOTHING  # a shell shows no errors while a user types
 
 
 def _words(names: Iterable[str]) -> Completions:
@@ -62,8 +62,8 @@ def _setups() -> list[str]:
     from fairlead.calibrate.profile import folder, load_all
     from fairlead.cli.model.profiles_cluster import group_by_setup
 
-    found = load_all(folder(os.environ))
-    return [entry.id for entry in group_by_setup(found.calibrations, found.seen)]
+    profiles = load_all(folder(os.environ))
+    return [entry.id for entry in group_by_setup(profiles.calibrations, profiles.seen)]
 
 
 def _labs() -> list[str]:
@@ -104,4 +104,4 @@ _NAMES: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "queue": _queues,
     "models": _pack,
 }
-"""By the destination of an option, or by what stands for an argument in the help."""
+"""By the destination of an option, or by the metavar of an argument."""

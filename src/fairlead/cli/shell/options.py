@@ -20,47 +20,50 @@ if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
 
 
 def add_catalog(command: argparse.ArgumentParser) -> None:
-    """Let the user bring devices of his own."""
+    """Add the option for the user's own catalog rows."""
     command.add_argument(
         "--catalog",
         metavar="FILE",
         action="append",
         default=[],
-        help="a TOML file (or folder) of your own devices; may be repeated; rows of a known id replace it",
+        help="a TOML file (or folder) of your own devices; a row replaces the known one with its id; may be "
+        "repeated",
     )
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
-    """Let the user name a model, and bind what it leaves open."""
+    """Add the model argument, and the option that binds its open dimensions."""
     command.add_argument("model", metavar="MODEL", help="an ONNX or TFLite file")
     command.add_argument(
         "--shape",
         metavar="NAME=DIMS",
         action="append",
         default=[],
-        help="bind what the model leaves open: input=1x3x224x224, or batch=1; may be repeated",
+        help="bind an open dimension of the model: input=1x3x224x224, or batch=1; may be repeated",
     )
 
 
 def add_root(command: argparse.ArgumentParser) -> None:
-    """Let the user look at another machine than this one."""
+    """Add the options that select another machine than this one."""
     command.add_argument(
         "--root",
         metavar="DIR",
         default="/",
-        help="look at the machine below this folder, or inside this captured tarball (default: this machine)",
+        help="read the machine below this folder, or in this captured tarball (default: this machine)",
     )
-    command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
+    command.add_argument(
+        "--no-nvml", action="store_true", help="do not use NVIDIA's management library (NVML)"
+    )
 
 
 def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
-    """Let the user choose between a table and a document."""
-    command.add_argument("-o", "--output", choices=FORMATS, default=default, help="how to print it")
+    """Add the options that choose between a table and a document."""
+    command.add_argument("-o", "--output", choices=FORMATS, default=default, help="the output format")
     add_color(command)
 
 
 def add_color(command: argparse.ArgumentParser) -> None:
-    """Let the user switch colours on or off."""
+    """Add the option that switches colours on or off."""
     command.add_argument(
         "--color", choices=COLORS, default="auto", help="auto: on a terminal, unless NO_COLOR is set"
     )
@@ -69,34 +72,34 @@ def add_color(command: argparse.ArgumentParser) -> None:
 def add_list(
     command: argparse.ArgumentParser, columns: "Sequence[str | Column]" = (), more: Sequence[str] = ()
 ) -> None:
-    """Let the user print a list in every way that lists can be printed; `more` are further outputs."""
+    """Add the options of a list; `more` are further output formats."""
     command.add_argument(
         "-o",
         "--output",
         choices=(*LISTS, *more),
         default="table",
-        help="how to print it; wide: more columns; name: the names alone",
+        help="the output format; wide: more columns; name: the names alone",
     )
-    command.add_argument("--no-headers", action="store_true", help="with a table: print nothing but its rows")
+    command.add_argument("--no-headers", action="store_true", help="with a table: print the rows alone")
     command.add_argument(
-        "--sort-by", metavar="COLUMN", help="order by a column of the table, or by a field of -o json"
+        "--sort-by", metavar="COLUMN", help="sort by a column of the table, or by a field of -o json"
     )
     command.set_defaults(columns=tuple(str(getattr(column, "name", column)) for column in columns))
     add_color(command)
 
 
 def add_listen(command: argparse.ArgumentParser, listen: str) -> None:
-    """Let the user say where a program serves its pages."""
+    """Add the option for the address that a program serves on."""
     command.add_argument(
         "--listen",
         metavar="ADDR:PORT",
         default=listen,
-        help="where to serve (default: %(default)s); no ADDR means every interface, PORT 0 any free one",
+        help="where to serve (default: %(default)s); no ADDR means every interface, PORT 0 any free port",
     )
 
 
 def add_tls(command: argparse.ArgumentParser) -> None:
-    """Let a program serve HTTPS."""
+    """Add the options for HTTPS."""
     command.add_argument(
         "--tls-cert", metavar="FILE", default="", help="serve HTTPS with this certificate (PEM)"
     )
@@ -104,15 +107,19 @@ def add_tls(command: argparse.ArgumentParser) -> None:
 
 
 def add_cluster(command: Any) -> None:
-    """Let the user choose a cluster."""
+    """Add the options that choose a cluster."""
     command.add_argument(
-        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, ~/.kube/config, or the pod"
+        "--kubeconfig",
+        metavar="FILE",
+        help="default: $KUBECONFIG, ~/.kube/config, or, in a pod, its service account",
     )
-    command.add_argument("--context", metavar="NAME", help="which context of the kubeconfig")
+    command.add_argument(
+        "--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)"
+    )
 
 
 def catalog_of(options: argparse.Namespace) -> "Catalog":
-    """Return the shipped catalog with the user's own rows."""
+    """Return the shipped catalog, with the user's own rows."""
     from fairlead.catalog import load
     from fairlead.catalog.load import user_places
 
@@ -121,7 +128,7 @@ def catalog_of(options: argparse.Namespace) -> "Catalog":
 
 @contextmanager
 def open_machine(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"]:
-    """Open the machine that the user asked for, and what NVML says of it."""
+    """Open the machine that the options select, and the GPUs that NVML reports of it."""
     from fairlead.detect.capture import check_machine, open_capture, read_gpus
     from fairlead.host import Host
 
@@ -132,7 +139,7 @@ def open_machine(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]
 
 
 def detect_here(catalog: "Catalog") -> "Inventory":
-    """Look at the machine that this program runs on."""
+    """Detect the accelerators of the machine that this program runs on."""
     from fairlead.detect import detect
     from fairlead.host import Host
 
@@ -141,7 +148,7 @@ def detect_here(catalog: "Catalog") -> "Inventory":
 
 
 def gpus_of(host: "Host") -> "list[Gpu]":
-    """Ask NVML, but only about the machine that this program runs on."""
+    """Return the GPUs that NVML reports, on the machine that this program runs on only."""
     from fairlead import nvml
     from fairlead.detect.nvidia import GPUS, is_driver_loaded
 
@@ -156,5 +163,5 @@ def check_python(program: str, version: tuple[int, int] = sys.version_info[:2]) 
     if version < (3, 11):
         raise MissingPartError(
             f"serve {program} needs Python 3.11 or newer, this is Python {version[0]}.{version[1]}",
-            "run it in its image (`fairlead docs image`), or with a newer Python; nodes need 3.10 alone",
+            "run it in its image (`fairlead docs image`), or with a newer Python; only nodes run with 3.10",
         )

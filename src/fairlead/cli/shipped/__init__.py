@@ -1,1 +1,1 @@
-"""Commands that print what travels with the program: docs, examples, manifests."""
+"""Commands that print the files shipped with the program: docs, examples, manifests."""

@@ -1,4 +1,4 @@
-"""`fairlead docs`: the documentation, as it came with this version."""
+"""`fairlead docs`: the documentation of this version."""
 
 import argparse
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from fairlead.cli.shell.commandline import nearest
 from fairlead.errors import UserError
 
 SECTIONS: Final = ("tutorial", "how-to", "reference", "explanation", "decisions")
-"""In the order of the list."""
+"""The sections, in the order of the list."""
 _FIRST: Final = ("reference", "how-to", "tutorial", "explanation", "decisions")
-"""Which of two pages with one name is meant by the name alone."""
+"""The order in which sections are searched for a page by its name alone."""
 _SUFFIX: Final = ".md"
 
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "docs",
         help="print a page of the documentation",
-        description="Print a page of the documentation, as Markdown, or list the pages there are.",
+        description="Print a page of the documentation, as Markdown, or list all pages.",
     )
     command.add_argument(
         "topic",
@@ -49,29 +49,29 @@ def _pages() -> dict[str, Path]:
     """Return the pages by section and name, such as `how-to/install`."""
     from fairlead.shipped import files
 
-    found = {name.removesuffix(_SUFFIX): path for name, path in files("docs").items()}
+    pages = {name.removesuffix(_SUFFIX): path for name, path in files("docs").items()}
     return {
         name: path
         for section in SECTIONS
-        for name, path in found.items()
+        for name, path in pages.items()
         if name.startswith(f"{section}/") and not name.endswith("/README")
     }
 
 
 def find_page(topic: str, pages: Mapping[str, Path]) -> str:
-    """Return the page that a topic means: its name, the start of a decision's, or a command in its title."""
+    """Return the page of a topic: a page's name, a decision's number, or a command in a page's title."""
     wanted = topic.partition("#")[0].removeprefix("docs/").removesuffix(_SUFFIX).lower()
     if wanted in pages:
         return wanted
     order = sorted(pages, key=lambda name: _FIRST.index(name.partition("/")[0]))
     stems = {name: name.partition("/")[2] for name in order}
-    found = [name for name, stem in stems.items() if stem == wanted]
-    found += [
+    matches = [name for name, stem in stems.items() if stem == wanted]
+    matches += [
         name for name, stem in stems.items() if wanted.isdecimal() and stem.startswith(f"{wanted:0>4}-")
     ]
-    found += [name for name in order if f"`fairlead {wanted}`" in title(pages[name])]
-    if found:
-        return found[0]
+    matches += [name for name in order if f"`fairlead {wanted}`" in title(pages[name])]
+    if matches:
+        return matches[0]
     near = nearest(wanted, [*stems.values(), *pages])
     raise UserError(
         f"no page {topic!r} in the documentation",

@@ -1,4 +1,4 @@
-"""`fairlead examples`: files to try commands with, as they came with this version."""
+"""`fairlead examples`: the example files of this version."""
 
 import argparse
 import sys
@@ -15,13 +15,15 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "examples",
-        help="print or copy files to try commands with",
-        description="List the examples that came along, print one, or copy them into a folder.",
+        help="print or copy example files",
+        description="List the examples of this version, print one, or copy them into a folder.",
     )
     command.add_argument(
-        "name", metavar="NAME", nargs="?", help="print this one: cluster.yaml, demo/fleet.yaml"
+        "name", metavar="NAME", nargs="?", help="the example to print: cluster.yaml, demo/fleet.yaml"
     )
-    command.add_argument("--out", metavar="DIR", help="copy it, or all of them, into this folder instead")
+    command.add_argument(
+        "--out", metavar="DIR", help="copy the example, or all of them, into this folder instead"
+    )
     shared.add_list(command, ("NAME", "ABOUT"))
     command.set_defaults(run=run)
 
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def about(path: Path) -> str:
-    """Return the first line of a file, where it is a comment."""
+    """Return the first line of a file, if it is a comment."""
     with path.open(encoding="utf-8") as lines:
         first = lines.readline()
     return first.lstrip("# ").rstrip() if first.startswith("#") else ""

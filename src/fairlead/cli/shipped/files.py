@@ -1,4 +1,4 @@
-"""What `fairlead examples` and `fairlead manifests` share: files that came along, printed and copied."""
+"""Functions that `fairlead examples` and `fairlead manifests` share: find and copy shipped files."""
 
 import os
 from collections.abc import Mapping
@@ -6,10 +6,11 @@ from pathlib import Path
 
 from fairlead.cli.shell.commandline import nearest
 from fairlead.errors import SettingsError, UserError
+from fairlead.outfile import atomic_write
 
 
 def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
-    """Return a file by its name; a wrong one is answered with the nearest."""
+    """Return a file by its name; the error for an unknown name suggests the nearest."""
     if name in known:
         return known[name]
     near = nearest(name, known)
@@ -18,9 +19,7 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def copy_files(sources: Mapping[str, Path], folder: str) -> list[str]:
-    """Copy files below a folder, each whole or not at all; return where they are now."""
-    from fairlead.outfile import atomic_write
-
+    """Copy files below a folder, each whole or not at all; return the paths of the copies."""
     written = []
     for name, source in sources.items():
         target = os.path.join(folder, name)

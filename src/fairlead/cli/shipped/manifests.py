@@ -1,4 +1,4 @@
-"""`fairlead manifests`: what installs fairlead in a cluster: manifests for kubectl, the chart for Helm."""
+"""`fairlead manifests`: the files that install fairlead in a cluster: manifests, and the Helm chart."""
 
 import argparse
 import sys
@@ -17,9 +17,9 @@ MANIFESTS: Final = {
     "scheduler": ("scheduler.yaml", "the scheduler for pods with schedulerName: fairlead; after agent"),
     "extender": ("extender.yaml", "the extender for a stock kube-scheduler; after agent"),
     "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
-    "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: what was measured of models"),
+    "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: measurements of models"),
 }
-"""By the name on the command line: the file, and what is in it."""
+"""By the name on the command line: the file and its contents."""
 CHART: Final = "chart"
 
 
@@ -27,9 +27,9 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "manifests",
-        help="print what installs fairlead in a cluster, or write the chart",
+        help="print the manifests that install fairlead in a cluster, or write the chart",
         description="Print manifests for `kubectl apply -f -`, or write them and the chart into a folder. "
-        "Without a name and a folder, list what there is.",
+        "Without a name and a folder, list them.",
     )
     command.add_argument(
         "name", metavar="NAME", nargs="*", help=f"some of: {', '.join(MANIFESTS)}; with --out also {CHART}"
@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.shipped import files
 
-    there = files("manifests")
-    known = {name: there[file] for name, (file, _) in MANIFESTS.items()}
+    shipped = files("manifests")
+    known = {name: shipped[file] for name, (file, _) in MANIFESTS.items()}
     if options.out is not None:
         return _write(options, known)
     if CHART in options.name:
