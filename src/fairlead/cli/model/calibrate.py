@@ -77,10 +77,7 @@ def add(commands: Any) -> None:
         "--threads", metavar="N", type=int, help="threads on a CPU (default: as many as the process may use)"
     )
     command.add_argument(
-        "--precision",
-        choices=("fp32", "fp16"),
-        default="fp32",
-        help="the precision of weights and activations",
+        "--precision", choices=("fp32", "fp16"), default="fp32", help="for weights and activations"
     )
     command.add_argument(
         "--out", metavar="FILE", help="the profile to write (default: a file in the profiles of this user)"

@@ -38,11 +38,7 @@ def add(programs: Any) -> None:
     command.add_argument("--policy", default="fairlead", help="the scoring policy (default: %(default)s)")
     shared.add_listen(command, LISTEN)
     command.add_argument(
-        "--in-flight",
-        metavar="N",
-        type=int,
-        default=32,
-        help="the most concurrent requests (default: %(default)s)",
+        "--in-flight", metavar="N", type=int, default=32, help="concurrent requests (default: %(default)s)"
     )
     command.add_argument(
         "--no-own-claims",
