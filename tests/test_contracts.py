@@ -1,4 +1,4 @@
-"""Every contract of import-linter fails in a copy of the house that breaks it."""
+"""Every contract of import-linter fails in a copy of the sources that breaks it."""
 
 import os
 import shutil
@@ -28,8 +28,8 @@ BREACHES = {  # a file of the copy: what is added to it
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return what import-linter says of a copy of the house in which every contract is broken."""
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the output of import-linter for a copy of the sources in which every contract is broken."""
     pytest.importorskip("importlinter")
     copy = tmp_path_factory.mktemp("house")
     shutil.copytree(HOUSE / "src", copy / "src", ignore=shutil.ignore_patterns("*.toml", "__pycache__"))
@@ -51,10 +51,10 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract["name"])
-def test_a_broken_contract_is_found(said: str, contract: dict[str, object]) -> None:
-    assert f"{contract['name']} BROKEN" in said
+def test_a_broken_contract_fails(report: str, contract: dict[str, object]) -> None:
+    assert f"{contract['name']} BROKEN" in report
 
 
-def test_every_outside_library_has_a_door() -> None:
+def test_every_outside_library_has_a_contract() -> None:
     closed = {name for contract in CONTRACTS for name in contract.get("forbidden_modules", ())}
     assert closed >= set(LIBRARIES)

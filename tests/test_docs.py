@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code: links lead somewhere, metrics and commands are described."""
+"""The documentation matches the code: links resolve, metrics and commands are described."""
 
 import json
 import re
@@ -18,7 +18,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests/ho
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
@@ -38,7 +38,7 @@ def test_every_command_is_described() -> None:
     assert not [name for name in COMMANDS if f"fairlead {name}" not in text]
 
 
-def test_every_value_that_is_set_is_one_of_the_chart() -> None:
+def test_every_value_that_pages_set_is_in_the_chart() -> None:
     schema = json.loads((render.CHART / "values.schema.json").read_text())
     values = yaml.safe_load((render.CHART / "values.yaml").read_text())
     known = {path for path, _, _ in render.leaves(schema, values)}
@@ -54,7 +54,7 @@ def test_every_page_installs_into_the_same_namespace() -> None:
         assert named <= {render.NAMESPACE}, page
 
 
-def test_every_image_that_is_made_is_brought_to_a_cluster() -> None:
+def test_every_image_that_is_built_is_loaded_into_a_cluster() -> None:
     recipe = re.search(r"^image:.*\n((?:\t.+\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe is not None
     made = re.findall(r"--archive (\S+)", recipe[1].replace("$(ARCH:%=-%)", ""))
@@ -67,10 +67,10 @@ def test_every_image_that_is_made_is_brought_to_a_cluster() -> None:
 
 
 def test_pages_agree_on_what_an_uninstall_leaves() -> None:
-    """The kind ModelProfile stays as long as there is a profile: its cleanup does that, and pages say it."""
-    said = "every profile, and the kind as long as there is one"
+    """The kind ModelProfile stays while there is a profile: the cleanup does that, and pages say so."""
+    sentence = "every profile, and the kind as long as there is one"
     for page in ("reference/chart.md", "reference/profiles.md"):
-        assert said in (ROOT / "docs" / page).read_text(), page
+        assert sentence in (ROOT / "docs" / page).read_text(), page
     install = (ROOT / "docs/how-to/install.md").read_text()
     assert "the kind ModelProfile where no profile is kept" in install
     assert "leaves the kind and" not in "".join(page.read_text() for page in PAGES)

@@ -1,7 +1,7 @@
-"""The rules for tests that no linter knows: no patched part of fairlead, no sleep before a negative.
+"""Rules for tests that no linter checks: no patched part of fairlead, no sleep before a negative.
 
-The world comes into a test as an argument. A test that something does not happen waits for an event that
-proves that the work was done: a sleep proves that the machine was fast enough, or nothing.
+A test passes the world in as an argument. A test that something does not happen waits for an event that
+proves that the work was done: a sleep proves at most that the machine was fast enough.
 """
 
 import ast
@@ -26,41 +26,41 @@ _SLEEPS = ("asyncio.sleep", "time.sleep", "sleep")
 
 
 def name(path: Path) -> str:
-    """Return a path as the house knows it."""
+    """Return a path relative to the repository."""
     return str(path.relative_to(HOUSE))
 
 
 def test_no_part_of_fairlead_is_patched() -> None:
-    found = {name(path): list(patches(parsed(path))) for path in TESTS}
+    found = {name(path): list(patches(parse(path))) for path in TESTS}
     assert {path: lines for path, lines in found.items() if lines and path not in PATCHED} == {}
     assert [path for path in PATCHED if not found.get(path)] == [], "needs no exception any more"
 
 
 def test_no_negative_is_asserted_after_a_sleep() -> None:
-    found = {name(path): list(naps(parsed(path))) for path in TESTS}
+    found = {name(path): list(sleeps_before_assertions(parse(path))) for path in TESTS}
     assert {path: lines for path, lines in found.items() if lines and path not in SLEEPY} == {}
     assert [path for path in SLEEPY if not found.get(path)] == [], "needs no exception any more"
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
+def parse(path: Path) -> ast.Module:
     """Return a file's tree."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def patches(module: ast.Module) -> Iterator[str]:
-    """Yield where something of fairlead is replaced: by a patcher's call, or by an assignment to a module."""
+    """Yield each replacement of a part of fairlead: by a patcher's call, or by an assignment to a module."""
     ours = _imported(module)
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and _replaces(node, ours):
+        if isinstance(node, ast.Call) and _is_patch(node, ours):
             yield f"line {node.lineno}: {ast.unparse(node)}"
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Attribute) and _root(target) in ours:
                 yield f"line {target.lineno}: {ast.unparse(target)} = ..."
 
 
-def _replaces(call: ast.Call, ours: set[str]) -> bool:
-    """Say whether a call is `setattr`, of a patcher or plain, or `patch`, for something of ours."""
+def _is_patch(call: ast.Call, ours: set[str]) -> bool:
+    """Return whether a call is `setattr`, of a patcher or plain, or `patch`, for a part of fairlead."""
     called = ast.unparse(call.func).rpartition(".")[2]
     if called not in ("setattr", "setitem", "delattr", "patch", "object") or not call.args:
         return False
@@ -71,12 +71,12 @@ def _replaces(call: ast.Call, ours: set[str]) -> bool:
 
 
 def _root(target: ast.Attribute) -> str:
-    """Return the first name of what is assigned to."""
+    """Return the first name of an assignment's target."""
     return ast.unparse(target).partition(".")[0]
 
 
 def _imported(module: ast.Module) -> set[str]:
-    """Return the names by which a module knows parts of fairlead."""
+    """Return the names under which a module imports parts of fairlead."""
     found = set()
     for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "fairlead":
@@ -87,22 +87,22 @@ def _imported(module: ast.Module) -> set[str]:
     return found
 
 
-def naps(module: ast.Module) -> Iterator[str]:
-    """Yield where a sleep stands right before an assertion, or is the last thing before one.
+def sleeps_before_assertions(module: ast.Module) -> Iterator[str]:
+    """Yield each sleep right before an assertion, or at the end of the block before one.
 
-    A sleep of 0 gives way to other tasks and is none; one at the end of a loop looks again and again.
+    A sleep of 0 only yields to other tasks, and a sleep at the end of a loop polls: neither counts.
     """
     for node in ast.walk(module):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, ())
             for one, other in pairwise(block) if isinstance(block, list) else ():
-                if _ends_asleep(one) and _asserts(other):
+                if _ends_with_a_sleep(one) and _asserts(other):
                     yield f"line {one.lineno}: {ast.unparse(other)}"
 
 
-def _ends_asleep(statement: ast.stmt) -> bool:
+def _ends_with_a_sleep(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.With | ast.AsyncWith):
-        return _ends_asleep(statement.body[-1])
+        return _ends_with_a_sleep(statement.body[-1])
     value = statement.value if isinstance(statement, ast.Expr) else None
     call = value.value if isinstance(value, ast.Await) else value
     if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _SLEEPS or not call.args:
@@ -111,7 +111,7 @@ def _ends_asleep(statement: ast.stmt) -> bool:
 
 
 def _asserts(statement: ast.stmt) -> bool:
-    """Say whether a statement asserts something; where it is made up of others, whether the first does."""
+    """Return whether a statement is an assertion; of a compound statement, whether its first one is."""
     if isinstance(statement, ast.With | ast.AsyncWith | ast.For | ast.AsyncFor):
         return _asserts(statement.body[0])
     return isinstance(statement, ast.Assert)
@@ -147,4 +147,4 @@ def test_a_patch_is_found(text: str, count: int) -> None:
     ],
 )
 def test_a_sleep_is_found(text: str, count: int) -> None:
-    assert len(list(naps(ast.parse(text)))) == count
+    assert len(list(sleeps_before_assertions(ast.parse(text)))) == count

@@ -1,4 +1,4 @@
-"""What pages and scripts say of installing holds: extras, exit codes, what comes next."""
+"""Pages and scripts about installing are correct: extras, exit codes, the next commands."""
 
 import os
 import re
@@ -36,14 +36,16 @@ def test_the_page_lists_every_extra_with_its_commands() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_page_names_no_extra_that_there_is_not(path: Path) -> None:
+def test_a_page_names_no_unknown_extra(path: Path) -> None:
     for named in re.findall(r"fairlead\[([\w,]+)\]", path.read_text()):
         assert set(named.split(",")) <= extras()
 
 
 @pytest.mark.parametrize(("code", "ends"), [(0, 0), (1, 1), (2, 2), (3, 2), (70, 2), (74, 2)])
-def test_the_pipeline_of_the_page_takes_only_an_answer_for_one(tmp_path: Path, code: int, ends: int) -> None:
-    """Run as runners of pipelines run it: with -e."""
+def test_the_pipeline_of_the_page_treats_only_0_and_1_as_answers(
+    tmp_path: Path, code: int, ends: int
+) -> None:
+    """Run the script as CI runners do: with -e."""
     (script,) = [block for block in blocks("docs/how-to/what-if.md", "sh") if "nightly-snapshot" in block]
     (tmp_path / "fairlead").write_text(f"#!/bin/sh\nexit {code}\n")
     (tmp_path / "fairlead").chmod(0o755)
@@ -64,7 +66,7 @@ def test_exit_codes_are_on_their_page() -> None:
         assert f"\n| {code} | " in text
 
 
-def test_the_demo_proposes_what_it_installed() -> None:
+def test_the_demo_suggests_only_installed_commands() -> None:
     run = (ROOT / "requirements/run.txt").read_text()
     brings = {
         "predict": ["numpy"],
@@ -80,18 +82,18 @@ def test_the_demo_proposes_what_it_installed() -> None:
     assert re.search(r"^onnxruntime==", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)
 
 
-def test_before_helm_is_compiled_it_is_said_how_long_and_where_to(tmp_path: Path) -> None:
+def test_the_build_of_helm_is_announced_with_its_time_and_folder(tmp_path: Path) -> None:
     site = programs.BuildEnvironment(BuildCache(tmp_path), tmp_path, PARTS, {})
-    said = prerequisites.announcement(["helm"], site)
-    assert "helm: not built yet" in said
-    assert f"into {tmp_path}" in said
-    assert "minutes" in said
-    assert "3.0 GiB" in said
-    assert "kubectl" not in said
+    text = prerequisites.announcement(["helm"], site)
+    assert "helm: not built yet" in text
+    assert f"into {tmp_path}" in text
+    assert "minutes" in text
+    assert "3.0 GiB" in text
+    assert "kubectl" not in text
 
 
-def test_manifests_are_not_rendered_without_a_word(tmp_path: Path) -> None:
-    """The cache lies below a file, so that nothing can be built: what a user sees first is there."""
+def test_rendering_announces_the_build_of_helm(tmp_path: Path) -> None:
+    """The cache is below a file, so that nothing can be built: the first line that a user sees is printed."""
     (tmp_path / "file").write_text("x")
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
     done = subprocess.run(
@@ -108,6 +110,6 @@ def test_manifests_are_not_rendered_without_a_word(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_what_builds_a_release_is_there_for_tests() -> None:
+def test_the_development_requirements_include_build() -> None:
     assert re.search(r"^build>=", (ROOT / "requirements/dev.in").read_text(), re.MULTILINE)
     assert page("docs/how-to/install-command.md").count("python -m build") == 1

@@ -1,4 +1,4 @@
-"""What pages promise holds: their numbers, files and commands, tried as a reader would try them."""
+"""The numbers, files and commands of pages are correct: tests try them as a reader would."""
 
 import argparse
 import ast
@@ -55,7 +55,7 @@ def test_the_tour_counts_the_boards_that_it_replays() -> None:
     assert f"replays {NUMBERS[boards]} boards" in page("docs/tutorial/first-look.md")
 
 
-def test_the_pack_is_counted_rightly(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_count_the_pack_correctly(capsys: pytest.CaptureFixture[str]) -> None:
     number = NUMBERS[len(PACK)]
     assert f"{number.capitalize()} small models" in page("docs/how-to/calibrate.md")
     assert f"{number} small models" in page("README.md")
@@ -67,7 +67,7 @@ def test_the_pack_is_counted_rightly(capsys: pytest.CaptureFixture[str]) -> None
 def test_as_many_devices_are_predicted_as_pages_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pages say three of four; the catalog grows, so the share may move a little."""
+    """Pages say three of four; the catalog grows, so the share may change a little."""
     zoo([str(tmp_path), "mobilenet_v2"])
     capsys.readouterr()
     asked = ["estimate", str(tmp_path / "mobilenet_v2.onnx"), "--on", "all", "-o", "json"]
@@ -79,12 +79,12 @@ def test_as_many_devices_are_predicted_as_pages_say(
         assert "any device of the catalog" not in page(path), path
 
 
-def test_a_pod_from_hami_is_told_what_is_not_enforced() -> None:
+def test_pages_say_that_only_hami_enforces_its_limits() -> None:
     for path in ("README.md", "docs/how-to/schedule-pods.md", "docs/reference/scheduler.md"):
         assert re.search(r"HAMi[^.]*\benforces\b", page(path)), path
 
 
-def test_a_recorded_cluster_is_compared() -> None:
+def test_policies_are_compared_on_a_recorded_cluster() -> None:
     section = (ROOT / "docs/how-to/simulate.md").read_text().partition("## 5. A recorded cluster")[2]
     command = re.search(r"^\$ fairlead simulate .*--policy (\S+)", section, re.MULTILINE)
     assert command is not None
@@ -95,7 +95,7 @@ def test_a_recorded_cluster_is_compared() -> None:
     assert len(set(figures)) == len(policies) > 1
 
 
-def test_the_day_is_played_as_the_page_shows(
+def test_the_simulation_prints_what_the_page_shows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = re.search(
@@ -109,7 +109,7 @@ def test_the_day_is_played_as_the_page_shows(
     assert capsys.readouterr().out == session[2]
 
 
-def test_what_if_brings_all_that_it_needs(
+def test_the_page_what_if_is_complete(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (ROOT / "docs/how-to/what-if.md").read_text()
@@ -134,8 +134,8 @@ def test_what_if_brings_all_that_it_needs(
         assert "would fit with one of these changes" in capsys.readouterr().out
 
 
-def test_a_policy_of_ones_own_installs(tmp_path: Path) -> None:
-    """The page's two files are a package: built by its own backend, unpacked as pip does, and used."""
+def test_the_policy_of_the_page_installs(tmp_path: Path) -> None:
+    """The page's two files are a package: its own backend builds it, and a command uses it."""
     files = {
         name: body
         for language in ("python", "toml")
@@ -210,8 +210,8 @@ def test_the_page_on_nodes_shows_what_is_printed() -> None:
     )
 
 
-def test_the_export_from_pytorch_reads_as_python() -> None:
-    """PyTorch is not installed where tests run: the page keeps to its documented names."""
+def test_the_export_from_pytorch_parses_as_python() -> None:
+    """PyTorch is not installed for tests: the page uses documented names only."""
     path = "docs/how-to/pytorch.md"
     (first, second) = [ast.parse(block) for block in blocks(path, "python")]
     for tree in (first, second):

@@ -1,4 +1,4 @@
-"""Interleaved pairs: the order alternates, the median ratio decides, and too few pairs decide nothing."""
+"""Interleaved pairs: the order alternates, the median ratio decides, and too few pairs do not pass."""
 
 import argparse
 import subprocess
@@ -14,16 +14,16 @@ BEFORE = Checkout(HOUSE)
 """Another name for the same sources."""
 
 
-def word(side: Checkout) -> str:
-    """Name a side of a pair."""
+def side_name(side: Checkout) -> str:
+    """Return the name of a side of a pair."""
     return "after" if side is AFTER else "before"
 
 
-def test_the_checkouts_take_turns_and_the_order_alternates() -> None:
+def test_the_checkouts_and_their_order_alternate() -> None:
     sides: list[str] = []
 
     def measure(side: Checkout) -> Costs:
-        sides.append(word(side))
+        sides.append(side_name(side))
         own = {"only before": 1.0} if side is BEFORE else {"only after": 1.0}
         return {"job": 1.0 + len(sides), **own}
 

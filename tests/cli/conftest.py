@@ -1,4 +1,4 @@
-"""Commands, run as a user runs them."""
+"""A fixture that runs a command as a user does."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.cli.examples import Run
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command, as a user without profiles, and return its exit code and what it printed."""
+    """Run a command, as a user without profiles; return its exit code, stdout and stderr."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def one(*words: str) -> tuple[int, str, str]:

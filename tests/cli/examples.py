@@ -1,4 +1,4 @@
-"""What tests of commands share: the examples, and how a command is run."""
+"""The example files that tests of commands share, and the type of the fixture that runs a command."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A terminal of a chosen width, on which tests run commands in this process."""
+"""A pseudo-terminal of a chosen width, on which tests run commands in this process."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ ESCAPE = "\x1b["
 
 @contextmanager
 def open_terminal(columns: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Open a terminal; yields where to write, and what has been shown once it is closed."""
+    """Open a terminal; yield the descriptor to write to, and a list that holds the output once it is closed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     shown: list[bytes] = []
@@ -46,7 +46,7 @@ RunOnTerminal = Callable[..., str]
 
 
 def terminal_runner(monkeypatch: pytest.MonkeyPatch) -> RunOnTerminal:
-    """Return a function that runs a command on a terminal and returns what that shows."""
+    """Return a function that runs a command on a terminal and returns its output."""
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,4 +1,4 @@
-"""`fairlead analyze`: a document for programs, a table for people, and what is wrong for both."""
+"""`fairlead analyze`: a document for programs, a table for people, and errors."""
 
 import json
 from collections.abc import Callable
@@ -111,7 +111,7 @@ def test_the_table_is_for_people(run: Run, model: str) -> None:
         (["--shape", "batch"], "'batch' is not a shape", "write it like input=1x3x224x224"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_to_do(
+def test_an_error_names_the_fault_and_the_fix(
     run: Run, model: str, words: list[str], message: str, hint: str
 ) -> None:
     code, out, err = run(model, *words)
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_said_with_what_to_do(
     assert hint in second
 
 
-def test_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(run: Run, tmp_path: Path) -> None:
     code, _, err = run(str(tmp_path / "gone.onnx"))
     assert (code, err.splitlines()[1]) == (2, "  name an ONNX or TFLite file")
 
@@ -137,5 +137,5 @@ def test_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
         (3 * 10**12, "3 T"),
     ],
 )
-def test_counts_are_quoted_as_people_do(count: int, text: str) -> None:
+def test_counts_are_formatted_for_people(count: int, text: str) -> None:
     assert format_count(count) == text

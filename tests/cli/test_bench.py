@@ -1,4 +1,4 @@
-"""`fairlead bench predict`: a document for programs, a table for people, and what is wrong for both."""
+"""`fairlead bench predict`: a document for programs, a table for people, and errors."""
 
 import argparse
 import json
@@ -30,11 +30,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return one
 
 
-def test_the_protocols_are_those_that_there_are() -> None:
+def test_the_option_lists_every_protocol() -> None:
     assert tuple(protocols.PROTOCOLS) == PROTOCOLS
 
 
-def test_json_is_the_contract(run: Run, tmp_path: Path) -> None:
+def test_the_json_fields_are_frozen(run: Run, tmp_path: Path) -> None:
     code, out = run("--data", write(tmp_path, lines(4, 14)), "-o", "json")
     found = json.loads(out)
     assert code == 0
@@ -48,7 +48,7 @@ def test_json_is_the_contract(run: Run, tmp_path: Path) -> None:
         ]
 
 
-def test_yaml_says_the_same(run: Run, tmp_path: Path) -> None:
+def test_yaml_is_the_same_document(run: Run, tmp_path: Path) -> None:
     words = ("--data", write(tmp_path, lines(3, 8)), "--calibration", "4", "--seed", "2")
     assert yaml.safe_load(run(*words, "-o", "yaml")[1]) == json.loads(run(*words, "-o", "json")[1])
 

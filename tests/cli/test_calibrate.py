@@ -1,4 +1,4 @@
-"""`fairlead calibrate`: what it asks for, what it refuses, and a true run on this machine's CPU."""
+"""`fairlead calibrate`: its options, its refusals, and a real run on this machine's CPU."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ def options(*words: str) -> argparse.Namespace:
         (("--models", "thread,plain,thread"), ("thread", "plain")),
     ],
 )
-def test_which_models_are_run(words: tuple[str, ...], models: tuple[str, ...]) -> None:
+def test_models_are_selected_from_the_pack(words: tuple[str, ...], models: tuple[str, ...]) -> None:
     assert calibrate.plan_of(options(*words)).models == models
 
 
@@ -54,13 +54,13 @@ def test_which_models_are_run(words: tuple[str, ...], models: tuple[str, ...]) -
         (("--out", "."), "it is a folder"),
     ],
 )
-def test_what_cannot_be_asked_for(words: tuple[str, ...], says: str) -> None:
+def test_an_invalid_option_is_refused(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(SettingsError, match=says) as caught:
         calibrate.plan_of(options(*words))
     assert caught.value.hint
 
 
-def test_accelerators_are_chosen_by_catalog_id_or_by_their_own() -> None:
+def test_accelerators_are_selected_by_model_or_by_id() -> None:
     cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
     gpu = accelerator(vendor="NVIDIA", kind="gpu", model="l4")
     machine, catalog = node(cpu, gpu), shipped()
@@ -83,7 +83,7 @@ def test_accelerators_are_chosen_by_catalog_id_or_by_their_own() -> None:
         ("NVIDIA L4", ["gpu"]),
     ],
 )
-def test_accelerators_are_chosen_by_kind_vendor_and_family_too(name: str, kinds: list[str]) -> None:
+def test_accelerators_are_selected_by_kind_vendor_and_family_too(name: str, kinds: list[str]) -> None:
     cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
     machine = node(cpu, accelerator(vendor="NVIDIA", kind="gpu", model="l4"))
     assert [acc.kind for acc in calibrate.select_accelerators(machine, [name], shipped())] == kinds
@@ -92,8 +92,8 @@ def test_accelerators_are_chosen_by_kind_vendor_and_family_too(name: str, kinds:
 def test_a_run_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
     file = str(tmp_path / "profile.json")
-    asked = options("--models", "thread", "--runs", "1", "--threads", "1", "--out", file, "-o", "json")
-    code = asked.run(asked)
+    parsed = options("--models", "thread", "--runs", "1", "--threads", "1", "--out", file, "-o", "json")
+    code = parsed.run(parsed)
     printed = capsys.readouterr()
     document = json.loads(printed.out)
     assert code == 0

@@ -1,4 +1,4 @@
-"""`make check-nvidia` where there is nothing to compare with: one line and exit code 2."""
+"""`make check-nvidia` without a GPU to compare with: one line and exit code 2."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ CHECK = Path(__file__).parents[2] / "bench/nvidia.py"
         ("exit 0", "nvidia-smi lists no GPU: "),
     ],
 )
-def test_what_is_missing_is_one_line(tmp_path: Path, script: str, says: str) -> None:
+def test_a_missing_gpu_is_reported_in_one_line(tmp_path: Path, script: str, says: str) -> None:
     if script:
         program = tmp_path / "nvidia-smi"
         program.write_text(f"#!/bin/sh\n{script}\n")

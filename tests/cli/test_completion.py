@@ -1,4 +1,4 @@
-"""Completion: what a shell is answered, and that real shells take the answer."""
+"""Completion: the candidates that a shell gets, and real shells that complete by them."""
 
 import os
 import pty
@@ -18,7 +18,7 @@ from fairlead.zoo import PACK
 from tests.cli.examples import Run
 
 
-def answer(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]]:
+def complete(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]]:
     code, out, err = run("completion", "words", "--shell", shell, "--", *words)
     assert (code, err) == (0, "")
     kind, *candidates = out.splitlines()
@@ -50,13 +50,13 @@ def answer(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]]:
         (("profiles", "show", ""), []),
     ],
 )
-def test_what_may_stand_next(run: Run, words: tuple[str, ...], expected: list[str]) -> None:
-    assert answer(run, *words) == ("words", expected)
+def test_completions_of_the_next_word(run: Run, words: tuple[str, ...], expected: list[str]) -> None:
+    assert complete(run, *words) == ("words", expected)
 
 
 def test_every_command_is_offered(run: Run) -> None:
-    assert answer(run, "")[1] == list(COMMANDS)
-    assert set(PACK) <= set(answer(run, "calibrate", "--models", "")[1])
+    assert complete(run, "")[1] == list(COMMANDS)
+    assert set(PACK) <= set(complete(run, "calibrate", "--models", "")[1])
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ def test_every_command_is_offered(run: Run) -> None:
         (("detect", "--catalog=x"), "files"),
     ],
 )
-def test_files_are_the_shells_own(run: Run, words: tuple[str, ...], kind: str) -> None:
-    assert answer(run, *words) == (kind, [])
+def test_files_are_completed_by_the_shell(run: Run, words: tuple[str, ...], kind: str) -> None:
+    assert complete(run, *words) == (kind, [])
 
 
-def test_what_an_option_means_is_shown_where_a_shell_shows_it(run: Run) -> None:
-    assert answer(run, "detect", "--col", shell="zsh")[1] == [
+def test_zsh_and_fish_show_the_help_of_an_option(run: Run) -> None:
+    assert complete(run, "detect", "--col", shell="zsh")[1] == [
         "--color:auto: on a terminal, unless NO_COLOR is set"
     ]
-    assert answer(run, "detect", "--col", shell="fish")[1] == [
+    assert complete(run, "detect", "--col", shell="fish")[1] == [
         "--color\tauto: on a terminal, unless NO_COLOR is set"
     ]
 
@@ -90,14 +90,14 @@ def test_devices_are_named_without_reading_their_rows(
     assert "mine" in device_ids()
 
 
-def test_a_catalog_that_cannot_be_read_is_no_error_while_typing(
+def test_an_unreadable_catalog_is_no_error_during_completion(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAIRLEAD_CATALOG", "/nowhere.toml")
-    assert answer(run, "catalog", "show", "") == ("words", [])
+    assert complete(run, "catalog", "show", "") == ("words", [])
 
 
-def test_bash_cuts_words_at_an_equals_sign() -> None:
+def test_bash_splits_words_at_an_equals_sign() -> None:
     assert join_equals(["detect", "--color", "=", "a"]) == (["detect", "--color=a"], "--color=")
     assert join_equals(["detect", "--color", "="]) == (["detect", "--color="], "--color=")
     assert join_equals(["detect", "--color", "=", "auto", "-"]) == (["detect", "--color=auto", "-"], "")
@@ -141,7 +141,7 @@ def test_bash_completes(tmp_path: Path) -> None:
 
 
 def test_bash_completes_at_a_prompt(tmp_path: Path) -> None:
-    """Press Tab in an interactive bash, and let the completed command prove itself by its output."""
+    """Press Tab in an interactive bash; the output of the completed command proves the completion."""
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     terminal, theirs = pty.openpty()
     with subprocess.Popen(
@@ -155,7 +155,7 @@ def test_bash_completes_at_a_prompt(tmp_path: Path) -> None:
         os.close(theirs)
         os.write(terminal, b"source <(fairlead completion bash)\nfairlead comp\tba\t | tail -n 1; exit\n")
         shown = _until_end(terminal)
-        bash.kill()  # where it hangs it fails below
+        bash.kill()  # if it hangs, the assertion below fails
     os.close(terminal)
     assert any(line.endswith("complete -F _fairlead fairlead") for line in shown.splitlines())
 

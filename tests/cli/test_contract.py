@@ -1,4 +1,4 @@
-"""The contract: commands, options, field names and exit codes that others build on. Change them knowingly."""
+"""The contract: commands, options, field names and exit codes that users depend on. Change them knowingly."""
 
 import argparse
 import json
@@ -253,7 +253,7 @@ COMMANDS: dict[str, set[str]] = {
     "completion fish": set(),
     "completion words": {"--shell", "WORD"},
 }
-"""Every command of discovery, with its options and arguments."""
+"""Every command, with its options and arguments."""
 FROZEN_ELSEWHERE = {"lab"}
 
 HOST = ["arch", "board", "compatible", "cpus", "memory_bytes", "release", "problems"]
@@ -317,12 +317,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command and return its exit code and what it printed on either stream."""
+    """Run a command and return its exit code, stdout and stderr."""
 
     def call(*argv: str) -> tuple[int, str, str]:
         try:
             code = main(argv)
-        except SystemExit as end:  # argparse ends so
+        except SystemExit as end:  # raised by argparse
             code = int(end.code or 0)
         out, err = capsys.readouterr()
         return code, out, err
@@ -337,7 +337,7 @@ def root(world: World) -> str:
 
 
 def leaves(command: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Yield the commands that do something, with their whole names."""
+    """Yield the commands without subcommands, with their full names."""
     subs = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
     if not subs:
         yield name, command
@@ -365,7 +365,7 @@ def test_help_lists_every_command(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_and_option_is_explained(run: Run, command: str) -> None:
+def test_every_command_and_option_has_help(run: Run, command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
     assert code == 0
     (parsed,) = [below for name, below in leaves(build_parser()) if name == command]
@@ -374,7 +374,7 @@ def test_every_command_and_option_is_explained(run: Run, command: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """The program answers --help in a blink: catalog, scanners and ctypes stay behind their commands."""
+    """--help is fast: only the commands themselves load the catalog, the scanners and ctypes."""
     code = (
         "import sys, fairlead.cli.main as m\ntry: m.main(['--help'])\nexcept SystemExit: pass\n"
         "print(*sorted(sys.modules), file=sys.stderr)"
@@ -460,7 +460,7 @@ def test_a_table_is_for_people(run: Run, root: str) -> None:
     assert len(run("detect", "--root", root, "-v")[1].splitlines()) > len(lines)
 
 
-def test_a_machine_without_accelerators_has_an_answer_too(run: Run, world: World) -> None:
+def test_a_machine_without_accelerators_is_no_error(run: Run, world: World) -> None:
     root = world({"/proc/version": "Linux version 6.8"}).root
     for output in ("table", "json", "yaml", "labels"):
         code, out, err = run("detect", "--root", root, "-o", output)
@@ -482,7 +482,7 @@ def test_a_root_that_holds_no_machine_is_refused(
     assert not (tmp_path / "x.tar.gz").exists()
 
 
-def test_this_machine_has_a_processor_at_least(run: Run) -> None:
+def test_this_machine_has_at_least_a_cpu(run: Run) -> None:
     code, out, _ = run("detect", "-o", "json")
     assert code == 0
     assert "cpu" in [acc["kind"] for acc in json.loads(out)["accelerators"]] or sys.platform != "linux"
@@ -504,7 +504,7 @@ def test_catalog_documents_are_frozen(run: Run, catalog: Catalog) -> None:
     ("argv", "rows"),
     [(["--kind", "tpu"], {"tpu"}), (["--vendor", "gOOgle"], {"tpu", "npu"})],
 )
-def test_the_catalog_can_be_narrowed(run: Run, argv: list[str], rows: set[str]) -> None:
+def test_the_catalog_can_be_filtered(run: Run, argv: list[str], rows: set[str]) -> None:
     _, out, _ = run("catalog", "list", *argv, "-o", "json")
     assert {row["kind"] for row in json.loads(out)} <= rows
     table = run("catalog", "list", *argv)[1].splitlines()
@@ -528,14 +528,14 @@ def test_a_list_is_printed_for_scripts(run: Run) -> None:
         ("NVIDIA A100-SXM4-80GB", "a100"),
     ],
 )
-def test_a_device_is_shown_by_alias_and_product_name_and_as_yaml_unless_told_otherwise(
+def test_a_device_is_shown_by_alias_and_product_name_and_as_yaml_by_default(
     run: Run, name: str, device: str
 ) -> None:
     _, out, _ = run("catalog", "show", name)
     assert yaml.safe_load(out)["id"] == device
 
 
-def test_a_device_of_one_s_own_is_found(run: Run, world: World, tmp_path: Path) -> None:
+def test_a_users_own_device_is_detected(run: Run, world: World, tmp_path: Path) -> None:
     host = world(usb("1-1", "cafe:0001"))
     mine = tmp_path / "mine.toml"
     mine.write_text(
@@ -551,7 +551,7 @@ def test_a_device_of_one_s_own_is_found(run: Run, world: World, tmp_path: Path) 
     assert "coral-usb and my-stick both claim USB 18d1:9302" in out
 
 
-def test_a_captured_machine_is_shown_like_the_machine(run: Run, root: str, tmp_path: Path) -> None:
+def test_a_capture_is_detected_like_its_machine(run: Run, root: str, tmp_path: Path) -> None:
     file = str(tmp_path / "board.tar.gz")
     code, out, err = run("capture", file, "--root", root)
     assert (code, out) == (0, "")

@@ -1,4 +1,4 @@
-"""`fairlead devices`: devices of slices in files and on a real API server, and what selectors say of them."""
+"""`fairlead devices`: devices of slices in files and on a real API server, and the selectors that match."""
 
 import asyncio
 import io
@@ -20,15 +20,15 @@ KEYS = ["node", "driver", "pool", "name", "matches", "error"]
 NVIDIA = 'device.driver == "gpu.nvidia.com"'
 
 
-def sliced(name: str, devices: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+def resource_slice(name: str, devices: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
     """Return a slice of the driver `example.org`."""
     body = {"driver": "example.org", "pool": {"name": name, "generation": 1}, "devices": devices, **spec}
     version = "resource.k8s.io/v1"
     return {"apiVersion": version, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": body}
 
 
-def kinded(name: str, kind: str) -> dict[str, Any]:
-    """Return a device with an attribute `kind`, or with none where it is empty."""
+def device_of_kind(name: str, kind: str) -> dict[str, Any]:
+    """Return a device with an attribute `kind`, or without it if `kind` is empty."""
     return {"name": name, "attributes": {"kind": {"string": kind}} if kind else {}}
 
 
@@ -42,15 +42,15 @@ def device_class(name: str, *selectors: str) -> dict[str, Any]:
     }
 
 
-def wanted(name: str, class_name: str, *selectors: str) -> dict[str, Any]:
+def subrequest(name: str, class_name: str, *selectors: str) -> dict[str, Any]:
     conditions = [{"cel": {"expression": selector}} for selector in selectors]
     return {"name": name, "deviceClassName": class_name, "selectors": conditions}
 
 
-def exactly(name: str, class_name: str, *selectors: str) -> dict[str, Any]:
-    asked = wanted(name, class_name, *selectors)
-    del asked["name"]
-    return {"name": name, "exactly": asked}
+def exact_request(name: str, class_name: str, *selectors: str) -> dict[str, Any]:
+    request = subrequest(name, class_name, *selectors)
+    del request["name"]
+    return {"name": name, "exactly": request}
 
 
 def claim(name: str, *requests: dict[str, Any], namespace: str = "", version: str = "v1") -> dict[str, Any]:
@@ -63,7 +63,11 @@ def claim(name: str, *requests: dict[str, Any], namespace: str = "", version: st
 
 
 KIND = 'device.attributes["example.org"].kind'
-BOARDS = sliced("a", [kinded("gpu-0", "gpu"), kinded("npu-0", "npu"), kinded("odd-0", "")], nodeName="n1")
+BOARDS = resource_slice(
+    "a",
+    [device_of_kind("gpu-0", "gpu"), device_of_kind("npu-0", "npu"), device_of_kind("odd-0", "")],
+    nodeName="n1",
+)
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ class Writer:
         return str(path)
 
 
-def listed(run: Run, *words: str) -> list[dict[str, Any]]:
+def list_devices(run: Run, *words: str) -> list[dict[str, Any]]:
     code, out, err = run("devices", *words, "-o", "json")
     assert (code, err) == (0, "")
     document = json.loads(out)
@@ -92,13 +96,13 @@ def listed(run: Run, *words: str) -> list[dict[str, Any]]:
     return found
 
 
-def answers(run: Run, *words: str) -> list[bool | str]:
-    """Return what is said of each device: whether it matches, or the error."""
-    return [each["error"] or each["matches"] for each in listed(run, *words)]
+def match_results(run: Run, *words: str) -> list[bool | str]:
+    """Return of each device whether it matches, or the error."""
+    return [each["error"] or each["matches"] for each in list_devices(run, *words)]
 
 
 def test_lists_every_device_in_the_order_of_the_file(run: Run) -> None:
-    devices = listed(run, "-f", SLICES, "--select", NVIDIA)
+    devices = list_devices(run, "-f", SLICES, "--select", NVIDIA)
     assert all(list(device) == KEYS for device in devices)
     assert [(device["node"], device["name"], device["matches"]) for device in devices] == [
         ("server-0", "gpu-0", True),
@@ -115,13 +119,17 @@ def test_lists_every_device_in_the_order_of_the_file(run: Run) -> None:
 
 
 def test_without_a_selector_every_device_matches(run: Run) -> None:
-    assert answers(run, "-f", SLICES) == [True] * 8
+    assert match_results(run, "-f", SLICES) == [True] * 8
 
 
 def test_an_error_is_never_a_match(run: Run, file: Writer) -> None:
     path = file(BOARDS)
-    assert answers(run, "-f", path, "--select", f'{KIND} == "gpu"') == [True, False, "no such key: kind"]
-    (_, _, odd) = listed(run, "-f", path, "--select", f'{KIND} == "gpu"')
+    assert match_results(run, "-f", path, "--select", f'{KIND} == "gpu"') == [
+        True,
+        False,
+        "no such key: kind",
+    ]
+    (_, _, odd) = list_devices(run, "-f", path, "--select", f'{KIND} == "gpu"')
     assert odd["matches"] is False
     table = run("devices", "-f", path, "--select", f'{KIND} == "gpu"')[1].splitlines()
     assert table[0].split() == ["NODE", "DRIVER", "POOL", "DEVICE", "MATCHES", "ERROR"]
@@ -137,7 +145,7 @@ def test_an_error_is_never_a_match(run: Run, file: Writer) -> None:
         ("device.driver", "", "device.driver"),
     ],
 )
-def test_what_does_not_compile_is_refused_with_its_place(
+def test_an_expression_that_does_not_compile_is_refused_with_its_position(
     run: Run, expression: str, place: str, shown: str
 ) -> None:
     code, out, err = run("devices", "-f", SLICES, "--select", expression, "-o", "json")
@@ -147,7 +155,7 @@ def test_what_does_not_compile_is_refused_with_its_place(
     assert "fairlead docs devices" in err
 
 
-def test_a_long_expression_is_shown_around_the_fault(run: Run) -> None:
+def test_a_long_expression_is_shown_around_the_error(run: Run) -> None:
     long = " || ".join(["true"] * 100) + " || devic"
     code, _, err = run("devices", "-f", SLICES, "--select", long)
     assert code == 2
@@ -156,7 +164,7 @@ def test_a_long_expression_is_shown_around_the_fault(run: Run) -> None:
     assert len(line) <= 100
 
 
-def test_an_expression_is_compiled_before_a_cluster_is_asked(run: Run, tmp_path: Path) -> None:
+def test_an_expression_is_compiled_before_the_cluster_is_read(run: Run, tmp_path: Path) -> None:
     code, _, err = run("devices", "--kubeconfig", str(tmp_path / "none"), "--select", "devic")
     assert code == 2
     assert "--select: 1:1:" in err
@@ -164,9 +172,9 @@ def test_an_expression_is_compiled_before_a_cluster_is_asked(run: Run, tmp_path:
 
 def test_all_selectors_of_a_class_must_hold(run: Run, file: Writer) -> None:
     path = file(BOARDS, device_class("fast", 'device.driver == "example.org"', f'{KIND} == "npu"'))
-    assert answers(run, "-f", path, "--class", "fast") == [False, True, "no such key: kind"]
+    assert match_results(run, "-f", path, "--class", "fast") == [False, True, "no such key: kind"]
     both = ("--class", "fast", "--select", f"has({KIND})")
-    assert answers(run, "-f", path, *both) == [False, True, False]
+    assert match_results(run, "-f", path, *both) == [False, True, False]
 
 
 def test_a_claim_has_the_selectors_of_its_class_and_its_own(run: Run, file: Writer) -> None:
@@ -174,30 +182,38 @@ def test_a_claim_has_the_selectors_of_its_class_and_its_own(run: Run, file: Writ
         BOARDS,
         device_class("any"),
         device_class("named", f"has({KIND})"),
-        claim("one", exactly("r", "named", f'{KIND} == "gpu"')),
-        claim("two", exactly("all", "any"), exactly("gpu", "any", f'{KIND} == "gpu"'), namespace="shop"),
+        claim("one", exact_request("r", "named", f'{KIND} == "gpu"')),
+        claim(
+            "two",
+            exact_request("all", "any"),
+            exact_request("gpu", "any", f'{KIND} == "gpu"'),
+            namespace="shop",
+        ),
         claim(
             "first",
-            {"name": "r", "firstAvailable": [wanted("npu", "named", f'{KIND} == "npu"'), wanted("x", "any")]},
+            {
+                "name": "r",
+                "firstAvailable": [subrequest("npu", "named", f'{KIND} == "npu"'), subrequest("x", "any")],
+            },
         ),
     )
-    one = listed(run, "-f", path, "--claim", "one")
+    one = list_devices(run, "-f", path, "--claim", "one")
     assert all(list(each) == [*KEYS, "requests"] for each in one)
     assert [(each["matches"], each["requests"]) for each in one] == [(True, ["r"]), (False, []), (False, [])]
-    two = listed(run, "-f", path, "--claim", "two", "-n", "shop")
+    two = list_devices(run, "-f", path, "--claim", "two", "-n", "shop")
     assert [each["requests"] for each in two] == [["all", "gpu"], ["all"], ["all"]]
     assert [each["error"] for each in two] == [None, None, "request gpu: no such key: kind"]
-    assert two == listed(run, "-f", path, "--claim", "shop/two")
-    first = listed(run, "-f", path, "--claim", "first")
+    assert two == list_devices(run, "-f", path, "--claim", "shop/two")
+    first = list_devices(run, "-f", path, "--claim", "first")
     assert [each["requests"] for each in first] == [["r/x"], ["r/npu", "r/x"], ["r/x"]]
     table = run("devices", "-f", path, "--claim", "one")[1].splitlines()
     assert table[0].split()[-1] == "REQUESTS"
 
 
 def test_a_claim_template_is_a_claim(run: Run, file: Writer) -> None:
-    made = claim("t", exactly("r", "any", f'has({KIND}) && {KIND} == "gpu"'))
+    made = claim("t", exact_request("r", "any", f'has({KIND}) && {KIND} == "gpu"'))
     template = {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
-    assert answers(run, "-f", file(BOARDS, device_class("any"), template), "--claim", "t") == [
+    assert match_results(run, "-f", file(BOARDS, device_class("any"), template), "--claim", "t") == [
         True,
         False,
         False,
@@ -205,20 +221,24 @@ def test_a_claim_template_is_a_claim(run: Run, file: Writer) -> None:
 
 
 def test_older_versions_of_the_api_are_read(run: Run, file: Writer) -> None:
-    old = sliced("old", [{"name": "d", "basic": {"attributes": {"kind": {"string": "gpu"}}}}], nodeName="n")
-    per_device = sliced("far", [{**kinded("e", "gpu"), "nodeName": "n2"}], perDeviceNodeSelection=True)
+    old = resource_slice(
+        "old", [{"name": "d", "basic": {"attributes": {"kind": {"string": "gpu"}}}}], nodeName="n"
+    )
+    per_device = resource_slice(
+        "far", [{**device_of_kind("e", "gpu"), "nodeName": "n2"}], perDeviceNodeSelection=True
+    )
     path = file(
         {**old, "apiVersion": "resource.k8s.io/v1beta1"},
         {**per_device, "apiVersion": "resource.k8s.io/v1beta2"},
         device_class("any"),
-        claim("c", wanted("r", "any", f'{KIND} == "gpu"'), version="v1beta1"),
+        claim("c", subrequest("r", "any", f'{KIND} == "gpu"'), version="v1beta1"),
     )
-    found = listed(run, "-f", path, "--claim", "c")
+    found = list_devices(run, "-f", path, "--claim", "c")
     assert [(each["node"], each["matches"]) for each in found] == [("n", True), ("n2", True)]
 
 
 def test_slices_of_an_older_generation_are_marked(run: Run, file: Writer) -> None:
-    newer = sliced("b", [kinded("d", "gpu")], pool={"name": "a", "generation": 2})
+    newer = resource_slice("b", [device_of_kind("d", "gpu")], pool={"name": "a", "generation": 2})
     table = run("devices", "-f", file(BOARDS, newer), "--no-headers")[1].splitlines()
     assert ["(outdated)" in line for line in table] == [True, True, True, False]
 
@@ -232,7 +252,7 @@ def test_prints_for_people_and_for_scripts(run: Run, file: Writer) -> None:
     assert run("devices", "-f", path, "--no-headers")[1].splitlines() == whole[1:]
     assert "kind=npu" in run("devices", "-f", path, "-o", "wide")[1]
     as_yaml = yaml.safe_load(run("devices", "-f", path, *only, "-o", "yaml")[1])
-    assert as_yaml["devices"] == listed(run, "-f", path, *only)
+    assert as_yaml["devices"] == list_devices(run, "-f", path, *only)
 
 
 def test_reads_the_standard_input_lists_and_single_objects(
@@ -241,20 +261,24 @@ def test_reads_the_standard_input_lists_and_single_objects(
     one = tmp_path / "one.json"
     one.write_text(json.dumps(BOARDS))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(one.read_bytes())))
-    assert listed(run, "-f", "-") == listed(run, "-f", str(one))
+    assert list_devices(run, "-f", "-") == list_devices(run, "-f", str(one))
     bare = {key: value for key, value in BOARDS.items() if key in ("metadata", "spec")}
     whole = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSliceList", "items": [bare]}
     one.write_text(json.dumps(whole))
-    assert [each["name"] for each in listed(run, "-f", str(one))] == ["gpu-0", "npu-0", "odd-0"]
+    assert [each["name"] for each in list_devices(run, "-f", str(one))] == ["gpu-0", "npu-0", "odd-0"]
     one.write_text(json.dumps({**whole, "items": []}))
-    assert listed(run, "-f", str(one)) == []
+    assert list_devices(run, "-f", str(one)) == []
     assert run("devices", "-f", str(one))[1] == "no devices\n"
 
 
 def test_an_attribute_that_cannot_be_read_is_an_error_of_its_device(run: Run, file: Writer) -> None:
     bad = {"name": "bad", "attributes": {"v": {"version": "1.2"}, "kind": {"string": "gpu"}}}
-    found = answers(
-        run, "-f", file(sliced("a", [bad, kinded("good", "gpu")])), "--select", f'{KIND} == "gpu"'
+    found = match_results(
+        run,
+        "-f",
+        file(resource_slice("a", [bad, device_of_kind("good", "gpu")])),
+        "--select",
+        f'{KIND} == "gpu"',
     )
     assert isinstance(found[0], str)
     assert "attribute v: parse semantic version" in found[0]
@@ -276,14 +300,14 @@ def test_an_attribute_that_cannot_be_read_is_an_error_of_its_device(run: Run, fi
         (("--claim", "shop/far", "-n", "other"), "leave one out"),
     ],
 )
-def test_what_is_not_there_is_named(run: Run, file: Writer, words: tuple[str, ...], message: str) -> None:
+def test_a_missing_object_is_named(run: Run, file: Writer, words: tuple[str, ...], message: str) -> None:
     path = file(
         BOARDS,
         device_class("fast"),
         device_class("worse", "devic"),
-        claim("far", exactly("r", "fast"), namespace="shop"),
-        claim("lost", exactly("r", "gone")),
-        claim("bad", exactly("r", "fast", "devic")),
+        claim("far", exact_request("r", "fast"), namespace="shop"),
+        claim("lost", exact_request("r", "gone")),
+        claim("bad", exact_request("r", "fast", "devic")),
     )
     code, out, err = run("devices", "-f", path, *words)
     assert (code, out) == (2, "")
@@ -297,12 +321,15 @@ def test_what_is_not_there_is_named(run: Run, file: Writer, words: tuple[str, ..
         ("{", "neither JSON"),
         ('{"a": 1}', "neither a Kubernetes object"),
         ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}', "no ResourceSlice in it"),
-        (json.dumps(sliced("a", [], driver="")), "ResourceSlice a: spec.driver: missing"),
-        (json.dumps(sliced("a", [{}])), "ResourceSlice a: spec.devices[0].name: missing"),
-        (json.dumps(sliced("a", [{"name": 5}])), "ResourceSlice a: spec.devices[0].name: expected `str`"),
+        (json.dumps(resource_slice("a", [], driver="")), "ResourceSlice a: spec.driver: missing"),
+        (json.dumps(resource_slice("a", [{}])), "ResourceSlice a: spec.devices[0].name: missing"),
+        (
+            json.dumps(resource_slice("a", [{"name": 5}])),
+            "ResourceSlice a: spec.devices[0].name: expected `str`",
+        ),
     ],
 )
-def test_a_file_that_cannot_be_used_says_where(run: Run, tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_refused_with_the_field(run: Run, tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "f.json"
     path.write_text(text)
     code, out, err = run("devices", "-f", str(path))
@@ -312,16 +339,16 @@ def test_a_file_that_cannot_be_used_says_where(run: Run, tmp_path: Path, text: s
     assert len(err.splitlines()) > 1
 
 
-def test_a_real_cluster_is_asked(real_cluster: RealCluster) -> None:
+def test_a_real_cluster_is_read(real_cluster: RealCluster) -> None:
     name = real_cluster.namespace
-    board = sliced(name, BOARDS["spec"]["devices"], driver=f"{name}.example.org", nodeName=name)
+    board = resource_slice(name, BOARDS["spec"]["devices"], driver=f"{name}.example.org", nodeName=name)
     board["spec"]["pool"]["resourceSliceCount"] = 1
     select = f'device.driver == "{name}.example.org"'
-    asked = claim("one", exactly("r", name, f'device.attributes["{name}.example.org"].kind == "npu"'))
+    request = claim("one", exact_request("r", name, f'device.attributes["{name}.example.org"].kind == "npu"'))
     made = [
         (kinds.SLICE, board, None),
         (kinds.CLASS, device_class(name, select), None),
-        (kinds.CLAIM, asked, name),
+        (kinds.CLAIM, request, name),
     ]
 
     async def change(*, create: bool) -> None:

@@ -1,4 +1,4 @@
-"""`fairlead doctor` as a command: what it prints, its exit codes, and what it says when it cannot look."""
+"""`fairlead doctor` as a command: its output, its exit codes, and its errors without a cluster."""
 
 import argparse
 import asyncio
@@ -24,15 +24,15 @@ def run(*words: str) -> int:
     return int(options.run(options))
 
 
-def test_what_to_do_stands_below_what_is_so() -> None:
+def test_the_advice_is_below_its_finding() -> None:
     found = [
         Finding("api", Severity.OK, "all is well"),
-        Finding("lease", Severity.FAIL, "nobody leads", "look"),
+        Finding("lease", Severity.FAIL, "no replica leads", "look"),
     ]
     assert str(doctor.table(found)).splitlines() == [
         "CHECK        WHAT IS SO",
         "api    ok    all is well",
-        "lease  fail  nobody leads",
+        "lease  fail  no replica leads",
         "               look",
     ]
 
@@ -42,13 +42,13 @@ def test_a_machine_needs_no_cluster(capsys: pytest.CaptureFixture[str], tmp_path
     found = json.loads(capsys.readouterr().out)
     of_devices = {"accelerators", "unknown", "nvml", "device-nodes"}
     of_a_node = {"kubelet", "swap", "memory-cgroup", "clock", "kernel-modules"}
-    # Where a kubelet has run, its certificate is looked at too.
+    # If a kubelet has run here, its certificate is checked too.
     assert {each["check"] for each in found} - {"certificate"} == of_devices | of_a_node
     assert all(list(each) == FIELDS for each in found)
     assert code == any(each["verdict"] == "fail" for each in found)
 
 
-def test_a_cluster_that_is_away_or_nowhere(tmp_path: Path) -> None:
+def test_an_unavailable_cluster_and_a_missing_kubeconfig(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError):
         run("--kubeconfig", str(tmp_path))
     config = tmp_path / "config"
@@ -62,7 +62,7 @@ def test_a_cluster_that_is_away_or_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_real_cluster(real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    async def leave_a_slice_of_no_node() -> None:
+    async def create_a_slice_without_a_node() -> None:
         gone = f"{real_cluster.namespace}-gone"
         pool = {"name": gone, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": "fairlead.dev", "nodeName": gone, "pool": pool, "devices": [{"name": "gpu"}]}
@@ -75,7 +75,7 @@ def test_a_real_cluster(real_cluster: RealCluster, capsys: pytest.CaptureFixture
         async with real_cluster.connect() as client:
             await client.delete_collection(RESOURCE_SLICES, labels=f"{LABEL}={real_cluster.namespace}")
 
-    asyncio.run(leave_a_slice_of_no_node())
+    asyncio.run(create_a_slice_without_a_node())
     try:
         run(
             "--kubeconfig",
@@ -89,7 +89,7 @@ def test_a_real_cluster(real_cluster: RealCluster, capsys: pytest.CaptureFixture
         asyncio.run(clean())
     found = json.loads(capsys.readouterr().out)
     assert list(dict.fromkeys(each["check"] for each in found)) == [check.name for check in CHECKS]
-    said = {each["check"]: each for each in found}
-    assert said["api"]["verdict"] == said["clock"]["verdict"] == "ok"
+    findings = {each["check"]: each for each in found}
+    assert findings["api"]["verdict"] == findings["clock"]["verdict"] == "ok"
     assert f"{real_cluster.namespace}-gone" in json.dumps(found)
-    assert said["slices"]["verdict"] == "warn"
+    assert findings["slices"]["verdict"] == "warn"

@@ -1,4 +1,4 @@
-"""What goes wrong: an exit code, a line that says what and where, a line that says what to do."""
+"""Errors: an exit code, a line with the fault and its place, a line with the fix."""
 
 import os
 import shlex
@@ -106,7 +106,9 @@ def shell(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess
         ),
     ],
 )
-def test_what_the_user_can_mend(tmp_path: Path, command: str, code: int, message: str, hint: str) -> None:
+def test_a_user_error_names_the_fault_and_the_fix(
+    tmp_path: Path, command: str, code: int, message: str, hint: str
+) -> None:
     (tmp_path / "plain.txt").write_text("just text")
     (tmp_path / "bad.toml").write_text('schema = 1\n[[device]]\nid = "x"\n')
     (tmp_path / "folder").mkdir()
@@ -145,7 +147,7 @@ def test_a_wrong_command_line_ends_with_2_and_the_usage(tmp_path: Path, command:
     assert done.stderr.startswith("usage: fairlead")
 
 
-def test_a_full_disk_leaves_no_half_of_a_tarball(world: World, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_tarball(world: World, tmp_path: Path) -> None:
     root = world(crowded()).root
     (tmp_path / "out").mkdir()
     done = shell(f"ulimit -f 0; fairlead capture out/x.tar.gz --root {root}", tmp_path)
@@ -166,13 +168,13 @@ def test_an_old_tarball_survives_a_new_one_that_fails(world: World, tmp_path: Pa
     "command",
     ["fairlead catalog list -o json | head -1", "fairlead catalog list | true", "fairlead catalog list >&-"],
 )
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, command: str) -> None:
+def test_a_closed_pipe_is_no_error(tmp_path: Path, command: str) -> None:
     done = shell(command, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("output", ["table", "json", "yaml", "labels"])
-def test_a_terminal_of_little_alphabet_gets_an_answer(world: World, tmp_path: Path, output: str) -> None:
+def test_a_terminal_without_unicode_gets_escaped_output(world: World, tmp_path: Path, output: str) -> None:
     files = {"/proc/cpuinfo": "processor: 0\nmodel name: Größe \U0001f4a3\nflags: lm\n"}
     done = shell(
         f"fairlead detect --root {world(files).root} -o {output}", tmp_path, PYTHONIOENCODING="ascii"

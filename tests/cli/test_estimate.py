@@ -1,4 +1,4 @@
-"""`fairlead estimate`: a table for people, a document for programs, and what is wrong for both."""
+"""`fairlead estimate`: a table for people, a document for programs, and errors."""
 
 import json
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_the_document_is_frozen(run: Run, model: str) -> None:
     ]
 
 
-def test_a_group_is_every_device_of_it_used_as_asked(run: Run, model: str) -> None:
+def test_a_group_expands_to_every_device_with_its_options(run: Run, model: str) -> None:
     code, out, _ = run(model, "--on", "jetson@15w", "-o", "json")
     found = {each["device"]: each for each in json.loads(out)["estimates"]}
     assert code == 0
@@ -97,28 +97,29 @@ def test_the_table_is_for_people(run: Run, model: str) -> None:
         (("--on", "coral-usb", "--precision", "fp16"), 1),
     ],
 )
-def test_no_is_an_exit_code(run: Run, model: str, words: tuple[str, ...], code: int) -> None:
+def test_the_exit_code_is_1_if_no_device_is_good(
+    run: Run, model: str, words: tuple[str, ...], code: int
+) -> None:
     assert run(model, *words)[0] == code
 
 
-def test_profiles_make_it_sharper(run: Run, model: str, profiles: Path) -> None:
+def test_profiles_improve_the_estimate(run: Run, model: str, profiles: Path) -> None:
     plain = json.loads(run(model, "--on", "t4", "-o", "json")[1])["estimates"][0]
-    told = json.loads(run(model, "--on", "t4", "--profiles", str(profiles), "-o", "json")[1])["estimates"][0]
+    words = (model, "--on", "t4", "--profiles", str(profiles), "-o", "json")
+    calibrated = json.loads(run(*words)[1])["estimates"][0]
     assert (plain["basis"], plain["confidence"]) == ("data sheet", "low")
-    assert told["basis"] == "calibrated"
-    assert told["runtime"] == "onnxruntime-cuda"
+    assert calibrated["basis"] == "calibrated"
+    assert calibrated["runtime"] == "onnxruntime-cuda"
 
 
-def test_the_users_own_profiles_are_found(run: Run, model: str, tmp_path: Path) -> None:
+def test_the_users_own_profiles_are_read(run: Run, model: str, tmp_path: Path) -> None:
     save(calibration(setup("t4")), str(tmp_path / "data" / "fairlead" / "profiles" / "t4.json"))
     [found] = json.loads(run(model, "--on", "t4", "-o", "json")[1])["estimates"]
     assert found["basis"] == "calibrated"
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"[]", b'{"version": 1}', b'{"version": 2}'])
-def test_a_damaged_profile_is_named_and_passed_over(
-    run: Run, model: str, profiles: Path, content: bytes
-) -> None:
+def test_a_damaged_profile_is_named_and_skipped(run: Run, model: str, profiles: Path, content: bytes) -> None:
     (profiles / "broken.json").write_bytes(content)
     code, out, err = run(model, "--on", "t4", "--profiles", str(profiles), "-o", "json")
     assert (code, json.loads(out)["estimates"][0]["basis"]) == (0, "calibrated")
@@ -126,13 +127,13 @@ def test_a_damaged_profile_is_named_and_passed_over(
     assert "broken.json" in err
 
 
-def test_without_on_this_machine_is_meant(run: Run, model: str) -> None:
+def test_without_on_the_estimate_is_for_this_machine(run: Run, model: str) -> None:
     code, out, _ = run(model, "-o", "json")
     assert code in (0, 1)
     assert json.loads(out)["estimates"]
 
 
-def test_open_shapes_are_bound(run: Run, tmp_path: Path) -> None:
+def test_shape_binds_an_open_dimension(run: Run, tmp_path: Path) -> None:
     made = graph([node("Conv", "x w", "y")], [value("x", "batch", 3, 8, 8)], [weight("w", 4, 3, 3, 3)])
     file = saved(tmp_path, made)
     assert run(file, "--on", "t4")[0] == 2
@@ -157,7 +158,7 @@ def test_open_shapes_are_bound(run: Run, tmp_path: Path) -> None:
         (("--on", "t4", "--profiles", "/nowhere"), "--profiles /nowhere", "a folder of profiles"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_to_do(
+def test_an_error_names_the_fault_and_the_fix(
     run: Run, model: str, words: tuple[str, ...], message: str, hint: str
 ) -> None:
     code, out, err = run(model, *words)
@@ -168,14 +169,14 @@ def test_what_is_wrong_is_said_with_what_to_do(
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\x1f\x8b\x08\x00", b"not a model"])
-def test_a_file_that_is_no_model(run: Run, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_model_is_refused(run: Run, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd.onnx").write_bytes(content)
     code, out, err = run(str(tmp_path / "odd.onnx"), "--on", "t4")
     assert (code, out) == (2, "")
     assert "odd.onnx" in err
 
 
-def test_a_folder_and_a_missing_file(run: Run, tmp_path: Path) -> None:
+def test_a_folder_and_a_missing_file_are_refused(run: Run, tmp_path: Path) -> None:
     assert run(str(tmp_path), "--on", "t4")[0] == 2
     assert run(str(tmp_path / "gone.onnx"), "--on", "t4")[0] == 2
 
@@ -190,15 +191,15 @@ def test_a_folder_and_a_missing_file(run: Run, tmp_path: Path) -> None:
         (40210.4, "40,210 s"),
     ],
 )
-def test_latencies_are_quoted_as_people_do(seconds: float, text: str) -> None:
+def test_latencies_are_formatted_for_people(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
 
 
-def test_energy_is_quoted_as_people_do() -> None:
+def test_energy_is_formatted_for_people() -> None:
     assert [format_energy(joules) for joules in (0.0241, 2.6, 11300.0)] == ["24.1 mJ", "2.6 J", "11,300 J"]
 
 
-def test_a_device_is_shown_once_and_a_precision_is_known_by_any_letters(run: Run, model: str) -> None:
+def test_a_device_is_shown_once_and_a_precision_ignores_case(run: Run, model: str) -> None:
     out = run(model, "--on", "T4,t4", "--on", "t4", "--precision", "INT8", "-o", "json")[1]
     [found] = json.loads(out)["estimates"]
     assert (found["device"], found["precision"]) == ("T4", "int8")

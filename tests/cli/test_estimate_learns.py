@@ -1,4 +1,4 @@
-"""`fairlead estimate` learns: from a model that ran on other devices, and from the profiles of a cluster."""
+"""`fairlead estimate` learns from a model that ran on other devices, and from the profiles of a cluster."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.profiles import serving_profiles
 
 MODEL = "resnet50"
 ODD = 1.8
-"""So many times as long as its amounts of work say, on every device."""
+"""The factor by which the model takes longer than its amounts of work predict, on every device."""
 OTHERS = {"l4": 0.8, "a100": 0.3, "rtx-3090": 0.5}
 """Devices on which the model runs, and their times over those of SPEEDS."""
 HERE = 1.3
@@ -33,15 +33,15 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return file
 
 
-def used(where: Setup, slower: float, count: int = 40) -> ObservedUse:
-    """Return what real use showed of the model on a device."""
+def observed_use(where: Setup, slower: float, count: int = 40) -> ObservedUse:
+    """Return the observed use of the model on a device."""
     seconds = Seconds(ODD * slower * truth(MODEL))
     latency = Latency(seconds, Seconds(seconds * 1.05), count)
     digest = network(MODEL).digest
     return ObservedUse(where, "a host", digest, MODEL, "2026-11-16T05:00:00+00:00", latency=latency)
 
 
-def estimated(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[float, str]:
+def run_estimate(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[float, str]:
     """Return the seconds and the basis of a single estimate."""
     assert main(["estimate", *words, "-o", "json"]) == 0
     [found] = json.loads(capsys.readouterr().out)["estimates"]
@@ -52,37 +52,37 @@ def test_a_model_used_on_three_devices_is_predicted_better_on_a_fourth(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = {name: setup(name) for name in OTHERS}
-    everyone = [calibration(where[name], SPEEDS * slower) for name, slower in OTHERS.items()]
-    everyone.append(calibration(setup("t4"), SPEEDS * HERE))
-    sights = [used(where[name], slower) for name, slower in OTHERS.items()]
+    calibrations = [calibration(where[name], SPEEDS * slower) for name, slower in OTHERS.items()]
+    calibrations.append(calibration(setup("t4"), SPEEDS * HERE))
+    sights = [observed_use(where[name], slower) for name, slower in OTHERS.items()]
     true = ODD * HERE * truth(MODEL)
     ask = (model, "--on", "t4", "--profiles")
 
-    keep(everyone, [], str(tmp_path / "before"))
-    before, basis = estimated(capsys, *ask, str(tmp_path / "before"))
+    keep(calibrations, [], str(tmp_path / "before"))
+    before, basis = run_estimate(capsys, *ask, str(tmp_path / "before"))
     assert basis == "calibrated"
     assert before < 0.7 * true
 
-    keep(everyone, sights, str(tmp_path / "after"))
-    after, basis = estimated(capsys, *ask, str(tmp_path / "after"))
+    keep(calibrations, sights, str(tmp_path / "after"))
+    after, basis = run_estimate(capsys, *ask, str(tmp_path / "after"))
     assert basis == "similar"
     assert after == pytest.approx(true, rel=0.15)
 
 
 @pytest.mark.parametrize("count", [9, 10])
-def test_few_runs_are_not_carried_over(
+def test_a_few_runs_are_not_transferred_to_other_devices(
     count: int, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    everyone = [calibration(setup(name), SPEEDS * slower) for name, slower in OTHERS.items()]
-    sights = [used(setup(name), slower, count) for name, slower in OTHERS.items()]
-    keep([*everyone, calibration(setup("t4"), SPEEDS * HERE)], sights, str(tmp_path / "known"))
-    _, basis = estimated(capsys, model, "--on", "t4", "--profiles", str(tmp_path / "known"))
+    calibrations = [calibration(setup(name), SPEEDS * slower) for name, slower in OTHERS.items()]
+    sights = [observed_use(setup(name), slower, count) for name, slower in OTHERS.items()]
+    keep([*calibrations, calibration(setup("t4"), SPEEDS * HERE)], sights, str(tmp_path / "known"))
+    _, basis = run_estimate(capsys, model, "--on", "t4", "--profiles", str(tmp_path / "known"))
     assert basis == ("similar" if count >= 10 else "calibrated")
 
 
 @pytest.fixture
 def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
-    """Return a cluster that knows the kind."""
+    """Return a cluster that serves the kind ModelProfile."""
     yield from serving_profiles(real_cluster)
 
 
@@ -96,18 +96,18 @@ def test_the_profiles_of_a_cluster_are_read(
     )
     use = ("--kubeconfig", str(cluster.api.kubeconfig))
     ask = (model, "--on", device, "--catalog", str(tmp_path / "own.toml"))
-    keep([calibration(setup(device))], [used(setup(device), 1.0)], str(tmp_path / "known"))
+    keep([calibration(setup(device))], [observed_use(setup(device), 1.0)], str(tmp_path / "known"))
     assert main(["profiles", "import", str(tmp_path / "known"), *use, "--node", device]) == 0
     capsys.readouterr()
 
-    assert estimated(capsys, *ask)[1] == "data sheet"
-    seconds, basis = estimated(capsys, *ask, *use)
+    assert run_estimate(capsys, *ask)[1] == "data sheet"
+    seconds, basis = run_estimate(capsys, *ask, *use)
     assert basis == "measured"
     assert seconds == pytest.approx(ODD * truth(MODEL), rel=0.1)
-    assert estimated(capsys, *ask, *use, "--profiles", str(tmp_path / "known")) == (seconds, basis)
+    assert run_estimate(capsys, *ask, *use, "--profiles", str(tmp_path / "known")) == (seconds, basis)
 
 
-def test_a_cluster_that_is_not_there_is_said(
+def test_a_missing_kubeconfig_is_an_error(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["estimate", model, "--on", "t4", "--kubeconfig", str(tmp_path / "none")]) == 2

@@ -1,4 +1,4 @@
-"""`fairlead explain`: what a decision document says, one pod of it or all."""
+"""`fairlead explain --decision`: one pod of a document, or all."""
 
 import sys
 from io import BytesIO, TextIOWrapper
@@ -27,8 +27,8 @@ def test_a_decision_is_explained(run: Run, tmp_path: Path) -> None:
     assert (code, placed) == (0, "default/trainer: trainer goes to server (a100-0, whole)\n")
     code, document, _ = run("explain", "--decision", str(file), "-o", "yaml")
     assert len(yaml.safe_load(document)) == 6
-    _, told, _ = run(*asked, "--explain")
-    assert long.strip() in told
+    _, explained, _ = run(*asked, "--explain")
+    assert long.strip() in explained
 
 
 def test_a_decision_is_read_from_the_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,14 +44,14 @@ def test_a_decision_is_read_from_the_standard_input(run: Run, monkeypatch: pytes
         (("--decision", "none.json"), "none.json: No such file"),
     ],
 )
-def test_what_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
+def test_an_invalid_file_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
     code, out, err = run("explain", *words)
     assert (code, out) == (2, "")
     assert err.startswith("fairlead: ")
     assert says in err
 
 
-def test_one_accelerator_is_told_in_the_singular(run: Run, tmp_path: Path) -> None:
+def test_one_accelerator_is_counted_in_the_singular(run: Run, tmp_path: Path) -> None:
     cluster, workloads, file = (tmp_path / name for name in ("cluster.yaml", "work.yaml", "decision.json"))
     cluster.write_text(
         "nodes: [{name: n, cpu: 8, memory: 16GiB, devices: [t4]}]\n"

@@ -22,7 +22,7 @@ from tests.serve.scheduler.world import World, bound, open_world
 RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 
 
-class Asker:
+class CommandRunner:
     """Runs commands on the cluster of a world."""
 
     def __init__(self, room: RealCluster, world: World) -> None:
@@ -36,19 +36,19 @@ class Asker:
         )
 
     async def explain(self, name: str, *words: str) -> tuple[int, dict[str, Any]]:
-        """Return the exit code, and how a pod stands."""
+        """Return the exit code and the explanation of a pod."""
         there = ("-n", self._world.namespace, "--lease-namespace", self._world.namespace)
         done = await self.run("explain", name, *there, "-o", "json", *words)
         assert done.stdout, done.stderr
-        (told,) = json.loads(done.stdout)
-        return done.returncode, told
+        (explanation,) = json.loads(done.stdout)
+        return done.returncode, explanation
 
 
 @asynccontextmanager
 async def serving(
     room: RealCluster, world: World, listen: str = "127.0.0.1:0", **env: str
 ) -> AsyncIterator[None]:
-    """Run a scheduler of this world as a process of its own."""
+    """Run a scheduler of this world as a process."""
     there = ("--name", world.namespace, "--lease-namespace", world.namespace, "--listen", listen)
     process = await asyncio.create_subprocess_exec(
         *(*RUN, "serve", "scheduler", *there, "--kubeconfig", str(room.api.kubeconfig)),
@@ -62,37 +62,37 @@ async def serving(
         await process.wait()
 
 
-def played(
-    room: RealCluster, script: Callable[[World, Asker], Awaitable[None]], *, serve: bool = True
+def run_scenario(
+    room: RealCluster, script: Callable[[World, CommandRunner], Awaitable[None]], *, serve: bool = True
 ) -> None:
     async def scenario() -> None:
         async with open_world(room, 1) as world:
             if not serve:
-                await script(world, Asker(room, world))
+                await script(world, CommandRunner(room, world))
                 return
             async with serving(room, world):
-                await script(world, Asker(room, world))
+                await script(world, CommandRunner(room, world))
 
     asyncio.run(scenario())
 
 
-async def asked(world: World, path: str) -> tuple[int, str]:
-    """Ask the leader for a page, as anybody can who reaches its port."""
+async def get_page(world: World, path: str) -> tuple[int, str]:
+    """Get a page of the leader without credentials, as any client of its port can."""
     lease = await world.client.get(LEASES, "fairlead-scheduler", world.namespace)
     url = f"http://{lease.metadata.annotations['fairlead.dev/address']}{path}"
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         return response.status, await response.text()
 
 
-def told(name: str) -> Callable[[tuple[LivePod, ...]], bool]:
-    """Return what says whether a pod's condition says why it waits."""
+def has_reason(name: str) -> Callable[[tuple[LivePod, ...]], bool]:
+    """Return a predicate: the pod's condition has the reason why it waits."""
     return lambda pods: any(
         pod.metadata.name == name and pod.condition(SCHEDULED).message.startswith("0 of ") for pod in pods
     )
 
 
-async def settled(world: World, ask: Asker) -> tuple[int, dict[str, Any]]:
-    """Explain the pod `late` when its condition says the same: nodes of other tests come and go."""
+async def explain_when_stable(world: World, ask: CommandRunner) -> tuple[int, dict[str, Any]]:
+    """Explain the pod `late` once its condition agrees: nodes of other tests come and go."""
     async with asyncio.timeout(60):
         while True:
             code, found = await ask.explain("late")
@@ -104,14 +104,14 @@ async def settled(world: World, ask: Asker) -> tuple[int, dict[str, Any]]:
             await asyncio.sleep(0.5)
 
 
-def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster) -> None:
-    async def script(world: World, ask: Asker) -> None:
+def test_condition_event_and_explanation_agree(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: CommandRunner) -> None:
         for number in range(2):
             await world.pod(f"large-{number}", mib=3072)
         await world.until(lambda pods: len(pods) == 2 and bound()(pods))
         await world.pod("late", mib=2048)
-        await world.until(told("late"))
-        code, found = await settled(world, ask)
+        await world.until(has_reason("late"))
+        code, found = await explain_when_stable(world, ask)
         assert (code, found["source"], found["state"]) == (1, "scheduler", "unschedulable")
         events = (await world.client.list(EVENTS, world.namespace)).items
         assert found["sentence"] in {event.message for event in events}
@@ -120,19 +120,19 @@ def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster)
 
         (late,) = [pod for pod in await world.pods() if pod.metadata.name == "late"]
         page = f"/explain/{world.namespace}/late"
-        assert (await asked(world, page))[0] == 401
-        assert (await asked(world, f"{page}/{late.metadata.uid}"))[0] == 200
-        for stranger in ("late", "nobody"):
-            status, text = await asked(world, f"/explain/{world.namespace}/{stranger}/{uuid.uuid4()}")
+        assert (await get_page(world, page))[0] == 401
+        assert (await get_page(world, f"{page}/{late.metadata.uid}"))[0] == 200
+        for stranger in ("late", "unknown"):
+            status, text = await get_page(world, f"/explain/{world.namespace}/{stranger}/{uuid.uuid4()}")
             assert (status, json.loads(text)["state"]) == (200, "unknown")
             assert "accelerators" not in text
-        assert (await asked(world, "/metrics"))[0] == 200
+        assert (await get_page(world, "/metrics"))[0] == 200
 
         code, here = await ask.explain("late", "--local", "-v")
         assert (code, here["source"]) == (1, "here")
         assert (
             here["changes"][0] == found["changes"][0]
-        )  # of the rest, nodes of other tests decide; see settled
+        )  # of the rest, nodes of other tests decide; see explain_when_stable
         assert len(here["devices"]) >= 2
 
         code, placed = await ask.explain("large-0")
@@ -143,11 +143,11 @@ def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster)
         assert "would fit with one of these changes" in done.stdout
         assert "tried again on: " in done.stdout
 
-    played(real_cluster, script)
+    run_scenario(real_cluster, script)
 
 
-def test_without_a_scheduler_it_is_decided_here_and_says_so(real_cluster: RealCluster) -> None:
-    async def script(world: World, ask: Asker) -> None:
+def test_without_a_scheduler_the_decision_is_made_locally_and_noted(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: CommandRunner) -> None:
         await world.pod("small", mib=1024, schedulerName="fairlead")
         code, found = await ask.explain("small")
         assert (code, found["node"], found["source"]) == (0, world.nodes[0], "here")
@@ -163,24 +163,24 @@ def test_without_a_scheduler_it_is_decided_here_and_says_so(real_cluster: RealCl
         assert code == 1
         assert "fairlead.dev/gpu-compute" in found["sentence"]
 
-    played(real_cluster, script, serve=False)
+    run_scenario(real_cluster, script, serve=False)
 
 
-def test_a_pod_of_another_scheduler_is_told_by_its_condition(real_cluster: RealCluster) -> None:
-    async def script(world: World, ask: Asker) -> None:
+def test_a_pod_of_another_scheduler_is_explained_by_its_condition(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: CommandRunner) -> None:
         await world.pod("first")
         await world.until(bound("first"))
-        await world.pod("other", schedulerName="somebody")
+        await world.pod("other", schedulerName="other-scheduler")
         code, found = await ask.explain("other")
-        assert (code, found["state"], found["scheduler"]) == (1, "waiting", "somebody")
-        assert "somebody, which has said nothing" in found["sentence"]
+        assert (code, found["state"], found["scheduler"]) == (1, "waiting", "other-scheduler")
+        assert "other-scheduler, which has said nothing" in found["sentence"]
         assert "--local shows what fairlead would decide" in found["note"]
 
-    played(real_cluster, script)
+    run_scenario(real_cluster, script)
 
 
-def test_an_unknown_pod_is_answered_with_near_names(real_cluster: RealCluster) -> None:
-    async def script(world: World, ask: Asker) -> None:
+def test_an_unknown_pod_is_answered_with_similar_names(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: CommandRunner) -> None:
         await world.pod("detector-7f-x2x")
         for word, hint in (("detector", "detector-7f-x2x"), ("detektor-7f-x2x", "detector-7f-x2x")):
             done = await ask.run("explain", word, "-n", world.namespace)
@@ -192,11 +192,11 @@ def test_an_unknown_pod_is_answered_with_near_names(real_cluster: RealCluster) -
         done = await ask.run("explain")
         assert (done.returncode, "no pod is named" in done.stderr) == (2, True)
 
-    played(real_cluster, script, serve=False)
+    run_scenario(real_cluster, script, serve=False)
 
 
-def test_the_live_cluster_can_be_asked_what_would_happen(real_cluster: RealCluster) -> None:
-    async def script(world: World, ask: Asker) -> None:
+def test_schedule_decides_for_a_live_cluster(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: CommandRunner) -> None:
         await world.pod("waits", mib=1024)
         done = await ask.run("schedule", "--live", "-o", "json")
         assert done.returncode in (0, 1), done.stderr  # other tests have pods on the same server
@@ -208,11 +208,11 @@ def test_the_live_cluster_can_be_asked_what_would_happen(real_cluster: RealClust
         done = await ask.run("schedule", "--live", "--cluster", "x.yaml")
         assert (done.returncode, "two clusters" in done.stderr) == (2, True)
 
-    played(real_cluster, script, serve=False)
+    run_scenario(real_cluster, script, serve=False)
 
 
-def here() -> str:
-    """Return an address of this machine that an API server may pass something on to: it refuses loopback."""
+def routable_address() -> str:
+    """Return an address of this machine that an API server proxies to: it refuses loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         try:
             line.connect(("192.0.2.1", 9))  # nothing is sent: this only looks up a route
@@ -222,16 +222,22 @@ def here() -> str:
 
 
 def test_a_leader_that_is_a_pod_is_asked_through_the_api_server(real_cluster: RealCluster) -> None:
-    async def script(world: World, ask: Asker) -> None:
+    async def script(world: World, ask: CommandRunner) -> None:
         room = world.namespace
-        await world.pod("leader", schedulerName="nobody")
-        status = {"status": {"podIP": here(), "podIPs": [{"ip": here()}], "phase": "Running"}}
+        await world.pod("leader", schedulerName="none")
+        status = {
+            "status": {
+                "podIP": routable_address(),
+                "podIPs": [{"ip": routable_address()}],
+                "phase": "Running",
+            }
+        }
         await world.client.patch_status(PODS, "leader", status, room)
         known = {"POD_NAME": "leader", "POD_NAMESPACE": room, "POD_IP": "203.0.113.9"}
         async with serving(real_cluster, world, "0.0.0.0:0", **known):
             await world.pod("late", mib=9999)
-            await world.until(told("late"))
+            await world.until(has_reason("late"))
             code, found = await ask.explain("late")
         assert (code, found["source"], found["note"]) == (1, "scheduler", "")
 
-    played(real_cluster, script, serve=False)
+    run_scenario(real_cluster, script, serve=False)

@@ -1,4 +1,4 @@
-"""How to add a part, said for how fairlead was installed."""
+"""The advice how to add an extra, for each kind of installation."""
 
 import argparse
 from dataclasses import replace
@@ -14,7 +14,7 @@ WHEEL = "file:///d/fairlead-0.1.0-py3-none-any.whl"
 
 
 @pytest.mark.parametrize(
-    ("installation", "said"),
+    ("installation", "advice_text"),
     [
         (PLAIN, "pip install 'fairlead[scheduler]'"),
         (replace(PLAIN, origin=WHEEL), "pip install 'fairlead[scheduler]'"),
@@ -36,8 +36,8 @@ WHEEL = "file:///d/fairlead-0.1.0-py3-none-any.whl"
         ),
     ],
 )
-def test_advice_fits_the_installation(installation: Installation, said: str) -> None:
-    assert installation.advice(["scheduler"]).endswith(said)
+def test_advice_fits_the_installation(installation: Installation, advice_text: str) -> None:
+    assert installation.advice(["scheduler"]).endswith(advice_text)
 
 
 def options(command: str, **more: object) -> argparse.Namespace:
@@ -61,13 +61,11 @@ def options(command: str, **more: object) -> argparse.Namespace:
         (options("a command of tomorrow"), ("all",)),
     ],
 )
-def test_the_extra_is_the_one_with_which_the_command_runs(
-    called: argparse.Namespace, extras: tuple[str, ...]
-) -> None:
+def test_a_command_names_the_extras_it_needs(called: argparse.Namespace, extras: tuple[str, ...]) -> None:
     assert extras_of(called) == extras
 
 
-def test_a_checkout_is_known() -> None:
+def test_a_checkout_is_recognised() -> None:
     here = Installation.here()
     assert here.checkout == str(HOUSE)
     assert here.tool == ""

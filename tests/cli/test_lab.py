@@ -1,4 +1,4 @@
-"""`fairlead lab`: its verbs and options, and the fields of its documents, are a contract."""
+"""`fairlead lab`: its verbs, its options and the fields of its documents are frozen."""
 
 import argparse
 import subprocess
@@ -95,7 +95,8 @@ def test_the_document_of_a_lab_is_frozen(tmp_path: Path) -> None:
 
 def test_the_command_line_loads_no_library_of_the_lab() -> None:
     code = (
-        "import sys\nfrom fairlead.cli.main import build_parser\nbuild_parser().parse_args(['lab', 'status'])\n"
+        "import sys\nfrom fairlead.cli.main import build_parser\n"
+        "build_parser().parse_args(['lab', 'status'])\n"
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Lists take kubectl's words: -o wide and name, --no-headers, --sort-by a column or a field."""
+"""Lists have kubectl's options: -o wide and name, --no-headers, --sort-by a column or a field."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_wide_has_more_columns_and_no_headers_has_rows_alone(run: Run, words: tu
     assert not out.startswith(("ACCELERATOR", "POD", "ID", "CHECK"))
 
 
-def test_names_alone(run: Run) -> None:
+def test_output_name_prints_the_names_alone(run: Run) -> None:
     _, out, _ = run(*DETECT, "-o", "name")
     ids = [acc["id"] for acc in json.loads(run(*DETECT, "-o", "json")[1])["accelerators"]]
     assert out.split() == ids
@@ -37,7 +37,7 @@ def test_names_alone(run: Run) -> None:
     assert len(set(run("doctor", "--here", "-o", "name")[1].split())) >= 4
 
 
-def test_memory_is_ordered_by_its_size(run: Run) -> None:
+def test_memory_is_sorted_by_size(run: Run) -> None:
     kinds = column(run(*DETECT, "--sort-by", "memory", "--no-headers", "-o", "wide")[1], -1)
     documents = json.loads(run(*DETECT, "--sort-by", "memory_bytes", "-o", "json")[1])["accelerators"]
     sizes = [document["memory_bytes"] for document in documents]
@@ -46,7 +46,7 @@ def test_memory_is_ordered_by_its_size(run: Run) -> None:
     assert kinds[0].startswith("coral") or documents[0]["model"] == "coral-usb"
 
 
-def test_power_is_ordered_by_watts_and_what_has_none_is_last(run: Run) -> None:
+def test_power_is_sorted_by_watts_and_missing_values_come_last(run: Run) -> None:
     _, out, _ = run("catalog", "list", "--kind", "tpu", "--sort-by", "POWER", "--no-headers")
     powers = [line.rsplit("  ", 1)[1].strip() for line in out.splitlines()]
     known = [float(power.removesuffix(" W")) for power in powers if power != "-"]
@@ -55,14 +55,14 @@ def test_power_is_ordered_by_watts_and_what_has_none_is_last(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["{.node}", ".node", "node", "NODE"])
-def test_kubectls_way_to_write_a_field(run: Run, name: str) -> None:
+def test_a_field_may_be_written_as_kubectl_does(run: Run, name: str) -> None:
     decisions = json.loads(run(*SCHEDULE, "--sort-by", name, "-o", "json")[1])["decisions"]
     nodes = [decision["node"] for decision in decisions]
     assert nodes[:-1] == sorted(nodes[:-1])
     assert nodes[-1] is None
 
 
-def test_an_unknown_column_is_answered_with_those_that_there_are(run: Run) -> None:
+def test_an_unknown_column_is_answered_with_the_known_ones(run: Run) -> None:
     code, out, err = run("catalog", "list", "--sort-by", "speed")
     assert (code, out) == (2, "")
     first, hint = err.splitlines()
@@ -73,7 +73,7 @@ def test_an_unknown_column_is_answered_with_those_that_there_are(run: Run) -> No
     assert "memory_bytes" in hint
 
 
-def test_a_field_without_values_orders_nothing(run: Run) -> None:
+def test_a_field_without_values_keeps_the_order(run: Run) -> None:
     plain = run(*DETECT, "-o", "json")[1]
     assert run(*DETECT, "-o", "json", "--sort-by", "uuid")[1] == plain
     assert run("profiles", "list", "--sort-by", "made")[0] == 0

@@ -1,4 +1,4 @@
-"""`fairlead nodes` on a real API server, and what it says when there is none that it may use."""
+"""`fairlead nodes` on a real API server, and its errors without a usable one."""
 
 import asyncio
 import subprocess
@@ -24,7 +24,7 @@ def nodes(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def make(cluster: RealCluster, name: str, labels: dict[str, str]) -> None:
-    """Make a node that goes when the test does."""
+    """Create a node that is removed after the test."""
     body = {"metadata": {"name": name, "labels": {LABEL: cluster.namespace, **labels}}}
 
     async def inside() -> None:
@@ -34,7 +34,7 @@ def make(cluster: RealCluster, name: str, labels: dict[str, str]) -> None:
     asyncio.run(inside())
 
 
-def test_nodes_and_what_their_labels_name(real_cluster: RealCluster) -> None:
+def test_nodes_and_the_accelerators_of_their_labels(real_cluster: RealCluster) -> None:
     name = f"{real_cluster.namespace}-nano"
     facts = {"count": "2", "usable": "1", "kind": "gpu", "state": "present"}
     labels = {f"fairlead.dev/jetson-nano.{field}": text for field, text in facts.items()}
@@ -52,7 +52,7 @@ def test_nodes_and_what_their_labels_name(real_cluster: RealCluster) -> None:
     assert nodes(*only, "--no-headers").stdout == table.splitlines(keepends=True)[1]
 
 
-def test_watching_shows_what_changes(real_cluster: RealCluster) -> None:
+def test_watch_prints_changes(real_cluster: RealCluster) -> None:
     only = ("--kubeconfig", str(real_cluster.api.kubeconfig), "-l", f"{LABEL}={real_cluster.namespace}")
     name = f"{real_cluster.namespace}-late"
     with subprocess.Popen([*RUN, "nodes", "--watch", *only], stdout=subprocess.PIPE, text=True) as watch:
@@ -79,23 +79,23 @@ def _expire(document: dict[str, Any], room: Path) -> None:
     }
 
 
-def _elsewhere(document: dict[str, Any], _: Path) -> None:
+def _unreachable(document: dict[str, Any], _: Path) -> None:
     document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
 
 
-def _nobody(document: dict[str, Any], _: Path) -> None:
-    document["users"][0]["user"] = {"token": "nobody-knows-it"}
+def _unknown_user(document: dict[str, Any], _: Path) -> None:
+    document["users"][0]["user"] = {"token": "an-unknown-token"}
 
 
 WRONG: list[tuple[str, Change, int, str]] = [
-    ("unreachable", _elsewhere, 3, "127.0.0.1:1"),
+    ("unreachable", _unreachable, 3, "127.0.0.1:1"),
     ("expired certificate", _expire, 2, "certs renew"),
-    ("unknown user", _nobody, 2, "does not accept the credentials"),
+    ("unknown user", _unknown_user, 2, "does not accept the credentials"),
 ]
 
 
 @pytest.mark.parametrize(("what", "change", "code", "says"), WRONG, ids=[row[0] for row in WRONG])
-def test_what_is_wrong_is_said(
+def test_a_connection_error_is_reported(
     real_cluster: RealCluster, tmp_path: Path, what: str, change: Change, code: int, says: str
 ) -> None:
     document = yaml.safe_load(real_cluster.api.kubeconfig.read_text())
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said(
 
 
 @pytest.mark.parametrize("words", [("--kubeconfig", "/none"), ("--context", "none")])
-def test_no_cluster_is_said(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_missing_kubeconfig_or_context_is_reported(tmp_path: Path, words: tuple[str, ...]) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("apiVersion: v1\nkind: Config\n")
     named = words if words[0] == "--kubeconfig" else ("--kubeconfig", str(path), *words)

@@ -17,7 +17,7 @@ DOCUMENTS = st.recursive(
 
 
 @given(DOCUMENTS)
-def test_any_document_reads_back_from_either(document: object) -> None:
+def test_every_document_round_trips(document: object) -> None:
     assert json.loads(to_json(document)) == document
     assert yaml.safe_load(to_yaml(document)) == document
 
@@ -41,11 +41,11 @@ def test_any_document_reads_back_from_either(document: object) -> None:
         "text",
     ],
 )
-def test_what_yaml_likes_to_mistake(document: object) -> None:
+def test_strings_that_look_like_other_yaml_types(document: object) -> None:
     assert yaml.safe_load(to_yaml(document)) == document
 
 
-def test_a_table_lines_up() -> None:
+def test_columns_are_aligned() -> None:
     assert (
         to_table(("A", "LONGER"), [("wide cell", 1), ("b", "x")])
         == "A          LONGER\nwide cell  1\nb          x"
@@ -53,7 +53,7 @@ def test_a_table_lines_up() -> None:
     assert to_table(("A", "B"), []) == "A  B"
 
 
-def test_a_table_without_its_heads_keeps_its_columns() -> None:
+def test_a_table_without_headers_keeps_its_columns() -> None:
     rows = [("b", 1, "c"), ("wide cell", "x", "d")]
     whole = to_table(("A", "LONGER", "B"), rows)
     assert to_table(("A", "LONGER", "B"), rows, headers=False).splitlines() == whole.splitlines()[1:]

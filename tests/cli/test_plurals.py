@@ -1,4 +1,4 @@
-"""What commands count is told with the right number of its noun: `1 pod`, `2 pods`."""
+"""Counts in messages agree with their noun: `1 pod`, `2 pods`."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ driver = [{userspace = true}]
 """
 
 
-def test_one_pod_that_waits() -> None:
+def test_one_pending_pod() -> None:
     found = Snapshot(nodes=(NodeState("a"),), pending=(Request("late"),))
     assert str(snapshot.table(found)).endswith("\n1 pending pod")
     assert str(snapshot.table(Snapshot())).endswith("\n0 pending pods")

@@ -28,7 +28,7 @@ SUMMARY = ["id", "setup", "host", "made", "trials", "measured", "seen"]
 
 
 def run(*words: str) -> int:
-    """Run a command as the program would."""
+    """Parse and run a command."""
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers()
     profiles.add(commands)
@@ -39,7 +39,7 @@ def run(*words: str) -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Return a folder that knows two setups."""
+    """Return a folder with profiles of two setups."""
     keep([calibration(), calibration("t4")], [observed()], str(tmp_path))
     return str(tmp_path)
 
@@ -75,7 +75,7 @@ def test_a_setup_is_shown(folder: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "4.5 s" in table
 
 
-def test_nothing_is_done_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b[2Jb\u202e"
     trials = tuple(replace(trial, model=hostile) for trial in calibration().trials)
     keep([calibration(host=hostile, trials=trials)], [observed(host=hostile, model=hostile)], str(tmp_path))
@@ -86,7 +86,9 @@ def test_nothing_is_done_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFix
     assert printed.replace("\n", "").isprintable()
 
 
-def test_damage_is_said_and_hides_nothing(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_profile_is_reported_and_the_others_are_listed(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path(folder, "bad.json").write_text("{")
     assert run("profiles", "list", "--folder", folder, "-o", "json") == 0
     printed = capsys.readouterr()
@@ -94,7 +96,7 @@ def test_damage_is_said_and_hides_nothing(folder: str, capsys: pytest.CaptureFix
     assert f"skipped: {folder}/bad.json: not a profile" in printed.err
 
 
-def test_deleting_is_asked_for_twice(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_delete_needs_a_confirmation(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserError, match=f"every profile of {ID}"):
         run("profiles", "delete", ID, "--folder", folder)
     assert len(load_all(folder).calibrations) == 2
@@ -107,16 +109,16 @@ def test_deleting_is_asked_for_twice(folder: str, capsys: pytest.CaptureFixture[
     ("name", "says"),
     [("none", "no such setup"), ("", "no such setup"), ("same", "2 setups have this name")],
 )
-def test_a_name_that_means_nothing_or_too_much(name: str, says: str) -> None:
+def test_an_unknown_or_ambiguous_name_is_refused(name: str, says: str) -> None:
     known = group_by_setup([calibration(), calibration(host="another board")], [])
     with pytest.raises(SettingsError, match=says) as caught:
         profiles.find_setup(known, SETUP.name if name == "same" else name)
     assert ID in caught.value.hint
 
 
-def test_what_is_of_one_setup_is_one_entry() -> None:
-    sights = [observed(), observed(watts=Watts(1.0)), observed(digest="d" * 40)]
-    (one,) = group_by_setup([calibration(), calibration()], sights)
+def test_profiles_of_one_setup_are_one_entry() -> None:
+    uses = [observed(), observed(watts=Watts(1.0)), observed(digest="d" * 40)]
+    (one,) = group_by_setup([calibration(), calibration()], uses)
     assert one.calibration == calibration()
     assert [each.digest[0] for each in one.seen] == ["c", "d"]
 
@@ -124,28 +126,28 @@ def test_what_is_of_one_setup_is_one_entry() -> None:
 @pytest.mark.parametrize(
     "words", [("import",), ("export",), ("list", "--cluster"), ("show", "x", "--cluster")]
 )
-def test_no_cluster_is_said(words: tuple[str, ...], folder: str, tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_reported(words: tuple[str, ...], folder: str, tmp_path: Path) -> None:
     place = ("--kubeconfig", str(tmp_path / "none"))
     verb, *rest = words
     with pytest.raises(KubeconfigError, match="none"):
         run("profiles", verb, *rest, *([folder] if verb == "import" else []), *place)
 
 
-def test_a_file_that_was_named_must_be_one(tmp_path: Path) -> None:
+def test_a_named_file_must_be_a_profile(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\x00\xff")
     for name in ("x.json", "none.json"):
         with pytest.raises(UserError, match=name):
             run("profiles", "import", str(tmp_path / name), "--kubeconfig", "/none")
 
 
-def test_shapes_are_for_models(folder: str) -> None:
+def test_shape_needs_a_model(folder: str) -> None:
     with pytest.raises(SettingsError, match="--shape without --model"):
         run("profiles", "import", folder, "--shape", "batch=1", "--kubeconfig", "/none")
 
 
 @pytest.fixture
 def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
-    """Return a cluster that knows the kind."""
+    """Return a cluster that serves the kind ModelProfile."""
     yield from serving_profiles(real_cluster)
 
 
@@ -175,7 +177,7 @@ def test_files_go_into_a_cluster_and_back(
         run("profiles", "show", id_, *use)
 
 
-def test_a_model_that_nobody_has_run_is_stored_once(
+def test_a_model_that_never_ran_is_stored_once(
     cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / f"{cluster.namespace}.onnx")
@@ -191,7 +193,7 @@ def test_a_model_that_nobody_has_run_is_stored_once(
     assert run("profiles", "delete", mine["id"], "--yes", *use[2:]) == 0
 
 
-def test_a_folder_with_damage_is_stored_as_far_as_it_goes(
+def test_the_readable_profiles_of_a_damaged_folder_are_stored(
     cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = calibration(cluster.namespace)
@@ -203,7 +205,7 @@ def test_a_folder_with_damage_is_stored_as_far_as_it_goes(
     assert "bad.json" in printed.err
 
 
-def test_a_calibration_is_stored_as_it_is_made(
+def test_calibrate_stores_the_profile_in_the_cluster(
     cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("onnxruntime")
@@ -223,7 +225,7 @@ def test_a_calibration_is_stored_as_it_is_made(
         asyncio.run(drop(cluster, f"{keys.SETUP}={entry.id}"))
 
 
-def test_a_cluster_that_is_away_is_found_before_anything_is_measured(
+def test_an_unavailable_cluster_is_reported_before_the_calibration(
     real_cluster: RealCluster, tmp_path: Path
 ) -> None:
     document = yaml.safe_load(real_cluster.api.kubeconfig.read_text())

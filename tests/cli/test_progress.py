@@ -1,4 +1,4 @@
-"""Work over a second is shown on a terminal, and on nothing else; the clock is the test's."""
+"""Progress of work over a second is shown on a terminal only; the test controls the clock."""
 
 import io
 import sys
@@ -11,7 +11,7 @@ from tests.cli.examples import CLUSTER, WORKLOADS, Run
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -21,7 +21,7 @@ class Clock:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that reports that it is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -36,7 +36,7 @@ def test_nothing_is_shown_in_the_first_second() -> None:
     assert stream.getvalue() == ""
 
 
-def test_how_far_it_is_is_drawn_over_the_last_line_and_cleared() -> None:
+def test_progress_is_drawn_over_the_last_line_and_erased() -> None:
     clock, stream = Clock(), Terminal()
     bar = Progress("fairlead", stream, clock)
     clock.now += 1
@@ -60,7 +60,7 @@ def test_a_line_is_never_wider_than_the_terminal() -> None:
     assert len(stream.getvalue().removeprefix("\r\033[K")) == 39
 
 
-def test_the_painter_ends_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_drawing_thread_ends_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     before = threading.active_count()
@@ -69,7 +69,7 @@ def test_the_painter_ends_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None
     assert threading.active_count() == before
 
 
-def test_a_pipe_sees_nothing_of_it(run: Run) -> None:
+def test_a_pipe_gets_no_progress_line(run: Run) -> None:
     before = threading.active_count()
     with progress("work") as bar:
         bar.update(1, 2)

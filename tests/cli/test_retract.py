@@ -1,4 +1,4 @@
-"""`fairlead retract`: all that agents published goes, and nothing else."""
+"""`fairlead retract`: everything that agents published is removed, and nothing else."""
 
 import asyncio
 import json
@@ -15,11 +15,11 @@ from fairlead.keys import ALLOCATED, PUBLISHED, RETRACTING
 from tests.labs import LABEL, RealCluster
 
 
-def test_nothing_goes_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_removed_without_yes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retract"]) == 2
-    said = capsys.readouterr().err
-    assert "--dry-run" in said
-    assert "--yes" in said
+    error = capsys.readouterr().err
+    assert "--dry-run" in error
+    assert "--yes" in error
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_nothing_goes_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--check", "--wait", "soon"], "--wait soon: not a duration"),
     ],
 )
-def test_holders_are_not_touched_by_a_slip(
+def test_an_invalid_command_releases_nothing(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["retract", *words]) == 2
@@ -45,11 +45,11 @@ def test_holders_are_not_touched_by_a_slip(
         ({"nvidia.com/gpu": "0"}, set()),
     ],
 )
-def test_only_our_empty_resources_go(amounts: dict[str, str], empty: set[str]) -> None:
+def test_only_empty_resources_of_fairlead_are_removed(amounts: dict[str, str], empty: set[str]) -> None:
     assert empty_resources(amounts) == empty
 
 
-def test_everything_published_goes_and_nothing_else(
+def test_everything_published_is_removed_and_nothing_else(
     real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = real_cluster.namespace
@@ -60,7 +60,7 @@ def test_everything_published_goes_and_nothing_else(
     assert json.loads(capsys.readouterr().out) == gone
     assert main(["retract", "--yes", *where]) == 0
     assert json.loads(capsys.readouterr().out) == gone
-    left = asyncio.run(_left(real_cluster))
+    left = asyncio.run(_remaining(real_cluster))
     assert left == {
         "labels": {LABEL: name, "zone": "a", "fairlead.dev/pool": "mine"},
         "annotations": {"note": "b"},
@@ -72,9 +72,7 @@ def test_everything_published_goes_and_nothing_else(
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_a_node_that_is_not_there_is_named(
-    real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_node_is_named(real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]) -> None:
     where: Path = real_cluster.api.kubeconfig
     assert main(["retract", "--dry-run", "--kubeconfig", str(where), "no-such-node"]) == 1
     assert "no-such-node" in capsys.readouterr().err
@@ -99,7 +97,7 @@ async def _publish(real: RealCluster) -> None:
         await client.create(RESOURCE_SLICES.raw(), {"metadata": {"name": f"{name}-0"}, "spec": spec})
 
 
-async def _left(real: RealCluster) -> dict[str, Any]:
+async def _remaining(real: RealCluster) -> dict[str, Any]:
     async with Client.connect(real.config) as client:
         node = await client.get(NODES, real.namespace)
         slices = await client.list(RESOURCE_SLICES, fields=f"spec.nodeName={real.namespace}")

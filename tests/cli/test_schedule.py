@@ -1,4 +1,4 @@
-"""`fairlead schedule`: a table for people, a document for programs, exit codes for both."""
+"""`fairlead schedule`: a table for people, a document for programs, and exit codes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def test_the_table(run: Run) -> None:
     assert "refused: 0 of 6 accelerators can take embedder: " in out
 
 
-def test_all_placed_is_zero(run: Run, tmp_path: Path) -> None:
+def test_the_exit_code_is_0_if_all_are_placed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text(
         "{name: small, gpu-memory: 1GiB, expected: {t4: {latency: 4ms}, a100: {latency: 1ms}}}"
     )
@@ -31,7 +31,7 @@ def test_all_placed_is_zero(run: Run, tmp_path: Path) -> None:
     assert out.splitlines()[1].split() == ["small", "server", "a100-0", "1.0", "GiB", "1", "ms"]
 
 
-def test_without_a_cluster_it_is_this_machine(run: Run, tmp_path: Path) -> None:
+def test_without_a_cluster_workloads_go_to_this_machine(run: Run, tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text("{name: small, cpu: 10m}")
     code, out, _ = run("schedule", "--workloads", str(tmp_path / "w.yaml"))
     assert code == 0
@@ -47,14 +47,14 @@ def test_this_machine_may_join_a_cluster(run: Run, tmp_path: Path) -> None:
     assert out.splitlines()[1].split()[:2] == ["small", "here"]
 
 
-def test_a_node_that_is_called_here_is_not_taken_for_this_machine(run: Run, tmp_path: Path) -> None:
+def test_a_node_named_here_conflicts_with_this_machine(run: Run, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("nodes: [{name: here}]")
     code, _, err = run("schedule", "--cluster", str(tmp_path / "c.yaml"), "--here")
     assert code == 2
     assert "has a node 'here' already" in err
 
 
-def test_nothing_to_place_is_said(run: Run) -> None:
+def test_nothing_to_place_is_an_error(run: Run) -> None:
     code, _, err = run("schedule")
     assert code == 2
     assert "nothing to place" in err
@@ -99,7 +99,7 @@ def test_preemption_can_be_forbidden(run: Run, tmp_path: Path) -> None:
     assert run(*asked, "--no-preemption")[0] == 1
 
 
-def test_a_snapshot_that_nobody_waits_in(run: Run, tmp_path: Path) -> None:
+def test_a_snapshot_without_pending_pods(run: Run, tmp_path: Path) -> None:
     document = {"format": "fairlead-snapshot", "version": 2, "nodes": []}
     (tmp_path / "s.json").write_text(json.dumps(document))
     assert run("schedule", "--cluster", str(tmp_path / "s.json")) == (0, "no pending workloads\n", "")
@@ -118,14 +118,14 @@ def test_a_snapshot_that_nobody_waits_in(run: Run, tmp_path: Path) -> None:
         (("schedule", "--cluster", WORKLOADS, "--workloads", WORKLOADS), "neither a snapshot"),
     ],
 )
-def test_what_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
+def test_invalid_input_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert err.startswith("fairlead: ")
     assert says in err
 
 
-def test_nothing_is_placed_on_a_gpu_that_its_agent_calls_unhealthy(run: Run, tmp_path: Path) -> None:
+def test_no_pod_is_placed_on_an_unhealthy_gpu(run: Run, tmp_path: Path) -> None:
     gpu = {
         "id": "pci-0000-3b-00-0",
         "model": "t4",

@@ -1,4 +1,4 @@
-"""What came along: pages, examples, manifests and the chart, from the command line."""
+"""The shipped files from the command line: pages, examples, manifests and the chart."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ from tests.test_house import HOUSE, SOURCES
 POINTERS = re.compile(r"fairlead (docs|examples|manifests) ([\w./-]+)")
 OF_A_CHECKOUT = re.compile(r"(?<![\w/])(?:docs|examples|deploy|tests|scripts)/[\w.-]+|\bmake [a-z][a-z-]*\b")
 NO_POINTERS = ("make room", "make sense", "make one", "make it", "make the", "make up", "make no", "make a")
-"""What reads like a target of the Makefile, and is English."""
+"""English phrases that look like targets of the Makefile."""
 
 
 def test_pages_are_printed(run: Run) -> None:
@@ -89,14 +89,14 @@ def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> N
     assert err.startswith(f"fairlead: --out {tmp_path}/file")
 
 
-def test_an_image_holds_no_pages(tmp_path: Path) -> None:
+def test_an_image_contains_no_pages(tmp_path: Path) -> None:
     for name in FOLDERS:
         with pytest.raises(UserError, match=f"this installation does not contain the {name}"):
             folder(name, tmp_path / "usr/lib/fairlead")
 
 
 def sentences() -> list[tuple[str, str]]:
-    """Return the texts in the code that a user may read, each after its file: no docstrings."""
+    """Return the string literals that a user may read, with their files; docstrings are left out."""
     found = []
     for path in SOURCES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def test_no_message_points_to_a_file_of_a_checkout() -> None:
     assert wrong == []
 
 
-def test_what_messages_point_to_is_there() -> None:
+def test_every_page_and_file_that_messages_name_exists() -> None:
     pages = {name.removesuffix(".md"): path for name, path in files("docs").items() if "README" not in name}
     known = {"examples": set(files("examples"))}
     named = [(kind, name) for _, text in sentences() for kind, name in POINTERS.findall(text)]

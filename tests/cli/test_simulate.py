@@ -1,4 +1,4 @@
-"""`fairlead simulate`: the contract of its answer, the table, the picture, and what is wrong."""
+"""`fairlead simulate`: the fields of its answer, the table, the picture, and errors."""
 
 import json
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def test_the_field_names_are_a_contract(run: Run) -> None:
         assert list(each["wait_s"]) == list(each["completion_s"]) == ["mean", "p50", "p99", "worst"]
 
 
-def test_yaml_says_the_same_and_the_same_seed_the_same_bytes(run: Run) -> None:
+def test_yaml_equals_json_and_a_seed_repeats_the_bytes(run: Run) -> None:
     words = ("--trace", ONE_GPU, "--seed", "7")
     first, again, other = (run(*words, "-o", output)[1] for output in ("json", "json", "yaml"))
     assert first == again
@@ -106,9 +106,9 @@ def test_a_day_with_faults_gangs_and_priorities(run: Run, tmp_path: Path) -> Non
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
-def test_options_go_before_the_trace(run: Run) -> None:
+def test_options_override_the_trace(run: Run) -> None:
     words = ("--trace", ONE_GPU, "--policy", "binpack", "-o", "json")
-    said = (
+    options = (
         "--interference",
         "mps",
         "--queue",
@@ -118,7 +118,7 @@ def test_options_go_before_the_trace(run: Run) -> None:
         "--keep-progress",
         "--no-preemption",
     )
-    answer = json.loads(run(*words, *said, "--until", "10m", "--mtbf", "2m", "--mttr", "5s")[1])
+    answer = json.loads(run(*words, *options, "--until", "10m", "--mtbf", "2m", "--mttr", "5s")[1])
     assert answer["settings"] == {
         "interference": "mps",
         "queue": "shortest",
@@ -148,7 +148,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_is_wrong_is_said_with_exit_code_2(run: Run, words: tuple[str, str]) -> None:
+def test_an_invalid_option_ends_with_2(run: Run, words: tuple[str, str]) -> None:
     code, out, err = run("--trace", ONE_GPU, f"{words[0]}={words[1]}")
     assert (code, out) == (2, "")
     assert WRONG[words] in err
@@ -158,7 +158,7 @@ def test_the_picture_s_file_is_checked_before_any_work(run: Run, tmp_path: Path)
     for path in (tmp_path / "none" / "x.svg", tmp_path):
         code, out, err = run("--trace", str(tmp_path / "missing.yaml"), "--plot", str(path))
         assert (code, out) == (2, "")
-        first, hint = err.splitlines()  # not a word of the trace: it was not looked at
+        first, hint = err.splitlines()  # no error about the trace: it was not read
         assert first.startswith(f"fairlead: --plot {path}: cannot be written: ")
         assert "name a file" in hint
 
@@ -172,7 +172,7 @@ def test_a_run_that_fails_leaves_the_picture_s_file_as_it_was(run: Run, tmp_path
     assert not fresh.exists()
 
 
-def test_a_picture_that_cannot_be_written_in_the_end_does_not_cost_the_answer(run: Run) -> None:
+def test_the_answer_is_printed_if_the_picture_cannot_be_written(run: Run) -> None:
     code, out, err = run("--trace", ONE_GPU, "--plot", "/dev/full")
     assert code == 74
     assert out.startswith("thirty detectors on one GPU: 30 jobs, seed 0\n")
@@ -180,32 +180,32 @@ def test_a_picture_that_cannot_be_written_in_the_end_does_not_cost_the_answer(ru
 
 
 @pytest.mark.parametrize(("option", "known"), [("--queue", ORDERS), ("--interference", MODELS)])
-def test_help_names_what_is_taken(option: str, known: dict[str, object]) -> None:
+def test_help_lists_the_known_values(option: str, known: dict[str, object]) -> None:
     (command,) = (below for name, below in leaves(build_parser("simulate")) if name == "simulate")
     (text,) = (str(action.help) for action in command._actions if option in action.option_strings)
     listed = text.partition(": ")[2].partition(" (")[0]
     assert set(listed.replace(" or ", ", ").split(", ")) == set(known)
 
 
-def test_the_greatest_pace_is_taken(run: Run) -> None:
+def test_the_largest_pace_is_accepted(run: Run) -> None:
     assert run("--trace", ONE_GPU, "--pace", "1e9")[0] == 0
 
 
-def test_a_trace_without_machines_says_so(run: Run) -> None:
+def test_a_trace_without_machines_is_an_error(run: Run) -> None:
     code, _, err = run("--trace", str(EXAMPLES / "day.yaml"))
     assert code == 2
     assert "has no machines" in err
     assert "--cluster" in err
 
 
-def test_a_row_says_what_its_figures_are(run: Run) -> None:
+def test_a_row_names_its_figures(run: Run) -> None:
     _, out, _ = run("--trace", ONE_GPU)
     assert "the same" not in out
     heads = ("completion: mean / p50 / p99 / worst", "fragmented: mean / peak", "at work: mean / peak")
     assert all(f"\n{head}  " in out for head in heads)
 
 
-def test_much_energy_is_printed_without_a_power_of_ten(run: Run) -> None:
+def test_large_energies_are_printed_without_an_exponent(run: Run) -> None:
     _, out, _ = run("--trace", ONE_GPU, "-o", "json")
     answer = json.loads(out)
     answer["policies"][0]["energy_j"] = 8.71234e4 * 3.6e6

@@ -1,4 +1,4 @@
-"""`fairlead snapshot` of a real API server: what decides a placement is in it, and nothing else."""
+"""`fairlead snapshot` of a real API server: it contains what decides a placement, and nothing else."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ def fairlead(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def pod(cluster: RealCluster, name: str, node: str) -> dict[str, Any]:
-    """Return a pod that wants 2 GiB of a GPU and has something to hide."""
+    """Return a pod that requests 2 GiB of a GPU and has a secret."""
     container = {
         "name": "main",
         "image": "registry.example/secret-image",
         "resources": {"limits": {"fairlead.dev/gpu-mem": "2048"}},
         "env": [{"name": "PASSWORD", "value": SECRET}],
     }
-    spec = {"containers": [container], "schedulerName": "nobody", "automountServiceAccountToken": False}
+    spec = {"containers": [container], "schedulerName": "none", "automountServiceAccountToken": False}
     return {
         "metadata": {"name": name, "namespace": cluster.namespace, "annotations": {"note": SECRET}},
         "spec": {**spec, **({"nodeName": node} if node else {"nodeSelector": {LABEL: cluster.namespace}})},
@@ -54,7 +54,7 @@ def slice_of(cluster: RealCluster, node: str) -> dict[str, Any]:
 
 
 async def make(cluster: RealCluster, node: str) -> None:
-    """Make a node with a GPU, a pod on it, and one that waits."""
+    """Create a node with a GPU, a pod on it, and a pending pod."""
     has = {"cpu": "8", "memory": "16Gi", "pods": "110", "fairlead.dev/gpu-mem": "15360"}
     async with cluster.connect() as client:
         await client.create(NODES, {"metadata": {"name": node, "labels": {LABEL: cluster.namespace}}})
@@ -64,7 +64,7 @@ async def make(cluster: RealCluster, node: str) -> None:
             await client.create(PODS.raw(), pod(cluster, name, where), cluster.namespace)
 
 
-def test_a_snapshot_can_be_asked_questions(real_cluster: RealCluster, tmp_path: Path) -> None:
+def test_schedule_reads_a_snapshot(real_cluster: RealCluster, tmp_path: Path) -> None:
     node = f"{real_cluster.namespace}-gpu"
     asyncio.run(make(real_cluster, node))
     file = tmp_path / "cluster.json"
@@ -83,7 +83,7 @@ def test_a_snapshot_can_be_asked_questions(real_cluster: RealCluster, tmp_path: 
     asked = fairlead("schedule", "--cluster", str(file), "-o", "yaml")
     decisions = yaml.safe_load(asked.stdout)["decisions"]
     (waits,) = [decision for decision in decisions if decision["namespace"] == real_cluster.namespace]
-    # The node has no kubelet, and the server says so: that is told, not passed over.
+    # The node has no kubelet, and the server taints it: the refusal names the taint.
     assert "node.kubernetes.io/not-ready" in waits["sentence"]
 
 
@@ -95,7 +95,7 @@ def test_the_table(real_cluster: RealCluster) -> None:
     assert row[1:] == ["8", "16", "GiB", "1", "x", "t4", "15", "GiB", "1"]
 
 
-def test_no_cluster_is_said(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
     done = fairlead("snapshot", "--kubeconfig", str(tmp_path / "none"))
     assert done.returncode == 2
     assert done.stderr.startswith("fairlead: ")

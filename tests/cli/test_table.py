@@ -1,4 +1,4 @@
-"""Tables fit a terminal, and lose nothing by it; a pipe gets whole cells on one line."""
+"""Tables fit a terminal without losing a word; a pipe gets every row on one line."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_a_pipe_gets_every_row_on_one_line(rows: list[tuple[str, str, str]]) -> 
         assert all(cell.strip() in line for cell in row)
 
 
-def test_what_fits_is_shown_as_a_pipe_gets_it() -> None:
+def test_a_table_that_fits_is_printed_as_to_a_pipe() -> None:
     table = Table.of(("A", "B"), [("one", "two three"), ("four", "five")])
     assert lines(table, 80) == lines(table, None) == ["A     B", "one   two three", "four  five"]
 
@@ -52,7 +52,7 @@ def test_words_wrap_and_the_first_column_does_not() -> None:
     ]
 
 
-def test_prose_goes_below_its_row_where_too_little_is_left_for_it() -> None:
+def test_prose_goes_below_its_row_if_the_line_is_too_short() -> None:
     rows = [
         ("coral-usb", "59.1 ms", "first convert it to tflite, then quantise it to int8"),
         ("t4", "1 ms", "-"),
@@ -105,6 +105,6 @@ def test_a_refusal_is_one_line_for_programs_and_several_on_a_narrow_terminal() -
     assert Page.of(refusal).render(Screen(30)) == "refused: 0 of 2 can\n  1 lacks x\n  1 lacks y"
 
 
-def test_a_column_without_a_head_and_rows_without_heads() -> None:
+def test_a_column_without_a_name_and_rows_without_headers() -> None:
     table = Table.of(("A", ""), [(Cell("x"), 1)], headers=False)
     assert lines(table, None) == ["x  1"]

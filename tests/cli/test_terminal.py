@@ -1,4 +1,4 @@
-"""Commands on a real terminal: as wide as it is, with colour where it is wanted; pipes stay as they were."""
+"""Commands on a real terminal: fitted to its width, with colour on demand; output to pipes is unchanged."""
 
 import os
 import re
@@ -43,18 +43,20 @@ def test_no_line_is_wider_than_the_terminal(
     assert max(map(len, shown.splitlines())) <= columns
 
 
-def test_a_pipe_is_as_wide_as_what_it_carries(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_to_a_pipe_is_not_wrapped(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     _, out, _ = run("detect", "--root", NANO)
     assert max(map(len, out.splitlines())) > 100
     assert ESCAPE not in out
 
 
-def test_what_is_wide_enough_shows_what_a_pipe_gets(watch: RunOnTerminal, run: Run) -> None:
+def test_a_wide_terminal_shows_the_same_as_a_pipe(watch: RunOnTerminal, run: Run) -> None:
     assert plain(watch(400, *SCHEDULE)) == run(*SCHEDULE)[1]
 
 
-def test_the_users_width_is_taken(watch: RunOnTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_columns_overrides_the_width(
+    watch: RunOnTerminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     assert max(map(len, plain(watch(200, "detect", "--root", NANO)).splitlines())) <= 50
 
@@ -66,7 +68,7 @@ def test_a_long_refusal_is_a_line_for_each_reason(watch: RunOnTerminal) -> None:
     assert any(line.startswith("  smallest change that would fit: ") for line in lines[at:])
 
 
-def test_colour_says_what_the_words_say(watch: RunOnTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_adds_nothing_to_the_text(watch: RunOnTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = watch(80, *SCHEDULE)
     assert f"{ESCAPE}1mPOD{ESCAPE}0m" in shown
     assert f"{ESCAPE}31mrefused: 0 of 6" in shown
@@ -86,7 +88,9 @@ def test_colour_says_what_the_words_say(watch: RunOnTerminal, monkeypatch: pytes
         ({"TERM": "dumb", "NO_COLOR": "1"}, "always", True),
     ],
 )
-def test_who_decides_about_colour(environ: dict[str, str], option: str, color: bool) -> None:
+def test_the_option_and_the_environment_decide_about_colour(
+    environ: dict[str, str], option: str, color: bool
+) -> None:
     with open_terminal(80) as (theirs, _), open(os.dup(theirs), "w", encoding="utf-8") as stream:
         assert Screen.of(stream, environ, option) == Screen(80, color)
 

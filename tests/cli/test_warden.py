@@ -1,4 +1,4 @@
-"""`fairlead warden` as it runs on a node: uid 0 without capabilities, and an agent that may be taken over."""
+"""`fairlead warden` as on a node: uid 0 without capabilities, and an agent that may be compromised."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.warden.specs import ACCELERATORS, HOSTILE, bent, claim, good
 PROGRAM = (sys.executable, "-c", "from fairlead.cli.main import run; run()", "warden")
 AGENT = 10001
 BARE = ("setpriv", "--reuid=0", "--regid=0", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
-"""Root as a container has it that drops all capabilities."""
+"""Root as in a container that drops all capabilities."""
 IN_GROUP = (*BARE, f"--groups={AGENT}")
 AS_AGENT = ("setpriv", f"--reuid={AGENT}", f"--regid={AGENT}", "--clear-groups", "--no-new-privs")
 
@@ -109,7 +109,7 @@ def test_folders_are_opened_without_any_capability(node: Path) -> None:
 
 
 @needs_root
-def test_without_the_group_the_error_says_what_to_give(node: Path) -> None:
+def test_without_the_group_the_error_names_the_setting(node: Path) -> None:
     prefix = (*BARE, "--clear-groups")
     hint = f"  give the pod supplementalGroups: [{AGENT}]\n"
     code, err = run("open", "--group", str(AGENT), "--folder", f"{node}/plugins", prefix=prefix)
@@ -176,17 +176,17 @@ def test_an_attack_leaves_nothing_behind_and_takes_no_memory(node: Path) -> None
         assert writer.names()
         assert kilobytes(process.pid, "VmHWM") < 32 * 1024
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=PATIENCE)
-        assert said.count(f"refused put '{ACCELERATORS}': ") == len(HOSTILE)
-        assert all(line.startswith("fairlead warden: ") and line.isprintable() for line in said.splitlines())
+        _, log = process.communicate(timeout=PATIENCE)
+        assert log.count(f"refused put '{ACCELERATORS}': ") == len(HOSTILE)
+        assert all(line.startswith("fairlead warden: ") and line.isprintable() for line in log.splitlines())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_cleanly_and_files_stay(node: Path, number: signal.Signals) -> None:
+def test_the_warden_stops_cleanly_and_its_files_stay(node: Path, number: signal.Signals) -> None:
     with warden(node) as process:
         CdiWriter(node / "shared/cdi.sock").put(ACCELERATORS, good())
         with socket.socket(socket.AF_UNIX) as line:
-            line.connect(f"{node}/shared/cdi.sock")  # somebody who is in the middle of a question
+            line.connect(f"{node}/shared/cdi.sock")  # a client in the middle of a request
             process.send_signal(number)
             assert process.wait(PATIENCE) == 0
         assert process.stderr
@@ -195,7 +195,7 @@ def test_it_stops_cleanly_and_files_stay(node: Path, number: signal.Signals) -> 
     assert os.listdir(node / "cdi") == [ACCELERATORS]
 
 
-def test_it_comes_back_after_it_was_killed(node: Path) -> None:
+def test_the_warden_restarts_after_a_kill(node: Path) -> None:
     with warden(node) as process:
         process.kill()
         process.wait(PATIENCE)
@@ -206,14 +206,14 @@ def test_it_comes_back_after_it_was_killed(node: Path) -> None:
         assert os.listdir(node / "cdi") == []
 
 
-def test_it_runs_apart_from_the_command_line_and_its_environment(node: Path) -> None:
+def test_the_warden_runs_without_the_command_line_and_its_environment(node: Path) -> None:
     with warden(node) as process:
         command = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
         assert command[1] == b"-I"
-        assert b"serve" not in command, "it is another program by now"
+        assert b"serve" not in command, "the process was replaced"
 
 
-def test_it_loads_nothing_of_the_house_and_nothing_heavy() -> None:
+def test_the_warden_loads_few_modules_of_fairlead_and_none_that_is_heavy() -> None:
     code = (
         "import sys; sys.argv = ['x', '{}']\n"
         "import fairlead.warden.__main__, fairlead.warden.server, fairlead.warden.prepare\n"
@@ -239,16 +239,14 @@ def test_it_loads_nothing_of_the_house_and_nothing_heavy() -> None:
         (["open", "--group", "5", "--copy", "/a"], "--copy /a: must be FROM:TO"),
     ],
 )
-def test_what_cannot_be_done_is_said_and_the_user_must_change_it(
-    node: Path, argv: list[str], says: str
-) -> None:
+def test_an_invalid_command_ends_with_2(node: Path, argv: list[str], says: str) -> None:
     code, err = run(*(word.format(node=node) for word in argv))
     assert code == 2
     assert says.format(node=node) in err
     assert "Traceback" not in err
 
 
-def test_a_cdi_folder_that_is_not_there_is_said(node: Path) -> None:
+def test_a_missing_cdi_folder_is_reported(node: Path) -> None:
     (node / "cdi").rmdir()
     code, err = run("serve", *options(node, os.getegid() or AGENT))
     assert (code, "mount the runtime's CDI folder there" in err) == (2, True)

@@ -27,13 +27,15 @@ def core(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Environm
 
 @pytest.fixture(scope="session")
 def installed(release: Release, core: Environment, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Return the environment with an extra, and the distributions that it promises alone."""
+    """Return an environment with an extra and the distributions that it requires, and nothing else."""
     made: dict[str, Environment] = {}
 
     def one(extra: str) -> Environment:
         if extra not in made:
             made[extra] = environments.clone(core, tmp_path_factory.mktemp(extra or "plain") / "venv")
-            environments.link(environments.promised(release.metadata(), extra).values(), made[extra])
+            environments.link(
+                environments.required_distributions(release.metadata(), extra).values(), made[extra]
+            )
         return made[extra]
 
     return one

@@ -1,7 +1,7 @@
-"""Environments in which fairlead was installed from what is released, with an extra and nothing else.
+"""Environments with fairlead installed from a release, with one extra and nothing else.
 
-The distributions that an extra promises are those that the metadata names, and theirs in turn. Their files
-are linked from this environment into an empty one. So nothing is fetched, and nothing more can be imported.
+The distributions of an extra are those that the metadata names, and their requirements in turn. Their files
+are linked from this environment into an empty one. So nothing is fetched, and nothing else can be imported.
 """
 
 import os
@@ -36,13 +36,13 @@ _CLEAN = (
 
 @dataclass(frozen=True)
 class Release:
-    """What is released."""
+    """The wheel and the sdist of a release."""
 
     wheel: Path
     sdist: Path
 
     def metadata(self) -> list[Requirement]:
-        """Return what the wheel needs."""
+        """Return the requirements of the wheel."""
         with zipfile.ZipFile(self.wheel) as archive:
             (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
             message = message_from_bytes(archive.read(name))
@@ -68,7 +68,7 @@ class Environment:
         return [str(self.folder / "bin/fairlead"), *words]
 
     def run(self, *words: str, cwd: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-        """Run fairlead as this environment has it."""
+        """Run the fairlead of this environment."""
         return subprocess.run(
             self.command(*words),
             cwd=cwd,
@@ -82,7 +82,7 @@ class Environment:
 
 
 def environ(home: Path, **more: str) -> dict[str, str]:
-    """Return an environment in which nothing of this one is found."""
+    """Return environment variables that hide this process's own configuration."""
     own = {name: value for name, value in os.environ.items() if name not in _CLEAN}
     return {**own, "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "NO_COLOR": "1", **more}
 
@@ -98,7 +98,7 @@ def build(folder: Path) -> Release:
 
 
 def empty(folder: Path) -> Environment:
-    """Make an environment that holds Python alone."""
+    """Create an environment with Python alone."""
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
     return Environment(folder)
 
@@ -117,8 +117,8 @@ def pip(env: Environment, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def promised(needs: list[Requirement], extra: str) -> dict[str, Distribution]:
-    """Return the distributions that the wheel needs with an extra, by name."""
+def required_distributions(needs: list[Requirement], extra: str) -> dict[str, Distribution]:
+    """Return the distributions that the wheel requires with an extra, by name."""
     found: dict[str, Distribution] = {}
     waiting = [(needs, frozenset({extra, ""}))]
     asked: set[str] = {extra}
@@ -144,17 +144,17 @@ def _applies(need: Requirement, extras: Iterable[str]) -> bool:
 
 
 def link(parts: Iterable[Distribution], env: Environment) -> None:
-    """Put distributions into an environment, as pip does, by links to the same files."""
+    """Install distributions into an environment by hard links to their files."""
     for part in parts:
         for file in part.files or ():
             source, target = Path(str(part.locate_file(file))), env.site / file
             if ".." not in file.parts and source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                _linked(source, target)
+                _link_file(source, target)
 
 
 def clone(base: Environment, folder: Path) -> Environment:
-    """Make an environment with what pip installed of fairlead in another one."""
+    """Create an environment with the fairlead that pip installed in another one."""
     env = empty(folder)
     (info,) = base.site.glob("fairlead-*.dist-info")
     link([PathDistribution(info)], env)
@@ -164,7 +164,7 @@ def clone(base: Environment, folder: Path) -> Environment:
     return env
 
 
-def _linked(source: Path, target: Path) -> None:
+def _link_file(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:  # another file system

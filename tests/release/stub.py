@@ -1,4 +1,4 @@
-"""An API server that holds nothing: it answers every list with an empty one, and notes what it was asked."""
+"""An empty API server: it answers every list with an empty one, and records that a request came."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ LIST = {
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """Answer, and note that somebody asked."""
+        """Answer, and record the request."""
         body = b"" if "watch=" in self.path else json.dumps(LIST).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -38,7 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PATCH = do_GET  # noqa: N815  # the names that the base class looks for
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Stub(ThreadingHTTPServer):
@@ -54,7 +54,7 @@ class Stub(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Stub]:
+def serve_stub(folder: Path) -> Iterator[Stub]:
     """Serve for as long as the block runs."""
     with Stub(folder) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})

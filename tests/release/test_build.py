@@ -1,4 +1,4 @@
-"""What is released: sdist and wheel are built, pip takes both, and each holds what it must."""
+"""The release: sdist and wheel are built, pip installs both, and each contains its files."""
 
 import hashlib
 import zipfile
@@ -14,7 +14,7 @@ from tests.release.environments import HOUSE, Environment, Release
 pytestmark = pytest.mark.xdist_group("release")
 
 
-def test_no_member_of_the_sdist_leads_out_of_it(release: Release) -> None:
+def test_the_sdist_has_no_links_and_no_absolute_paths(release: Release) -> None:
     _, members = environments.contents(release)
     assert members
     assert not [
@@ -22,7 +22,7 @@ def test_no_member_of_the_sdist_leads_out_of_it(release: Release) -> None:
     ]
 
 
-def test_the_wheel_carries_what_messages_point_to(release: Release) -> None:
+def test_the_wheel_contains_every_file_that_messages_name(release: Release) -> None:
     wheel, _ = environments.contents(release)
     for name, folder in FOLDERS.items():
         files = [each.relative_to(HOUSE / folder) for each in (HOUSE / folder).rglob("*") if each.is_file()]
@@ -31,7 +31,7 @@ def test_the_wheel_carries_what_messages_point_to(release: Release) -> None:
     assert not [name for name in wheel if name.startswith(("tests/", "bench/"))]
 
 
-def test_the_wheel_carries_the_whole_program(release: Release) -> None:
+def test_the_wheel_contains_every_source(release: Release) -> None:
     wheel, _ = environments.contents(release)
     sources = [each for each in (HOUSE / "src").rglob("*") if each.is_file() and each.suffix != ".pyc"]
     pins = [each for each in (HOUSE / "lab").rglob("*") if each.is_file()]
@@ -41,9 +41,9 @@ def test_the_wheel_carries_the_whole_program(release: Release) -> None:
 
 
 def test_the_sdist_installs_as_the_wheel_does(release: Release, core: Environment, tmp_path: Path) -> None:
-    """pip unpacks it, builds it with the backend that it names, and the files are those of the wheel."""
+    """pip unpacks and builds the sdist with its own backend, and installs the same files as the wheel."""
     env = environments.empty(tmp_path / "venv")
-    backend = environments.promised([Requirement("hatchling>=1.27")], "").values()
+    backend = environments.required_distributions([Requirement("hatchling>=1.27")], "").values()
     environments.link(backend, env)
     words = ("--no-deps", "--no-compile", "--no-build-isolation", str(release.sdist))
     done = environments.pip(env, "install", *words)
@@ -54,7 +54,7 @@ def test_the_sdist_installs_as_the_wheel_does(release: Release, core: Environmen
     assert version.stdout.startswith("fairlead ")
 
 
-def test_every_extra_is_one_that_pip_takes(release: Release) -> None:
+def test_the_metadata_lists_every_extra(release: Release) -> None:
     with zipfile.ZipFile(release.wheel) as wheel:
         (name,) = [each for each in wheel.namelist() if each.endswith("METADATA")]
         lines = wheel.read(name).decode().splitlines()
@@ -63,7 +63,7 @@ def test_every_extra_is_one_that_pip_takes(release: Release) -> None:
 
 
 def _tree(env: Environment) -> dict[str, str]:
-    """Return the files of the package by their content; compiled ones tell where they were made."""
+    """Return the digests of the package's files; compiled files differ by the path they were built in."""
     top = env.site / "fairlead"
     files = [each for each in top.rglob("*") if each.is_file() and each.suffix != ".pyc"]
     return {str(file.relative_to(top)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -1,4 +1,4 @@
-"""In an empty environment with the wheel and one extra, every command runs that the extra promises."""
+"""In an empty environment with the wheel and one extra, every command of the extra runs."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from tests.latencies import lines, write
 from tests.release import environments
 from tests.release.conftest import Installed
 from tests.release.environments import HOUSE, Environment, Release
-from tests.release.stub import serving
+from tests.release.stub import serve_stub
 from tests.simulate.test_openb import NODES, PODS
 
 pytestmark = pytest.mark.xdist_group("release")
@@ -70,7 +70,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "lab": ((0, ("lab", "status")),),
     "all": ((1, ("schedule", *FLEET)), (0, ("estimate", MODEL, *CLUSTER))),
 }
-"""By extra: what runs with it, after the exit code."""
+"""By extra: the exit code and the command line of each command that runs with it."""
 RECORDING = """{"format": "fairlead-recording", "version": 1, "settings": {"me": "one"}}
 {"now": 1.0, "event": "Cycle", "fields": {}}
 {"effects":[]}
@@ -81,7 +81,7 @@ PROGRAMS = {
     "extender": ("serve", "extender", "--listen", "127.0.0.1:0"),
     "admission": ("serve", "admission", "--account", "a/b", "--listen", "127.0.0.1:0", *TLS),
 }
-ROOMS = {
+PACKAGES = {
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
     "calibrate": ("calibrate", "estimate"),
     "cluster": ("cluster", "doctor", "cel"),
@@ -93,16 +93,16 @@ ROOMS = {
     "simulate": ("simulate", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
 }
-"""By extra: rooms of which every module can be imported."""
+"""By extra: packages whose modules can all be imported."""
 IMPORTS = """
 import importlib, pkgutil, sys
-for room in sys.argv[1:]:
-    top = importlib.import_module(f"fairlead.{room}")
+for package in sys.argv[1:]:
+    top = importlib.import_module(f"fairlead.{package}")
     for each in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
         if not each.name.endswith("__main__"):
             importlib.import_module(each.name)
 """
-LACKING: tuple[tuple[str, ...], ...] = (
+COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
     ("estimate", MODEL, "--on", "a100"),
     ("bench", "predict", "--data", "table.csv"),
     ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv"),
@@ -126,20 +126,20 @@ LACKING: tuple[tuple[str, ...], ...] = (
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files that commands are tried on."""
-    room = tmp_path_factory.mktemp("room")
-    zoo([str(room / "models"), "mobilenet_v2"])
-    os.symlink(HOUSE / "tests/hosts/jetson-nano-coral-usb/root", room / "machine")
-    os.symlink(HOUSE / "examples", room / "examples")
-    write(room, lines(3, 8))
-    (room / "recording").write_text(RECORDING)
-    (room / "nodes.csv").write_text(NODES)
-    (room / "pods.csv").write_text(PODS)
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the input files of the commands."""
+    workdir = tmp_path_factory.mktemp("workdir")
+    zoo([str(workdir / "models"), "mobilenet_v2"])
+    os.symlink(HOUSE / "tests/hosts/jetson-nano-coral-usb/root", workdir / "machine")
+    os.symlink(HOUSE / "examples", workdir / "examples")
+    write(workdir, lines(3, 8))
+    (workdir / "recording").write_text(RECORDING)
+    (workdir / "nodes.csv").write_text(NODES)
+    (workdir / "pods.csv").write_text(PODS)
     pair = Authority().leaf("server")
-    (room / "server.crt").write_bytes(pair.certificate)
-    (room / "server.key").write_bytes(pair.key)
-    return room
+    (workdir / "server.crt").write_bytes(pair.certificate)
+    (workdir / "server.key").write_bytes(pair.key)
+    return workdir
 
 
 def test_every_command_is_in_the_table_of_extras(release: Release) -> None:
@@ -150,53 +150,53 @@ def test_every_command_is_in_the_table_of_extras(release: Release) -> None:
 
 
 @pytest.mark.parametrize("extra", PROMISES)
-def test_an_extra_brings_what_it_promises(installed: Installed, room: Path, extra: str) -> None:
+def test_every_command_of_an_extra_runs(installed: Installed, workdir: Path, extra: str) -> None:
     env = installed(extra)
-    with serving(room):
+    with serve_stub(workdir):
         for code, words in PROMISES[extra]:
             if words[0] == "explain":
-                decided = env.run("schedule", *FLEET, "-o", "json", cwd=room)
-                (room / "decision.json").write_text(decided.stdout)
-            done = env.run(*words, cwd=room)
-            assert (done.returncode, _trouble(done.stderr)) == (code, ""), (words, done.stderr)
+                decided = env.run("schedule", *FLEET, "-o", "json", cwd=workdir)
+                (workdir / "decision.json").write_text(decided.stdout)
+            done = env.run(*words, cwd=workdir)
+            assert (done.returncode, _fault_in(done.stderr)) == (code, ""), (words, done.stderr)
             assert done.stdout or done.stderr, words
 
 
-@pytest.mark.parametrize("extra", ROOMS)
-def test_every_module_of_an_extra_s_rooms_can_be_imported(
-    installed: Installed, room: Path, extra: str
+@pytest.mark.parametrize("extra", PACKAGES)
+def test_every_module_of_an_extras_packages_can_be_imported(
+    installed: Installed, workdir: Path, extra: str
 ) -> None:
-    command = [str(installed(extra).python), "-I", "-c", IMPORTS, *ROOMS[extra]]
-    done = subprocess.run(command, cwd=room, capture_output=True, text=True, timeout=120, check=False)
+    command = [str(installed(extra).python), "-I", "-c", IMPORTS, *PACKAGES[extra]]
+    done = subprocess.run(command, cwd=workdir, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_runs_until_it_is_ended(installed: Installed, room: Path, program: str) -> None:
+def test_a_program_runs_until_sigterm(installed: Installed, workdir: Path, program: str) -> None:
     env = installed("agent" if program == "agent" else "scheduler")
-    with serving(room) as server:
+    with serve_stub(workdir) as server:
         running = subprocess.Popen(
             env.command(*PROGRAMS[program], *CLUSTER),
-            cwd=room,
-            env=environments.environ(room),
+            cwd=workdir,
+            env=environments.environ(workdir),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        asked = server.asked.wait(300) if program != "admission" else _says_something(running)
+        asked = server.asked.wait(300) if program != "admission" else _prints_a_line(running)
         running.send_signal(signal.SIGTERM)
         _, said = running.communicate(timeout=300)
     assert asked, said
-    assert _trouble(said) == ""
+    assert _fault_in(said) == ""
     assert running.returncode in (0, -signal.SIGTERM), said
 
 
-@pytest.mark.parametrize("words", LACKING, ids=lambda words: " ".join(words[:2]))
-def test_what_is_missing_is_named_with_the_extra_that_brings_it(
-    core: Environment, room: Path, words: tuple[str, ...]
+@pytest.mark.parametrize("words", COMMANDS_WITH_AN_EXTRA, ids=lambda words: " ".join(words[:2]))
+def test_a_missing_module_is_reported_with_its_extra(
+    core: Environment, workdir: Path, words: tuple[str, ...]
 ) -> None:
-    with serving(room):
-        done = core.run(*words, cwd=room)
+    with serve_stub(workdir):
+        done = core.run(*words, cwd=workdir)
     extra = EXTRAS.get(" ".join(words[:2])) or EXTRAS[words[0]]
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     first, hint = done.stderr.splitlines()
@@ -204,16 +204,16 @@ def test_what_is_missing_is_named_with_the_extra_that_brings_it(
     assert hint == f"  pip --python {core.python} install 'fairlead[{extra}]'"
 
 
-def test_advice_can_be_followed(installed: Installed) -> None:
-    """What pip would do with the advice: nothing is missing any more."""
+def test_the_advice_installs_the_extra(installed: Installed) -> None:
+    """pip follows the advice and finds nothing missing."""
     done = environments.pip(installed("all"), "install", "fairlead[all]")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def _trouble(said: str) -> str:
+def _fault_in(said: str) -> str:
     return said if "Traceback" in said or "this is a fault of fairlead" in said else ""
 
 
-def _says_something(program: "subprocess.Popen[str]") -> bool:
+def _prints_a_line(program: "subprocess.Popen[str]") -> bool:
     assert program.stderr is not None
     return bool(program.stderr.readline())

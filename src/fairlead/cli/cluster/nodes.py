@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     shared.add_cluster(command)
     command.add_argument("-l", "--selector", metavar="LABELS", help="only nodes with these labels")
     command.add_argument(
-        "-w", "--watch", action="store_true", help="then print each change, until interrupted"
+        "-w", "--watch", action="store_true", help="print each node, then each change, until interrupted"
     )
     shared.add_list(command, _HEAD)
     command.set_defaults(run=run)

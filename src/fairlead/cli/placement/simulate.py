@@ -78,7 +78,7 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--duration",
         metavar="TIME",
-        help="how long pods of manifests run, which name no duration (default: for ever)",
+        help="how long the pods of manifests run: a manifest has no duration (default: for ever)",
     )
     command.add_argument(
         "--mtbf", metavar="TIME", help="let nodes fail at random, on average after this time: 30d is 720h"

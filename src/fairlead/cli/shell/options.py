@@ -111,7 +111,7 @@ def add_cluster(command: Any) -> None:
     command.add_argument(
         "--kubeconfig",
         metavar="FILE",
-        help="default: $KUBECONFIG, ~/.kube/config, or, in a pod, its service account",
+        help="the kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or, in a pod, its service account)",
     )
     command.add_argument(
         "--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)"

@@ -1,4 +1,4 @@
-"""How a command ends that cannot be done: a fault of the program has its own code, and so has a full disk."""
+"""Exit codes of commands that fail: a fault of the program has its own code, and so has a full disk."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ FAULTY = (
 
 
 def faulty(module: str, body: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose work is replaced by something that fails."""
+    """Run a command whose `run` is replaced by a failing expression."""
     code = FAULTY.format(module=module, body=body, words=list(words))
     own = {name: value for name, value in os.environ.items() if name != "FAIRLEAD_DEBUG"}
     return subprocess.run(
@@ -41,7 +41,7 @@ def test_a_fault_of_the_program_ends_with_70_and_one_line() -> None:
     assert "fairlead docs report-a-fault" in line
 
 
-def test_where_it_happened_is_printed_when_asked_for() -> None:
+def test_the_traceback_is_printed_on_demand() -> None:
     done = faulty("machine.detect", "1 / 0", "detect", FAIRLEAD_DEBUG="1")
     assert done.returncode == 70
     assert done.stderr.startswith("Traceback (most recent call last):\n")
@@ -49,7 +49,7 @@ def test_where_it_happened_is_printed_when_asked_for() -> None:
     assert "Traceback" not in faulty("machine.detect", "1 / 0", "detect", FAIRLEAD_DEBUG="0").stderr
 
 
-def test_of_tasks_that_fail_together_the_first_says_why() -> None:
+def test_the_first_error_of_an_exception_group_is_reported() -> None:
     body = "(_ for _ in ()).throw(ExceptionGroup('tasks', [ModuleNotFoundError('x', name='aiohttp.web')]))"
     done = faulty("cluster.nodes", body, "nodes")
     assert done.returncode == 2
@@ -69,7 +69,7 @@ def test_of_tasks_that_fail_together_the_first_says_why() -> None:
         "fairlead serve agent --once > /dev/full",
     ],
 )
-def test_an_answer_that_cannot_be_written_is_no_no(tmp_path: Path, command: str) -> None:
+def test_output_that_cannot_be_written_ends_with_74(tmp_path: Path, command: str) -> None:
     done = shell(command, tmp_path)
     assert done.returncode == 74
     assert done.stderr == "fairlead: the answer cannot be written: No space left on device\n"
@@ -79,7 +79,7 @@ def test_an_answer_that_cannot_be_written_is_no_no(tmp_path: Path, command: str)
     "command",
     [f"fairlead simulate {DAY} --plot /dev/full", "fairlead catalog list > /dev/full 2> /dev/full"],
 )
-def test_a_device_that_is_full_ends_with_74(tmp_path: Path, command: str) -> None:
+def test_a_full_device_ends_with_74(tmp_path: Path, command: str) -> None:
     done = shell(command, tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (74, False)
 
@@ -88,7 +88,7 @@ def test_a_device_that_is_full_ends_with_74(tmp_path: Path, command: str) -> Non
     "command",
     [f"fairlead simulate {DAY} --plot out/x.svg", "fairlead manifests agent --out out"],
 )
-def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path, command: str) -> None:
+def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, command: str) -> None:
     (tmp_path / "out").mkdir()
     done = shell(f"ulimit -f 1; {command}", tmp_path)
     assert done.returncode == 74, done.stderr
@@ -98,14 +98,14 @@ def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path, command: str) -> N
     assert not [each for each in (tmp_path / "out").rglob("*") if each.is_file()]
 
 
-def test_a_model_of_the_zoo_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_model_of_the_zoo_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     line = f"ulimit -f 1; {sys.executable} -m fairlead.zoo . mobilenet_v2"
     done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, os.listdir(tmp_path)) == (74, [])
     assert done.stderr.startswith("fairlead.zoo: ./mobilenet_v2.onnx: cannot be written: File too large")
 
 
-def test_a_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_is_renamed_into_place_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("old")
     path.chmod(0o600)
@@ -123,7 +123,7 @@ def test_a_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("redirected", ["| cat", "> file; cat file"])
-def test_the_standard_output_may_be_named(tmp_path: Path, redirected: str) -> None:
+def test_a_file_may_be_the_standard_output(tmp_path: Path, redirected: str) -> None:
     code = 'from fairlead.outfile import replacing\nwith replacing("/dev/stdout") as out: out.write(b"x")'
     line = f"{sys.executable} -c {shlex.quote(code)}"
     done = subprocess.run(
@@ -132,7 +132,7 @@ def test_the_standard_output_may_be_named(tmp_path: Path, redirected: str) -> No
     assert (done.stdout, done.stderr) == ("x", "")
 
 
-def test_a_disk_that_cannot_take_more_is_told_from_a_wrong_name(tmp_path: Path) -> None:
+def test_a_full_disk_and_a_wrong_path_are_different_errors(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="No space left on device"), atomic_write("/dev/full") as out:
         out.write(b"x")
     with pytest.raises(FileNotFoundError), atomic_write(str(tmp_path / "no/x")):

@@ -1,4 +1,4 @@
-"""`fairlead nodes -w` and an unavailable cluster: said at once, tried again, and said when it is back."""
+"""`fairlead nodes -w` with an unavailable cluster: it reports the loss, retries, and reports the return."""
 
 import asyncio
 import signal
@@ -24,11 +24,11 @@ PLAIN = {
     "users": [{"name": "u", "user": {"token": "t"}}],
 }
 PATIENCE = 60.0
-"""Seconds until a test that waits for a line gives up; nothing is measured."""
+"""Seconds until a test that waits for a line fails; no time is measured."""
 
 
 class Relay:
-    """A port before an API server that can be shut and opened."""
+    """A proxy of an API server that can be shut and opened."""
 
     def __init__(self, socket: socket.socket, server: str) -> None:
         self._socket = socket
@@ -38,17 +38,17 @@ class Relay:
         self.url = f"{self._server.scheme}://127.0.0.1:{socket.getsockname()[1]}"
 
     async def listen(self) -> asyncio.Server:
-        """Begin to take connections: before, the port is bound and refuses them."""
+        """Accept connections: until then the port is bound and refuses them."""
         return await asyncio.start_server(self._relay, sock=self._socket)
 
     def shut(self) -> None:
-        """Break every connection, and those to come."""
+        """Abort every connection, and every later one."""
         self._open = False
         for writer in self._writers:
             writer.transport.abort()
 
     def open(self) -> None:
-        """Let connections through again."""
+        """Accept connections again."""
         self._open = True
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,7 +64,7 @@ class Relay:
             await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
         except ConnectionError:
             pass
-        finally:  # also where the loop ends: a connection that is left open is reported by a later test
+        finally:  # also when the loop ends: a later test would report an open connection
             self._writers -= pair
             for each in pair:
                 each.transport.abort()
@@ -77,16 +77,16 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     raise ConnectionError
 
 
-def closed_port() -> socket.socket:
-    """Return a port of loopback that is taken and refuses connections."""
+def refusing_port() -> socket.socket:
+    """Return a bound socket of loopback that refuses connections."""
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     return taken
 
 
 @asynccontextmanager
-async def watching(*words: str) -> AsyncIterator[Process]:
-    """Run `nodes -w` for as long as the block lasts, then end it as a person does."""
+async def run_watch(*words: str) -> AsyncIterator[Process]:
+    """Run `nodes -w` while the block runs, then interrupt it as Ctrl-C does."""
     process = await asyncio.create_subprocess_exec(*RUN, "nodes", "-w", *words, stdout=PIPE, stderr=PIPE)
     try:
         yield process
@@ -101,32 +101,30 @@ async def watching(*words: str) -> AsyncIterator[Process]:
     assert process.returncode == 130
 
 
-async def line(stream: asyncio.StreamReader | None, holding: str) -> str:
-    """Return the next line that holds a text."""
+async def next_line(stream: asyncio.StreamReader | None, expected: str) -> str:
+    """Return the next line that contains a text."""
     assert stream is not None
     async with timeout(PATIENCE):
         while text := (await stream.readline()).decode():
-            if holding in text:
+            if expected in text:
                 return text
-    raise AssertionError(f"the program ended without {holding!r}")
+    raise AssertionError(f"the program ended without {expected!r}")
 
 
-def test_a_cluster_that_is_away_is_said_and_tried_again(tmp_path: Path) -> None:
+def test_an_unavailable_cluster_is_reported_and_retried(tmp_path: Path) -> None:
     async def inside(url: str) -> None:
         document = {**PLAIN, "clusters": [{"name": "c", "cluster": {"server": url}}]}
         path = tmp_path / "kubeconfig"
         path.write_text(yaml.safe_dump(document))
-        async with watching("--kubeconfig", str(path)) as process:
-            said = await line(process.stderr, "trying again until it answers")
-            assert said.startswith(f"fairlead: nothing answers at {url}: ")
+        async with run_watch("--kubeconfig", str(path)) as process:
+            report = await next_line(process.stderr, "trying again until it answers")
+            assert report.startswith(f"fairlead: nothing answers at {url}: ")
 
-    with closed_port() as port:
+    with refusing_port() as port:
         asyncio.run(inside(f"http://127.0.0.1:{port.getsockname()[1]}"))
 
 
-def test_a_cluster_that_comes_and_goes_is_followed_and_each_is_said(
-    real_cluster: RealCluster, tmp_path: Path
-) -> None:
+def test_every_loss_and_return_of_a_cluster_is_reported(real_cluster: RealCluster, tmp_path: Path) -> None:
     document = yaml.safe_load(real_cluster.api.kubeconfig.read_text())
     cluster = document["clusters"][0]["cluster"]
     path = tmp_path / "kubeconfig"
@@ -137,23 +135,23 @@ def test_a_cluster_that_comes_and_goes_is_followed_and_each_is_said(
         path.write_text(yaml.safe_dump(document))
         only = f"{LABEL}={real_cluster.namespace}"
         async with (
-            watching("--kubeconfig", str(path), "-l", only) as process,
+            run_watch("--kubeconfig", str(path), "-l", only) as process,
             real_cluster.connect() as client,
         ):
             away, back = "trying again until it answers", f"fairlead: {relay.url} answers again\n"
-            await line(process.stderr, away)
+            await next_line(process.stderr, away)
             async with await relay.listen():
-                assert await line(process.stderr, "again") == back
+                assert await next_line(process.stderr, "again") == back
                 for name in ("first", "second"):
                     whole = f"{real_cluster.namespace}-{name}"
                     metadata = {"name": whole, "labels": {LABEL: real_cluster.namespace}}
                     await client.create(NODES, {"metadata": metadata})
-                    assert (await line(process.stdout, whole)).startswith("added")
+                    assert (await next_line(process.stdout, whole)).startswith("added")
                     relay.shut()
-                    await line(process.stderr, away)
+                    await next_line(process.stderr, away)
                     relay.open()
-                    assert await line(process.stderr, "again") == back
-                relay.shut()  # a server that closes waits for its connections
+                    assert await next_line(process.stderr, "again") == back
+                relay.shut()  # a closing server waits for its connections
 
-    with closed_port() as port:
+    with refusing_port() as port:
         asyncio.run(inside(port))
