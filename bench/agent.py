@@ -15,8 +15,8 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 
-from bench.agent_node import Node, Seen
-from bench.labs import started
+from bench.agent_node import AgentNode, AgentUsage
+from bench.labs import run_lab
 from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import kubeconfig
@@ -31,36 +31,36 @@ NFD_MEMORY, NFD_CPU = "64 (limit 512)", "0.5"
 HEAD = ("WHILE", "WHAT", "AGENT", "WARDEN", "BOTH", "BAR", "AGENT", "BOTH", "NFD'S WORKER ASKS FOR")
 
 
-def rows(name: str, seen: Seen) -> list[tuple[str, ...]]:
+def rows(name: str, seen: AgentUsage) -> list[tuple[str, ...]]:
     """Return what was seen as rows of a table."""
     three = seen.agent, seen.warden, seen.agent + seen.warden
     own = [f"{each.own:.1f}" for each in three]
     writes = [("API writes, as the agent counts", seen.writes), ("  as the server counts", seen.served)]
     return [
-        (name, *judged("resident, MiB", [each.resident for each in three], MEMORY_BAR, ".1f"), NFD_MEMORY),
+        (name, *judge("resident, MiB", [each.resident for each in three], MEMORY_BAR, ".1f"), NFD_MEMORY),
         ("", "  shared pages in part (PSS)", *own, "", "", "", ""),
-        ("", *judged("CPU, % of a core", [each.cpu for each in three], CPU_BAR, ".3f"), NFD_CPU),
-        *(("", *judged(what, [count, 0, count], WRITES_BAR, ".0f"), "") for what, count in writes),
+        ("", *judge("CPU, % of a core", [each.cpu for each in three], CPU_BAR, ".3f"), NFD_CPU),
+        *(("", *judge(what, [count, 0, count], WRITES_BAR, ".0f"), "") for what, count in writes),
     ]
 
 
-def judged(what: str, figures: Sequence[float], bar: float, form: str) -> tuple[str, ...]:
+def judge(what: str, figures: Sequence[float], bar: float, form: str) -> tuple[str, ...]:
     """Return figures of the agent, the warden and both, and whether first and last are within a bar."""
     verdicts = ("PASS" if figures[index] <= bar else "over" for index in (0, 2))
     return what, *(f"{value:{form}}" for value in figures), f"<= {bar:g}", *verdicts
 
 
-def met(seen: Seen) -> bool:
+def met(seen: AgentUsage) -> bool:
     """Say whether agent and warden together keep within all bars."""
     both = seen.agent + seen.warden
     quiet = max(seen.writes, seen.served) <= WRITES_BAR
     return both.resident <= MEMORY_BAR and both.cpu <= CPU_BAR and quiet
 
 
-async def run(lab: Lab, options: argparse.Namespace) -> Mapping[str, Seen]:
+async def run(lab: Lab, options: argparse.Namespace) -> Mapping[str, AgentUsage]:
     """Watch the idle agent, then one whose accelerator is shared."""
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
-        node = Node(lab, client)
+        node = AgentNode(lab, client)
         await asyncio.to_thread(node.install, options.host, options.set)
         await node.change(options.python, options.env)
         await node.ready()
@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--python", metavar="FLAGS", default="", help="of the interpreter")
     parser.add_argument("--env", metavar="NAME=VALUE", action="append", default=[], help="of the containers")
     options = parser.parse_args()
-    with started(LabSpec(LabProfile.NODE, f"agent-{os.getpid()}", owner=os.getpid())) as lab:
+    with run_lab(LabSpec(LabProfile.NODE, f"agent-{os.getpid()}", owner=os.getpid())) as lab:
         found = asyncio.run(run(lab, options))
     print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}; {options.host}")
     print(to_table(HEAD, [row for name, seen in found.items() for row in rows(name, seen)]))

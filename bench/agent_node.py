@@ -35,7 +35,7 @@ _WRITES = re.compile(r"^fairlead_api_writes_total\{.*\} (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class ProcessUsage:
     """What a process costs."""
 
     resident: float
@@ -45,24 +45,24 @@ class Weight:
     cpu: float
     """Percent of a core."""
 
-    def __add__(self, other: "Weight") -> "Weight":
+    def __add__(self, other: "ProcessUsage") -> "ProcessUsage":
         """Return what two cost together."""
-        return Weight(self.resident + other.resident, self.own + other.own, self.cpu + other.cpu)
+        return ProcessUsage(self.resident + other.resident, self.own + other.own, self.cpu + other.cpu)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AgentUsage:
     """What was seen for a while."""
 
-    agent: Weight
-    warden: Weight
+    agent: ProcessUsage
+    warden: ProcessUsage
     writes: int
     """To the API server, by the agent's own count."""
     served: int
     """Of nodes and slices by the API server's count, whoever wrote them; a node's status aside."""
 
 
-class Node:
+class AgentNode:
     """The real node."""
 
     def __init__(self, lab: Lab, client: Client) -> None:
@@ -107,7 +107,7 @@ class Node:
                 self._pod = pods[0].metadata.name
                 return
             await asyncio.sleep(1)
-        raise SystemExit(f"the agent's pod is not ready\n{await self._said()}")
+        raise SystemExit(f"the agent's pod is not ready\n{await self._logs()}")
 
     async def hold(self, count: int) -> bool:
         """Start pods that hold 1 GiB each, and wait until all run; False where no memory is on offer."""
@@ -128,19 +128,21 @@ class Node:
             if sum(pod.status.phase == "Running" for pod in pods) == count:
                 return True
             await asyncio.sleep(1)
-        raise SystemExit(f"the pods that hold shares do not run\n{await self._said()}")
+        raise SystemExit(f"the pods that hold shares do not run\n{await self._logs()}")
 
-    async def watch(self, seconds: float) -> Seen:
+    async def watch(self, seconds: float) -> AgentUsage:
         """Let things settle, then watch both processes for a while."""
         await self._scrape(SETTLE)
         pids = self._processes()
         writes, served = await self._writes(), await node_writes(self._client)
-        before, began = {part: busy(pid) for part, pid in pids.items()}, time.monotonic()
+        before, began = {part: cpu_seconds(pid) for part, pid in pids.items()}, time.monotonic()
         await self._scrape(seconds)
         passed = time.monotonic() - began
-        weights = {part: weigh(pid, (busy(pid) - before[part]) / passed) for part, pid in pids.items()}
+        weights = {
+            part: process_usage(pid, (cpu_seconds(pid) - before[part]) / passed) for part, pid in pids.items()
+        }
         writes, served = await self._writes() - writes, await node_writes(self._client) - served
-        return Seen(weights["agent"], weights["warden"], writes, served)
+        return AgentUsage(weights["agent"], weights["warden"], writes, served)
 
     def _processes(self) -> dict[str, int]:
         inside = psutil.Process(self._lab.spaces[0].init.pid).children(recursive=True)
@@ -161,7 +163,7 @@ class Node:
     async def _writes(self) -> int:
         return round(sum(map(float, _WRITES.findall(await self._metrics()))))
 
-    async def _said(self) -> str:
+    async def _logs(self) -> str:
         """Return what the containers said last."""
         lines = []
         for pod in (await self._client.list(PODS, NAMESPACE)).items:
@@ -172,7 +174,7 @@ class Node:
         return "\n".join(lines)
 
 
-def busy(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return the seconds that a process has computed: by its threads' clocks, or its own where that is more.
 
     The first are exact but end with their threads, the second counts in hundredths.
@@ -185,8 +187,8 @@ def busy(pid: int) -> float:
     return max(threads / 1e9, own[0] + own[1])
 
 
-def weigh(pid: int, share: float) -> Weight:
+def process_usage(pid: int, share: float) -> ProcessUsage:
     """Return what a process costs, which computed for such a share of the time."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
         kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
-    return Weight(kib["Rss"] / 1024, kib["Pss"] / 1024, 100 * share)
+    return ProcessUsage(kib["Rss"] / 1024, kib["Pss"] / 1024, 100 * share)

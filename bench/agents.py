@@ -27,10 +27,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bench.agents_check import Wanted, faults
-from bench.agents_setup import PATIENCE, Roles, await_guards, bare_fleet, bound_tokens, cast
-from bench.agents_stranger import Stranger
-from bench.labs import HOUSE, MANIFESTS, apply, look, machines, node_writes, started
+from bench.agents_check import ExpectedNode, faults
+from bench.agents_other_writer import OtherWriter
+from bench.agents_setup import PATIENCE, Roles, assign_machines, bare_fleet, bound_tokens, wait_for_policies
+from bench.labs import HOUSE, MANIFESTS, apply, detect_machine, machines, node_writes, run_lab
 from fairlead.catalog import load
 from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
@@ -50,7 +50,7 @@ class Worker:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def tell(self, line: str) -> Report:
+    def send(self, line: str) -> Report:
         """Give an order, and return what was counted until then."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -61,14 +61,14 @@ class Worker:
 
 
 @contextmanager
-def working(config: ClusterConfig, roles: Roles) -> Iterator[Worker]:
+def run_worker(config: ClusterConfig, roles: Roles) -> Iterator[Worker]:
     """Run the agents' process."""
     command = [sys.executable, "-m", "bench.agents_worker"]
     with subprocess.Popen(
         command, cwd=HOUSE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         worker = Worker(process)
-        worker.tell(json.dumps({"server": config.server, "ca": config.ca.decode(), "roles": roles}))
+        worker.send(json.dumps({"server": config.server, "ca": config.ca.decode(), "roles": roles}))
         try:
             yield worker
         finally:
@@ -106,10 +106,10 @@ class Stage:
         )
 
 
-class Play:
+class Scenario:
     """The stages, one after the other."""
 
-    def __init__(self, client: Client, worker: Worker, wanted: dict[str, Wanted], roles: Roles) -> None:
+    def __init__(self, client: Client, worker: Worker, wanted: dict[str, ExpectedNode], roles: Roles) -> None:
         self._client = client
         self._worker = worker
         self._wanted = wanted
@@ -120,28 +120,28 @@ class Play:
     async def start(self) -> None:
         """Start all agents at once."""
         began = time.monotonic()
-        before = self._worker.tell("start")
-        await self._settle("start", began, before, foreign=False)
+        before = self._worker.send("start")
+        await self._wait_until_settled("start", began, before, foreign=False)
 
-    async def storm(self, stranger: Stranger, seconds: float) -> None:
+    async def storm(self, stranger: OtherWriter, seconds: float) -> None:
         """Let accelerators come and go, and the stranger do his worst for a while."""
         catalog = load()
-        stranger.meddles = True
-        before = self._worker.tell("change")
+        stranger.undoes = True
+        before = self._worker.send("change")
         for role in self._roles:
-            self._wanted[role["node"]].inventory = look(role["later"], catalog)
+            self._wanted[role["node"]].inventory = detect_machine(role["later"], catalog)
         await asyncio.sleep(seconds)
         await stranger.stop()
-        await self._settle("storm", time.monotonic(), before, foreign=True)
+        await self._wait_until_settled("storm", time.monotonic(), before, foreign=True)
 
     async def rest(self, seconds: float) -> int:
         """Do nothing; return how many writes of nodes and slices the API server saw."""
-        before, seen = self._worker.tell("report"), await node_writes(self._client)
+        before, seen = self._worker.send("report"), await node_writes(self._client)
         await asyncio.sleep(seconds)
-        self._add("quiet", seconds, before, self._worker.tell("report"))
+        self._add("quiet", seconds, before, self._worker.send("report"))
         return await node_writes(self._client) - seen
 
-    async def _settle(self, name: str, began: float, before: Report, *, foreign: bool) -> None:
+    async def _wait_until_settled(self, name: str, began: float, before: Report, *, foreign: bool) -> None:
         """Wait until all is as it should be, or has had time enough to become so."""
         until = time.monotonic() + PATIENCE
         wrong = await faults(self._client, self._wanted, foreign=foreign)
@@ -149,7 +149,7 @@ class Play:
             await asyncio.sleep(1)
             wrong = await faults(self._client, self._wanted, foreign=foreign)
         self.wrong += [f"after the {name}: {fault}" for fault in wrong]
-        after = self._worker.tell("report")
+        after = self._worker.send("report")
         self._add(name, max(0.0, after["last"] - began), before, after)
 
     def _add(self, name: str, seconds: float, before: Report, after: Report) -> None:
@@ -161,18 +161,18 @@ async def run(config: ClusterConfig, options: argparse.Namespace) -> int:
     dice = random.Random(options.seed)
     async with Client.connect(config) as client:
         tokens = await bound_tokens(client, options.nodes)
-        await await_guards(config, tokens)
-        wanted, roles = cast(tokens, dice)
-        with working(config, roles) as worker:
-            play = Play(client, worker, wanted, roles)
-            stranger = Stranger(client, wanted, options.pace, dice)
+        await wait_for_policies(config, tokens)
+        wanted, roles = assign_machines(tokens, dice)
+        with run_worker(config, roles) as worker:
+            play = Scenario(client, worker, wanted, roles)
+            stranger = OtherWriter(client, wanted, options.pace, dice)
             await play.start()
             await play.storm(stranger, options.seconds)
             seen = await play.rest(options.quiet)
-    return verdict(play, stranger, seen)
+    return print_verdict(play, stranger, seen)
 
 
-def verdict(play: Play, stranger: Stranger, seen: int) -> int:
+def print_verdict(play: Scenario, stranger: OtherWriter, seen: int) -> int:
     """Say what came of it; return the exit code."""
     print(to_table(HEAD, [stage.row() for stage in play.stages]))
     print("the stranger:", ", ".join(f"{count} {what}" for what, count in stranger.done.items()))
@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     fleet = bare_fleet(options.nodes)
-    with started(LabSpec(LabProfile.CONTROL, f"agents-{os.getpid()}", fleet=fleet, owner=os.getpid())) as lab:
+    with run_lab(LabSpec(LabProfile.CONTROL, f"agents-{os.getpid()}", fleet=fleet, owner=os.getpid())) as lab:
         print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()};", end=" ")
         print(f"{options.nodes} nodes, {len(machines())} kinds of machines", flush=True)
         apply(lab, MANIFESTS.read_text(encoding="utf-8"))

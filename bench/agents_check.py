@@ -21,7 +21,7 @@ _OURS = PREFIX, RESTRICTED
 
 
 @dataclass(slots=True)
-class Wanted:
+class ExpectedNode:
     """What a node should carry: what its agent publishes, and what somebody else wrote last."""
 
     inventory: Inventory
@@ -35,7 +35,7 @@ class Wanted:
         return {"labels": {**ours, **self.labels}, "annotations": {**told, **self.annotations}}
 
 
-async def faults(client: Client, wanted: Mapping[str, Wanted], *, foreign: bool) -> list[str]:
+async def faults(client: Client, wanted: Mapping[str, ExpectedNode], *, foreign: bool) -> list[str]:
     """Return where the cluster is not as it should be; `foreign`: also in what is not the agents'."""
     nodes = {each.metadata.name: each.document() for each in (await client.list(NODES.raw())).items}
     mine: dict[str, list[Document]] = {name: [] for name in wanted}
@@ -46,12 +46,12 @@ async def faults(client: Client, wanted: Mapping[str, Wanted], *, foreign: bool)
     prefixes = (*_OURS, FOREIGN) if foreign else _OURS
     for name, wish in wanted.items():
         node = nodes[name]
-        said += [f"{name}: {fault}" for fault in _of_node(node, wish, prefixes)]
-        said += [f"{name}: {fault}" for fault in _of_slices(mine[name], node, wish)]
+        said += [f"{name}: {fault}" for fault in _node_faults(node, wish, prefixes)]
+        said += [f"{name}: {fault}" for fault in _slice_faults(mine[name], node, wish)]
     return said
 
 
-def _of_node(node: Document, wish: Wanted, prefixes: tuple[str, ...]) -> Iterator[str]:
+def _node_faults(node: Document, wish: ExpectedNode, prefixes: tuple[str, ...]) -> Iterator[str]:
     for kind, entries in wish.entries().items():
         there = node["metadata"].get(kind, {})
         for key in sorted(key for key in there.keys() | entries.keys() if key.startswith(prefixes)):
@@ -59,7 +59,7 @@ def _of_node(node: Document, wish: Wanted, prefixes: tuple[str, ...]) -> Iterato
                 yield f"{kind}: {key} is {there.get(key)!r}, not {entries.get(key)!r}"
 
 
-def _of_slices(found: Iterable[Document], node: Document, wish: Wanted) -> Iterator[str]:
+def _slice_faults(found: Iterable[Document], node: Document, wish: ExpectedNode) -> Iterator[str]:
     name, uid = node["metadata"]["name"], node["metadata"]["uid"]
     there = {each["metadata"]["name"]: each for each in found}
     should = {slice_["metadata"]["name"]: slice_ for slice_ in slices(name, uid, wish.inventory, (), 0)}
@@ -69,13 +69,15 @@ def _of_slices(found: Iterable[Document], node: Document, wish: Wanted) -> Itera
         spec, owners = there[key]["spec"], there[key]["metadata"]["ownerReferences"]
         if (spec["driver"], spec["pool"]["name"], owners[0]["uid"]) != (DRIVER, name, uid):
             yield f"slice {key} is not of this node and driver"
-        if list(map(_told, spec["devices"])) != list(map(_told, should[key]["spec"]["devices"])):
+        if list(map(_device_facts, spec["devices"])) != list(
+            map(_device_facts, should[key]["spec"]["devices"])
+        ):
             yield f"slice {key} tells of other devices"
     if len({each["spec"]["pool"]["generation"] for each in there.values()}) > 1:
         yield "its slices are of several generations"
 
 
-def _told(device: Document) -> tuple[object, ...]:
+def _device_facts(device: Document) -> tuple[object, ...]:
     """Return what a device says; the server may write 1024Mi as 1Gi."""
     memory = parse_quantity(device.get("capacity", {}).get("memory", {}).get("value", "0"))
     return device["name"], device["attributes"], memory, device.get("allowMultipleAllocations")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bench.agents_check import Wanted
-from bench.labs import ACCOUNT, NAMESPACE, look, machines
+from bench.agents_check import ExpectedNode
+from bench.labs import ACCOUNT, NAMESPACE, detect_machine, machines
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
@@ -58,7 +58,7 @@ async def _token(client: Client, pod: str, uid: str) -> str:
     return str(answer["status"]["token"])
 
 
-async def await_guards(config: ClusterConfig, tokens: Mapping[str, str]) -> None:
+async def wait_for_policies(config: ClusterConfig, tokens: Mapping[str, str]) -> None:
     """Wait until the policies stand: an agent may label its own node and not its neighbour's."""
     (mine, token), (other, _) = list(tokens.items())[:2]
     until = time.monotonic() + PATIENCE
@@ -80,15 +80,15 @@ async def _refusal(agent: Client, node: str) -> str:
     return ""
 
 
-def cast(tokens: Mapping[str, str], dice: random.Random) -> tuple[dict[str, Wanted], Roles]:
+def assign_machines(tokens: Mapping[str, str], dice: random.Random) -> tuple[dict[str, ExpectedNode], Roles]:
     """Give each node a machine to replay, and every fifth another one for later."""
     catalog, names = load(), machines()
-    found = {name: look(name, catalog) for name in names}
+    found = {name: detect_machine(name, catalog) for name in names}
     wanted, roles = {}, []
     for number, (node, token) in enumerate(sorted(tokens.items())):
         machine = names[number % len(names)]
         later = dice.choice(names) if number % 5 == 0 else machine
-        wanted[node] = Wanted(found[machine])
+        wanted[node] = ExpectedNode(found[machine])
         role = {"node": node, "token": token, "machine": machine, "later": later}
         roles.append({**role, "restarts": number % 10 == 0})
     return wanted, roles

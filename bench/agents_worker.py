@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bench.labs import look
+from bench.labs import detect_machine
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
@@ -31,10 +31,10 @@ BACK_OFF = 1.0, 60.0
 LONGEST = 200
 
 
-class Timed(Client):
+class TimedClient(Client):
     """A client that notes what its requests took, and what became of them."""
 
-    took: ClassVar[list[float]] = []
+    durations: ClassVar[list[float]] = []
     """Seconds of each write that succeeded."""
     last: ClassVar[float] = 0.0
     """When the latest of them did, on a clock that all processes of a machine share."""
@@ -42,7 +42,7 @@ class Timed(Client):
     failed: ClassVar[Counter[str]] = Counter()
 
     @asynccontextmanager
-    async def _noted(self, verb: str) -> AsyncIterator[None]:
+    async def _recorded(self, verb: str) -> AsyncIterator[None]:
         began = time.monotonic()
         self.asked[verb] += 1
         try:
@@ -51,42 +51,42 @@ class Timed(Client):
             self.failed[f"{verb}: {type(error).__name__}"] += 1
             raise
         if verb not in ("get", "list"):
-            Timed.took.append(time.monotonic() - began)
-            Timed.last = time.monotonic()
+            TimedClient.durations.append(time.monotonic() - began)
+            TimedClient.last = time.monotonic()
 
     async def get(self, *words: Any, **named: Any) -> Any:
         """Read one object."""
-        async with self._noted("get"):
+        async with self._recorded("get"):
             return await super().get(*words, **named)
 
     async def list(self, *words: Any, **named: Any) -> Any:
         """Read all objects."""
-        async with self._noted("list"):
+        async with self._recorded("list"):
             return await super().list(*words, **named)
 
     async def create(self, *words: Any, **named: Any) -> Any:
         """Make an object."""
-        async with self._noted("create"):
+        async with self._recorded("create"):
             return await super().create(*words, **named)
 
     async def update(self, *words: Any, **named: Any) -> Any:
         """Replace an object."""
-        async with self._noted("update"):
+        async with self._recorded("update"):
             return await super().update(*words, **named)
 
     async def patch(self, *words: Any, **named: Any) -> Any:
         """Change an object."""
-        async with self._noted("patch"):
+        async with self._recorded("patch"):
             return await super().patch(*words, **named)
 
     async def delete(self, *words: Any, **named: Any) -> None:
         """End an object."""
-        async with self._noted("delete"):
+        async with self._recorded("delete"):
             await super().delete(*words, **named)
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class AgentRole:
     """One agent: who it is, what it finds, and what it will find once things have changed."""
 
     node: str
@@ -97,10 +97,10 @@ class Role:
     """Whether it hears of the change by being started anew."""
 
 
-class Agent:
+class SimulatedAgent:
     """The publishing half of an agent, without a thread of its own."""
 
-    def __init__(self, role: Role, config: ClusterConfig, inventory: Inventory) -> None:
+    def __init__(self, role: AgentRole, config: ClusterConfig, inventory: Inventory) -> None:
         self._config = config
         self._terms = PublishConfig(role.node)
         self._due = asyncio.Event()
@@ -121,8 +121,8 @@ class Agent:
     async def _publish(self) -> None:
         """Publish what is due, as serve/publisher.py does."""
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(Timed.connect(self._config))
-            notices = NodeReconciler(self._terms, client, self._due, _say)
+            client = await stack.enter_async_context(TimedClient.connect(self._config))
+            notices = NodeReconciler(self._terms, client, self._due, _log)
             self.written = notices.written
             notices.open(stack)
             wait = BACK_OFF[0]
@@ -134,26 +134,26 @@ class Agent:
                     await notices.reconcile(self._inventory, PublishedFacts((), ()), claims=True)
                     wait = BACK_OFF[0]
                 except (FairleadError, OSError) as error:
-                    _say(f"{self._terms.node}: {error}")
+                    _log(f"{self._terms.node}: {error}")
                     asyncio.get_running_loop().call_later(wait * random.uniform(0.8, 1.2), self._due.set)
                     wait = min(2 * wait, BACK_OFF[1])
 
 
-class Fleet:
+class AgentFleet:
     """All agents."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self._config = ClusterConfig(facts["server"], ca=facts["ca"].encode())
-        self._roles = [Role(**each) for each in facts["roles"]]
+        self._roles = [AgentRole(**each) for each in facts["roles"]]
         wanted = {machine for role in self._roles for machine in (role.machine, role.later)}
         catalog = load()
-        self._found = {machine: look(machine, catalog) for machine in wanted}
-        self._agents: list[Agent] = []
+        self._found = {machine: detect_machine(machine, catalog) for machine in wanted}
+        self._agents: list[SimulatedAgent] = []
         self._past: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Start all of them at once."""
-        self._agents = [self._begun(role, role.machine) for role in self._roles]
+        self._agents = [self._start_agent(role, role.machine) for role in self._roles]
 
     async def change(self) -> None:
         """Let accelerators come and go, seen by an agent that runs or by the one after it."""
@@ -163,7 +163,7 @@ class Fleet:
             if role.restarts:
                 await self._agents[number].end()
                 self._past += self._agents[number].written
-                self._agents[number] = self._begun(role, role.later)
+                self._agents[number] = self._start_agent(role, role.later)
             else:
                 self._agents[number].offer(self._found[role.later])
 
@@ -173,26 +173,26 @@ class Fleet:
         written = sum((agent.written for agent in self._agents), self._past)
         return {
             "written": dict(written),
-            "asked": dict(Timed.asked),
-            "failed": dict(Timed.failed),
-            "took": Timed.took,
-            "last": Timed.last,
+            "asked": dict(TimedClient.asked),
+            "failed": dict(TimedClient.failed),
+            "took": TimedClient.durations,
+            "last": TimedClient.last,
             "cpu": used.ru_utime + used.ru_stime,
             "memory": used.ru_maxrss * 1024,
         }
 
-    def _begun(self, role: Role, machine: str) -> Agent:
+    def _start_agent(self, role: AgentRole, machine: str) -> SimulatedAgent:
         config = ClusterConfig(self._config.server, ca=self._config.ca, login=AuthInfo(token=role.token))
-        return Agent(role, config, self._found[machine])
+        return SimulatedAgent(role, config, self._found[machine])
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"  {line[:LONGEST]}", file=sys.stderr, flush=True)
 
 
 async def main() -> None:
     """Do as told until nobody tells any more."""
-    fleet = Fleet(json.loads(sys.stdin.readline()))
+    fleet = AgentFleet(json.loads(sys.stdin.readline()))
     deeds = {"start": fleet.start, "change": fleet.change}
     print("{}", flush=True)
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():

@@ -139,7 +139,7 @@ def work(client: str, job: str, facts: Mapping[str, Any], peers: str) -> Result:
 
 
 @contextmanager
-def served(recording: bytes, pods: int, events: int) -> Iterator[str]:
+def serve_recording(recording: bytes, pods: int, events: int) -> Iterator[str]:
     """Serve the recording; yield the server's address."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(recording)
@@ -226,7 +226,7 @@ def median(results: list[Result]) -> Result:
 
 def reads(recording: bytes, options: argparse.Namespace) -> list[Comparison]:
     """Compare lists and watches."""
-    with served(recording, options.pods, options.events) as server:
+    with serve_recording(recording, options.pods, options.events) as server:
         facts = {"server": server, "page": PAGE}
         ours, theirs = (
             {job: work(client, job, facts, options.peers) for job in ("list", "watch")}
@@ -240,7 +240,7 @@ def reads(recording: bytes, options: argparse.Namespace) -> list[Comparison]:
     ]
 
 
-def to_bind(config: str, namespace: str, options: argparse.Namespace) -> dict[str, Any]:
+def pods_to_bind(config: str, namespace: str, options: argparse.Namespace) -> dict[str, Any]:
     """Make pods, and return what a worker that binds them must know."""
     pods = asyncio.run(more_pods(config, namespace, options.nodes, options.binds + WARM))
     return {"kubeconfig": config, "namespace": namespace, "at_once": 32, "warm": WARM, "pods": pods}
@@ -251,7 +251,7 @@ def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comp
     runs: dict[str, list[Result]] = {"fairlead": [], "official": [], "official-aio": []}
     for _ in range(options.rounds):
         for client, results in runs.items():
-            results.append(work(client, "bind", to_bind(config, namespace, options), options.peers))
+            results.append(work(client, "bind", pods_to_bind(config, namespace, options), options.peers))
     middle = {client: median(results) for client, results in runs.items()}
     job = f"bind {options.binds:,} pods"
     return [
@@ -262,17 +262,17 @@ def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comp
 
 def compare(config: str, namespace: str, recording: bytes, options: argparse.Namespace) -> int:
     """Compare our client with that of an earlier commit."""
-    with served(recording, options.pods, options.events) as server:
+    with serve_recording(recording, options.pods, options.events) as server:
         facts = {"server": server, "page": PAGE}
 
         def measure(side: Checkout) -> Costs:
-            jobs = {"list": facts, "watch": facts, "bind": to_bind(config, namespace, options)}
+            jobs = {"list": facts, "watch": facts, "bind": pods_to_bind(config, namespace, options)}
             results = {job: side.work("client_worker", ("fairlead", job), jobs[job]) for job in jobs}
             done = {"list": options.pods, "watch": options.events, "bind": options.binds}
             assert {job: result["count"] for job, result in results.items()} == done
             return {job: result["cpu"] / result["count"] for job, result in results.items()}
 
-        found = pairs.in_turn(options.before, options.pairs, measure)
+        found = pairs.measure_pairs(options.before, options.pairs, measure)
     return pairs.report(found, options.before, "client")
 
 

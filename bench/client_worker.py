@@ -27,7 +27,7 @@ def memory(what: str) -> int:
 
 
 @contextmanager
-def measured(result: Result) -> Iterator[None]:
+def measure(result: Result) -> Iterator[None]:
     """Note CPU, wall time and the growth to the peak of memory."""
     gc.collect()
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
@@ -52,7 +52,7 @@ def fairlead_list(facts: Facts, result: Result) -> None:
 
     async def run() -> None:
         async with Client.connect(ClusterConfig(server=facts["server"])) as client:
-            with measured(result):
+            with measure(result):
                 found = await client.list(PODS, limit=facts["page"])
             result["count"] = len(found.items)
 
@@ -68,7 +68,7 @@ def fairlead_watch(facts: Facts, result: Result) -> None:
     async def run() -> None:
         count = 0
         async with Client.connect(ClusterConfig(server=facts["server"])) as client:
-            with measured(result):
+            with measure(result):
                 async for event in client.watch(PODS, resource_version="1"):
                     count += event.type == "MODIFIED"
         result["count"] = count
@@ -91,7 +91,7 @@ def fairlead_bind(facts: Facts, result: Result) -> None:
             slots = asyncio.Semaphore(facts["at_once"])
             warm, pods = split(facts)
             await asyncio.gather(*(one(*pod) for pod in warm))
-            with measured(result):
+            with measure(result):
                 await asyncio.gather(*(one(*pod) for pod in pods))
         result["count"] = len(pods)
 
@@ -113,7 +113,7 @@ def official_list(facts: Facts, result: Result) -> None:
     """List with the official client, page by page, keeping every pod as we do."""
     _, api = official(facts)
     items: list[Any] = []
-    with measured(result):
+    with measure(result):
         page = api.list_pod_for_all_namespaces(limit=facts["page"])
         items += page.items
         while page.metadata.var_continue:
@@ -127,7 +127,7 @@ def official_watch(facts: Facts, result: Result) -> None:
     _, api = official(facts)
     watch = importlib.import_module("kubernetes.watch").Watch()
     count = 0
-    with measured(result):
+    with measure(result):
         stream = watch.stream(api.list_pod_for_all_namespaces, resource_version="1", timeout_seconds=600)
         for event in stream:
             count += event["type"] == "MODIFIED"
@@ -157,7 +157,7 @@ def official_bind(facts: Facts, result: Result) -> None:
 
     with ThreadPoolExecutor(facts["at_once"] // 2) as pool:
         list(pool.map(one, warm))
-        with measured(result):
+        with measure(result):
             list(pool.map(one, pods))
     result["count"] = len(pods)
 
@@ -185,7 +185,7 @@ def official_aio_bind(facts: Facts, result: Result) -> None:
                     await answer.read()
 
             await asyncio.gather(*(one(pod) for pod in warm))
-            with measured(result):
+            with measure(result):
                 await asyncio.gather(*(one(pod) for pod in pods))
         result["count"] = len(pods)
 

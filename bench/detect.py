@@ -103,7 +103,7 @@ def median_ms(action: Callable[[], object], rounds: int) -> float:
     return statistics.median(times)
 
 
-def weigh_agent(root: str, seconds: float) -> tuple[float, float]:
+def measure_agent(root: str, seconds: float) -> tuple[float, float]:
     """Return the idle agent's resident memory in MiB and its CPU in percent of a core."""
     command = [os.path.join(os.path.dirname(sys.executable), "fairlead"), "serve", "agent"]
     command += ["--listen", "127.0.0.1:0", "--root", root]
@@ -146,7 +146,7 @@ def main() -> None:
             command = [lspci, "-n", "-A", "linux-sysfs", "-O", f"sysfs.path={root}/sys/bus/pci"]
             peer = median_ms(lambda: subprocess.run(command, capture_output=True, check=False), 10)
             print(f"  {'lspci -n on the same tree':28} {peer:8.2f} ms   scan / lspci = {scan / peer:.2f}")
-        memory, cpu = weigh_agent(root, options.seconds)
+        memory, cpu = measure_agent(root, options.seconds)
         report("agent resident, idle", memory, "MiB", MEMORY_TARGET_MIB)
         report("agent CPU, idle", cpu, "%", CPU_TARGET_PERCENT)
         print("repeat with: make bench-detect")

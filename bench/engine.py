@@ -63,7 +63,9 @@ def half_full(nodes: int, chance: random.Random) -> EngineCluster:
     return cluster
 
 
-def timed(cluster: EngineCluster, pods: Sequence[Request], before: Callable[[], object]) -> list[float]:
+def time_decisions(
+    cluster: EngineCluster, pods: Sequence[Request], before: Callable[[], object]
+) -> list[float]:
     """Return the seconds of each decision, the change of state that follows it included."""
     seconds = []
     for pod in pods:
@@ -76,7 +78,7 @@ def timed(cluster: EngineCluster, pods: Sequence[Request], before: Callable[[], 
     return seconds
 
 
-def sampled(nodes: int, pods: Sequence[Request], chance: random.Random) -> list[float]:
+def time_sampled_loop(nodes: int, pods: Sequence[Request], chance: random.Random) -> list[float]:
     """Time a plain loop over a sample of nodes, as stock schedulers do: best fit on what is free."""
     part = max(5.0, 50 - nodes / 125)
     looked_at = max(100, round(nodes * part / 100))
@@ -103,13 +105,15 @@ def row(nodes: int, decisions: int) -> float:
     chance = random.Random(nodes)
     cluster = half_full(nodes, chance)
     few = [share(f"a-{at}", chance.choice(range(1024, 8193, 256))) for at in range(decisions)]
-    timed(cluster, few[: decisions // 4], lambda: None)
-    ours = timed(cluster, few[decisions // 4 :], lambda: None)
-    unlike = timed(
+    time_decisions(cluster, few[: decisions // 4], lambda: None)
+    ours = time_decisions(cluster, few[decisions // 4 :], lambda: None)
+    unlike = time_decisions(
         cluster, [share(f"b-{at}", chance.randrange(512, 8192)) for at in range(500)], lambda: None
     )
-    again = timed(cluster, [replace(pod, name=f"c-{pod.name}") for pod in few[:20]], cluster.memo.clear)
-    stock = sampled(nodes, few[:200], chance)
+    again = time_decisions(
+        cluster, [replace(pod, name=f"c-{pod.name}") for pod in few[:20]], cluster.memo.clear
+    )
+    stock = time_sampled_loop(nodes, few[:200], chance)
     figures = [statistics.fmean(each) for each in (ours, unlike, again, stock)]
     tail = sorted(ours)[int(0.99 * len(ours))]
     print(
@@ -138,7 +142,7 @@ def gangs() -> float:
     return longest
 
 
-def crowded(nodes: int) -> EngineCluster:
+def full_cluster(nodes: int) -> EngineCluster:
     """Return a cluster in which every accelerator has 1 GiB left."""
     cluster = EngineCluster(node(number) for number in range(nodes))
     for number in range(nodes):
@@ -153,7 +157,7 @@ def crowded(nodes: int) -> EngineCluster:
 
 def change(nodes: int) -> float:
     """Print how long the smallest change takes to find on a full cluster."""
-    cluster = crowded(nodes)
+    cluster = full_cluster(nodes)
     decision = decide(cluster, share("late", 3 * 1024), POLICY)
     started = time.perf_counter()
     told = with_suggestions(cluster, decision)
@@ -186,7 +190,9 @@ def table(sizes: Sequence[int], decisions: int) -> int:
 def compare(options: argparse.Namespace) -> int:
     """Compare the CPU for each decision, gang and search with that of an earlier commit."""
     sizes = {name: getattr(options, name) or size for name, size in PAIR_SIZES[pairs.form(options)].items()}
-    found = pairs.in_turn(options.before, options.pairs, lambda side: side.work("engine_worker", (), sizes))
+    found = pairs.measure_pairs(
+        options.before, options.pairs, lambda side: side.work("engine_worker", (), sizes)
+    )
     return pairs.report(found, options.before, "engine")
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from bench.engine import POLICY, crowded, half_full, node, share
+from bench.engine import POLICY, full_cluster, half_full, node, share
 from fairlead.request import Demand, Gang, Request
 from fairlead.schedule import EngineCluster, decide, place_gang, with_suggestions
 
@@ -21,7 +21,7 @@ Sizes = dict[str, int]
 
 
 @contextmanager
-def counted(costs: Costs, job: str, units: int) -> Iterator[None]:
+def count_cpu(costs: Costs, job: str, units: int) -> Iterator[None]:
     """Note the CPU seconds for each of so many units of a job."""
     gc.collect()
     began = time.process_time()
@@ -29,7 +29,7 @@ def counted(costs: Costs, job: str, units: int) -> Iterator[None]:
     costs[job] = (time.process_time() - began) / units
 
 
-def settle(cluster: EngineCluster, pods: list[Request]) -> None:
+def place_all(cluster: EngineCluster, pods: list[Request]) -> None:
     """Decide about each pod, and let the cluster take it."""
     for pod in pods:
         decision = decide(cluster, pod, POLICY)
@@ -43,12 +43,12 @@ def decisions(sizes: Sizes, costs: Costs) -> None:
     cluster = half_full(sizes["nodes"], chance)
     count = sizes["decisions"]
     alike = [share(f"a-{at}", chance.choice(range(1024, 8193, 256))) for at in range(count + 200)]
-    settle(cluster, alike[:200])
-    with counted(costs, "decision", count):
-        settle(cluster, alike[200:])
+    place_all(cluster, alike[:200])
+    with count_cpu(costs, "decision", count):
+        place_all(cluster, alike[200:])
     unlike = [share(f"b-{at}", chance.randrange(512, 8192)) for at in range(count // 2)]
-    with counted(costs, "decision, all unlike", len(unlike)):
-        settle(cluster, unlike)
+    with count_cpu(costs, "decision, all unlike", len(unlike)):
+        place_all(cluster, unlike)
 
 
 def gangs(sizes: Sizes, costs: Costs) -> None:
@@ -58,7 +58,7 @@ def gangs(sizes: Sizes, costs: Costs) -> None:
         size = sizes["gang"]
         members = [Request(f"m-{at}", cpu=4000, demand=demand, gang=Gang("g", size)) for at in range(size)]
         clusters = [EngineCluster(node(number) for number in range(size - 1)) for _ in range(sizes["gangs"])]
-        with counted(costs, job, sizes["gangs"]):
+        with count_cpu(costs, job, sizes["gangs"]):
             for cluster in clusters:
                 placed = [each.placed for each in place_gang(cluster, members, POLICY)]
         if any(placed) is not (job == "gang, placed"):
@@ -67,11 +67,11 @@ def gangs(sizes: Sizes, costs: Costs) -> None:
 
 def changes(sizes: Sizes, costs: Costs) -> None:
     """Look for the smallest change on a full cluster."""
-    cluster = crowded(sizes["full"])
+    cluster = full_cluster(sizes["full"])
     refused = [
         decide(cluster, share(f"late-{at}", (3 + at) * 1024), POLICY) for at in range(sizes["changes"])
     ]
-    with counted(costs, "smallest change", len(refused)):
+    with count_cpu(costs, "smallest change", len(refused)):
         for decision in refused:
             with_suggestions(cluster, decision)
 

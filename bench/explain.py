@@ -17,10 +17,10 @@ import time
 from typing import Final
 
 from bench import explain_pairs, pairs
-from bench.explain_lab import Took, explain, furnished, leader_itself, told
-from bench.labs import started
+from bench.explain_lab import Duration, ask_leader, explain, fill_cluster, wait_for_reasons
+from bench.labs import run_lab
 from bench.scheduler_lab import fleet
-from bench.scheduler_peers import Stable
+from bench.scheduler_peers import PeerRunner
 from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import kubeconfig
@@ -48,7 +48,7 @@ def quantile(times: list[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, round(part * (len(ordered) - 1)))]
 
 
-def row(name: str, times: list[Took]) -> tuple[str, ...]:
+def row(name: str, times: list[Duration]) -> tuple[str, ...]:
     """Return a line of the table."""
     walls = [time_.wall for time_ in times]
     figures = (quantile(walls, 0.5), quantile(walls, 0.99), max(walls))
@@ -61,19 +61,19 @@ def row(name: str, times: list[Took]) -> tuple[str, ...]:
     )
 
 
-async def measured(lab: Lab, options: argparse.Namespace) -> dict[str, list[Took]]:
+async def measure(lab: Lab, options: argparse.Namespace) -> dict[str, list[Duration]]:
     """Return how long each way took, time for time."""
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig)), connections=64) as client:
-        await furnished(lab, client, options.nodes, options.pods, options.waiting)
-        with Stable(lab, ()).running("fairlead") as peer:
-            uids = await told(client, options.waiting)
+        await fill_cluster(lab, client, options.nodes, options.pods, options.waiting)
+        with PeerRunner(lab, ()).running("fairlead") as peer:
+            uids = await wait_for_reasons(client, options.waiting)
             await asyncio.sleep(REST)
             return await asyncio.to_thread(ask, lab, peer.page, uids, options)
 
 
-def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) -> dict[str, list[Took]]:
+def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) -> dict[str, list[Duration]]:
     """Ask about one pod after the other, then again and again about one, then decide anew."""
-    found: dict[str, list[Took]] = {FIRST: [], AGAIN: [], ITSELF: [], HERE: []}
+    found: dict[str, list[Duration]] = {FIRST: [], AGAIN: [], ITSELF: [], HERE: []}
     explain(lab, "bound-0", code=0)  # modules are compiled by who runs them first
     time.sleep(REST)
     for number in range(options.waiting):
@@ -84,7 +84,7 @@ def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) 
         print(f"late-{number}: {took.wall:.2f} s, {took.cpu:.2f} s of CPU", file=sys.stderr)
         time.sleep(max(REST, REST * took.wall))
     for name, uid in uids.items():
-        took, _ = leader_itself(page, name, uid)
+        took, _ = ask_leader(page, name, uid)
         found[ITSELF].append(took)
         time.sleep(max(REST, 2 * REST * took.wall))
     found[AGAIN] = [explain(lab, "late-0")[0] for _ in range(options.again)]
@@ -92,7 +92,7 @@ def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) 
     return found
 
 
-def report(found: dict[str, list[Took]], options: argparse.Namespace) -> int:
+def report(found: dict[str, list[Duration]], options: argparse.Namespace) -> int:
     """Print how long each way took; return the exit code."""
     load = os.getloadavg()[0]
     print(f"{options.nodes} nodes with 8 GPUs, {options.pods} pods; {pairs.machine()}; load {load:.1f}")
@@ -121,10 +121,10 @@ def main() -> int:
     wish = LabSpec(
         LabProfile.CONTROL, f"explain-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid()
     )
-    with started(wish) as lab:
+    with run_lab(wish) as lab:
         if options.before:
             return explain_pairs.compare(lab, options)
-        return report(asyncio.run(measured(lab, options)), options)
+        return report(asyncio.run(measure(lab, options)), options)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import msgspec
 
 from bench.labs import HOUSE
 from bench.pairs import AFTER, Checkout
-from bench.scheduler_lab import furnish, many
+from bench.scheduler_lab import create_claim_objects, for_each
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
 from fairlead.keys import PLACEMENT
@@ -54,19 +54,19 @@ async def fill(client: Client, nodes: int, pods: int, waiting: int) -> None:
         for number in range(waiting)
     ]
     path = PODS.path("default")
-    await many(bodies, lambda body: client.request("POST", path, body=msgspec.json.encode(body)))
+    await for_each(bodies, lambda body: client.request("POST", path, body=msgspec.json.encode(body)))
 
 
-async def furnished(lab: Lab, client: Client, nodes: int, pods: int, waiting: int) -> None:
+async def fill_cluster(lab: Lab, client: Client, nodes: int, pods: int, waiting: int) -> None:
     """Fill the cluster."""
     began = time.monotonic()
-    await furnish(lab, client, nodes)
+    await create_claim_objects(lab, client, nodes)
     await fill(client, nodes, pods, waiting)
     print(f"the cluster is full after {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class Duration:
     """How long a question took, in seconds."""
 
     wall: float
@@ -76,32 +76,32 @@ class Took:
 
 def explain(
     lab: Lab, name: str, *words: str, code: int = 1, side: Checkout = AFTER
-) -> tuple[Took, dict[str, Any]]:
+) -> tuple[Duration, dict[str, Any]]:
     """Run the command, and return how long it took and what it said."""
     command = [*RUN, "explain", name, "-o", "json", "--kubeconfig", str(lab.kubeconfig), *words]
-    began, before = time.monotonic(), _used()
+    began, before = time.monotonic(), _children_cpu()
     done = subprocess.run(command, capture_output=True, text=True, cwd=HOUSE, env=side.environ(), check=False)
-    took = Took(time.monotonic() - began, _used() - before)
+    took = Duration(time.monotonic() - began, _children_cpu() - before)
     if done.returncode != code:
         raise SystemExit(f"explain {name}: exit {done.returncode}: {done.stderr}")
     (told,) = json.loads(done.stdout)
     return took, told
 
 
-def _used() -> float:
+def _children_cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def leader_itself(page: str, name: str, uid: str) -> tuple[Took, dict[str, Any]]:
+def ask_leader(page: str, name: str, uid: str) -> tuple[Duration, dict[str, Any]]:
     """Ask the leader for its page, without a command around it; return what it said as well."""
     began = time.monotonic()
     with urlopen(f"{page}/explain/default/{name}/{uid}", timeout=PATIENCE) as answer:
         said: dict[str, Any] = json.load(answer)
-    return Took(time.monotonic() - began, 0.0), said
+    return Duration(time.monotonic() - began, 0.0), said
 
 
-async def told(client: Client, waiting: int) -> dict[str, str]:
+async def wait_for_reasons(client: Client, waiting: int) -> dict[str, str]:
     """Wait until every pending pod has a reason in its conditions, and return their names and uids."""
     async with asyncio.timeout(PATIENCE):
         while True:

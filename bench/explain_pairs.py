@@ -12,10 +12,10 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from bench import pairs
-from bench.explain_lab import PATIENCE, explain, furnished, leader_itself, told
+from bench.explain_lab import PATIENCE, ask_leader, explain, fill_cluster, wait_for_reasons
 from bench.pairs import AFTER, Checkout, Costs
 from bench.scheduler_lab import cpu
-from bench.scheduler_peers import Peer, Stable
+from bench.scheduler_peers import Peer, PeerRunner
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import kubeconfig
 from fairlead.lab.run.process import Process
@@ -29,24 +29,24 @@ REST = 10
 
 def compare(lab: Lab, options: argparse.Namespace) -> int:
     """Print what the pairs say; return the exit code."""
-    stable = Stable(lab, (), options.before)
-    asyncio.run(_furnished(lab, options))
+    stable = PeerRunner(lab, (), options.before)
+    asyncio.run(_fill_cluster(lab, options))
 
     def measure(side: Checkout) -> Costs:
         with stable.running("fairlead" if side is AFTER else "fairlead before") as peer:
-            uids = asyncio.run(_told(lab, options.waiting))
-            decided(peer, len(uids))
+            uids = asyncio.run(_wait_for_reasons(lab, options.waiting))
+            wait_for_refusals(peer, len(uids))
             return {
-                "leader's answer": answers(peer, uids),
-                "command": commands(lab, side, list(uids)),
-                "command --local": commands(lab, side, list(uids)[: options.local], "--local"),
+                "leader's answer": leader_cpu(peer, uids),
+                "command": command_cpu(lab, side, list(uids)),
+                "command --local": command_cpu(lab, side, list(uids)[: options.local], "--local"),
             }
 
-    found = pairs.in_turn(options.before, options.pairs, measure)
+    found = pairs.measure_pairs(options.before, options.pairs, measure)
     return pairs.report(found, options.before, "explain")
 
 
-def decided(peer: Peer, waiting: int) -> None:
+def wait_for_refusals(peer: Peer, waiting: int) -> None:
     """Wait until this scheduler has refused every pod that waits."""
     for _ in range(TRIES):
         with urlopen(f"{peer.page}/metrics", timeout=PATIENCE) as page:
@@ -56,41 +56,41 @@ def decided(peer: Peer, waiting: int) -> None:
     raise SystemExit("the scheduler does not decide about every pod that waits")
 
 
-def answers(peer: Peer, uids: dict[str, str]) -> float:
+def leader_cpu(peer: Peer, uids: dict[str, str]) -> float:
     """Return the CPU seconds of the leader for the first full answer about a pod; it remembers them."""
     (leader,) = peer.processes
-    return sum(_full_answer(leader, peer.page, name, uid) for name, uid in uids.items()) / len(uids)
+    return sum(_answer_cpu(leader, peer.page, name, uid) for name, uid in uids.items()) / len(uids)
 
 
-def _full_answer(leader: Process, page: str, name: str, uid: str) -> float:
+def _answer_cpu(leader: Process, page: str, name: str, uid: str) -> float:
     for _ in range(TRIES):
-        before = used(leader)
-        took, said = leader_itself(page, name, uid)
-        spent = used(leader) - before
+        before = threads_cpu(leader)
+        took, said = ask_leader(page, name, uid)
+        spent = threads_cpu(leader) - before
         time.sleep(REST * took.wall)
         if "decided_seconds_ago" in said and not said["note"]:
             return spent
     raise SystemExit(f"{name}: the leader works no answer out: {said}")
 
 
-def commands(lab: Lab, side: Checkout, names: list[str], *words: str) -> float:
+def command_cpu(lab: Lab, side: Checkout, names: list[str], *words: str) -> float:
     """Return the median CPU seconds of a whole command."""
     explain(lab, names[0], *words, side=side)  # modules are compiled by the first that runs
     return statistics.median(explain(lab, name, *words, side=side)[0].cpu for name in names)
 
 
-def used(of: Process) -> float:
+def threads_cpu(of: Process) -> float:
     """Return the CPU seconds of a process's living threads; in clock ticks on older kernels."""
     threads = Path(f"/proc/{of.pid}/task").glob("*/schedstat")
     found = [int(thread.read_text(encoding="ascii").split()[0]) for thread in threads]
     return sum(found) / 1e9 if found else cpu(of)
 
 
-async def _furnished(lab: Lab, options: argparse.Namespace) -> None:
+async def _fill_cluster(lab: Lab, options: argparse.Namespace) -> None:
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig)), connections=64) as client:
-        await furnished(lab, client, options.nodes, options.pods, options.waiting)
+        await fill_cluster(lab, client, options.nodes, options.pods, options.waiting)
 
 
-async def _told(lab: Lab, waiting: int) -> dict[str, str]:
+async def _wait_for_reasons(lab: Lab, waiting: int) -> dict[str, str]:
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
-        return await told(client, waiting)
+        return await wait_for_reasons(client, waiting)

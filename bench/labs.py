@@ -33,7 +33,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @contextmanager
-def started(wish: LabSpec) -> Iterator[Lab]:
+def run_lab(wish: LabSpec) -> Iterator[Lab]:
     """Run a lab for as long as it is needed."""
     where = home.default(os.environ)
     lab = up(where, wish, StepPrinter(sys.stderr))
@@ -56,7 +56,7 @@ def machines() -> list[str]:
     return sorted(folder.name for folder in HOSTS.iterdir() if (folder / "expected.json").exists())
 
 
-def look(machine: str, catalog: Catalog) -> Inventory:
+def detect_machine(machine: str, catalog: Catalog) -> Inventory:
     """Return what discovery finds on a replayed machine."""
     host = Host(str(HOSTS / machine / "root"))
     return detect(host, catalog, read_gpus(host))

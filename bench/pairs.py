@@ -171,7 +171,7 @@ def checkout(folder: str) -> Checkout:
     return found
 
 
-def in_turn(before: Checkout, rounds: int, measure: Callable[[Checkout], Costs]) -> list[Pair]:
+def measure_pairs(before: Checkout, rounds: int, measure: Callable[[Checkout], Costs]) -> list[Pair]:
     """Measure both checkouts in turn; return a pair of each round for every job that both have."""
     found: list[Pair] = []
     for number in range(rounds):
@@ -179,7 +179,11 @@ def in_turn(before: Checkout, rounds: int, measure: Callable[[Checkout], Costs])
         for side in (before, AFTER)[:: 1 if number % 2 == 0 else -1]:
             word = "after" if side is AFTER else "before"
             costs[word] = measure(side)
-            print(f"pair {number + 1} of {rounds}, {word}: {_told(costs[word])}", file=sys.stderr, flush=True)
+            print(
+                f"pair {number + 1} of {rounds}, {word}: {_format_costs(costs[word])}",
+                file=sys.stderr,
+                flush=True,
+            )
         found += [
             Pair(job, cost, costs["after"][job])
             for job, cost in costs["before"].items()
@@ -230,7 +234,7 @@ def machine() -> str:
     return f"{os.cpu_count()} CPUs, {kind}, Python {platform.python_version()}"
 
 
-def _told(costs: Costs) -> str:
+def _format_costs(costs: Costs) -> str:
     return ", ".join(f"{job} {_time(cost)}" for job, cost in costs.items())
 
 

@@ -32,21 +32,21 @@ from itertools import pairwise
 from typing import Any
 
 from bench import pairs
-from bench.labs import HOUSE, started
+from bench.labs import HOUSE, run_lab
 from bench.pairs import Pair
-from bench.scheduler_lab import Use, fleet, furnish, many, programs, retire
+from bench.scheduler_lab import CpuUsage, create_claim_objects, fleet, for_each, programs, stop_scheduler
 from bench.scheduler_load import NAMESPACE, ROUND, Load
-from bench.scheduler_peers import PeerError, Stable
+from bench.scheduler_peers import PeerError, PeerRunner
 from bench.scheduler_report import (
     HEAD,
     USE_HEAD,
     Bar,
     Case,
-    Seen,
-    bound_by,
-    held_by_others,
+    CaseResult,
+    memory_of_others,
     quantiles,
     rate,
+    rate_limit,
     rows,
     spread,
     use_rows,
@@ -126,13 +126,13 @@ class Worker:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def tell(self, load: Load) -> None:
+    def send(self, load: Load) -> None:
         """Say what to make; it begins at once."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(asdict(load)) + "\n")
         self._process.stdin.flush()
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """Return what it says next."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -143,7 +143,7 @@ class Worker:
 
 
 @contextmanager
-def working() -> Iterator[Worker]:
+def run_worker() -> Iterator[Worker]:
     """Run the process that makes the pods."""
     command = [sys.executable, "-m", "bench.scheduler_load"]
     with subprocess.Popen(
@@ -156,22 +156,22 @@ def working() -> Iterator[Worker]:
             raise
 
 
-class Play:
+class Benchmark:
     """The rounds, on one lab."""
 
-    def __init__(self, lab: Lab, client: Client, stable: Stable) -> None:
+    def __init__(self, lab: Lab, client: Client, stable: PeerRunner) -> None:
         self._lab = lab
         self._client = client
         self._stable = stable
         self._idle: dict[str, float] = {}
-        self.seen: list[Seen] = []
+        self.seen: list[CaseResult] = []
 
     async def rest(self) -> None:
         """Measure what the lab's programs use while nothing happens."""
-        looks = [Use.now(programs(self._lab))]
+        looks = [CpuUsage.now(programs(self._lab))]
         for _ in range(LOOKS):
             await asyncio.sleep(IDLE)
-            looks.append(Use.now(programs(self._lab)))
+            looks.append(CpuUsage.now(programs(self._lab)))
         rates = [
             {name: used / (now.at - before.at) for name, used in now.since(before).items()}
             for before, now in pairwise(looks)
@@ -183,19 +183,19 @@ class Play:
         """Let one scheduler do its work, note what was seen, and clear up."""
         name = f"{case.kind}-{number}-{len(self.seen)}"
         load = Load(str(self._lab.kubeconfig), name, case.kind, NAMES[case.peer], case.pods, case.limit)
-        say(f"  {case.name}, {case.peer}: {case.pods} pods ...")
+        log(f"  {case.name}, {case.peer}: {case.pods} pods ...")
         try:
-            found = await self._measured(case, number, load)
+            found = await self._measure(case, number, load)
         except PeerError as error:
-            say(f"    not measured: {error}")
+            log(f"    not measured: {error}")
         else:
             self.seen.append(found)
-            say(f"    {found.bound} bound, {found.rate:.0f}/s, {found.cpu:.2f} ms of its CPU for each")
+            log(f"    {found.bound} bound, {found.rate:.0f}/s, {found.cpu:.2f} ms of its CPU for each")
             if found.bound < case.pods:
-                await self._tell_why(name)
-        await self._wipe(name)
+                await self._log_reason(name)
+        await self._delete_pods(name)
 
-    async def _tell_why(self, name: str) -> None:
+    async def _log_reason(self, name: str) -> None:
         """Say what the first of those who wait says of itself."""
         chosen = f"{ROUND}={name}"
         left = await self._client.list(PODS, NAMESPACE, labels=chosen, fields="spec.nodeName=", limit=1)
@@ -208,31 +208,33 @@ class Play:
                 ),
                 "",
             )
-            say(f"    {pod.metadata.name} waits: {said or 'nobody says why'}")
+            log(f"    {pod.metadata.name} waits: {said or 'nobody says why'}")
 
-    async def _measured(self, case: Case, number: int, load: Load) -> Seen:
-        with working() as worker:
+    async def _measure(self, case: Case, number: int, load: Load) -> CaseResult:
+        with run_worker() as worker:
             if case.before:
-                worker.tell(load)
-                worker.hear()
+                worker.send(load)
+                worker.receive()
             began = time.monotonic()
             with self._stable.running(case.peer) as peer:
                 start = time.monotonic() - began
                 running = programs(self._lab) | {str(each.pid): each for each in peer.processes}
-                before = Use.now(running)
+                before = CpuUsage.now(running)
                 if not case.before:
-                    worker.tell(load)
-                    worker.hear()
-                told = worker.hear()
+                    worker.send(load)
+                    worker.receive()
+                told = worker.receive()
                 await asyncio.sleep(REST)
-                after = Use.now(running)
+                after = CpuUsage.now(running)
                 memory = sum(process.memory(each) for each in peer.processes)
                 held = {name: process.memory(each) for name, each in programs(self._lab).items()}
-                decision = quantiles(self._stable.deciding(peer))
+                decision = quantiles(self._stable.decision_histogram(peer))
         found = self._seen(case, number, told, before, after)
         return replace(found, memory=memory, decision=decision, start=start, held=held)
 
-    def _seen(self, case: Case, number: int, told: dict[str, Any], before: Use, after: Use) -> Seen:
+    def _seen(
+        self, case: Case, number: int, told: dict[str, Any], before: CpuUsage, after: CpuUsage
+    ) -> CaseResult:
         made: dict[str, float] = told["created"]
         bound: dict[str, float] = told["bound"]
         # Where the pods were there first, some are bound before all of the scheduler's figures can be read.
@@ -240,7 +242,7 @@ class Play:
         used = after.since(before)
         idle = {name: rate_ * (after.at - before.at) for name, rate_ in self._idle.items()}
         others = {name: round(max(0.0, used[name] - idle[name]) / counted * 1e3, 3) for name in self._idle}
-        return Seen(
+        return CaseResult(
             case,
             number,
             len(bound),
@@ -252,11 +254,11 @@ class Play:
             others,
         )
 
-    async def _wipe(self, name: str) -> None:
+    async def _delete_pods(self, name: str) -> None:
         """Delete the pods of a round, and wait until their claims are gone as well."""
         chosen = f"{ROUND}={name}"
         pods = (await self._client.list(PODS, NAMESPACE, labels=chosen)).items
-        await many(pods, lambda pod: self._client.delete(PODS, pod.metadata.name, NAMESPACE, grace=0))
+        await for_each(pods, lambda pod: self._client.delete(PODS, pod.metadata.name, NAMESPACE, grace=0))
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             left = await self._client.list(PODS, NAMESPACE, labels=chosen, limit=1)
@@ -266,24 +268,24 @@ class Play:
         raise SystemExit("pods or claims of the last round do not go away")
 
 
-async def run(lab: Lab, options: argparse.Namespace) -> list[Seen]:
+async def run(lab: Lab, options: argparse.Namespace) -> list[CaseResult]:
     """Play all rounds; return what was seen."""
-    stock = retire(lab)
+    stock = stop_scheduler(lab)
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
-        say("  slices, classes and a template ...")
-        await furnish(lab, client, options.nodes)
-        play = Play(lab, client, Stable(lab, stock, options.before))
+        log("  slices, classes and a template ...")
+        await create_claim_objects(lab, client, options.nodes)
+        play = Benchmark(lab, client, PeerRunner(lab, stock, options.before))
         await play.rest()
         for number in range(1, options.rounds + 1):
-            say(f"round {number} of {options.rounds}")
+            log(f"round {number} of {options.rounds}")
             # Who is first meets another machine than who is last: the next round turns it round.
-            for case in chosen(options)[:: 1 if number % 2 else -1]:
+            for case in select_cases(options)[:: 1 if number % 2 else -1]:
                 if number <= case.rounds and options.only in f"{case.name}/{case.peer}":
                     await play.play(case, number)
     return play.seen
 
 
-def chosen(options: argparse.Namespace) -> list[Case]:
+def select_cases(options: argparse.Namespace) -> list[Case]:
     """Return what these options measure."""
     if options.short or options.before:
         return short_cases(options.pods, options.rounds, paired=bool(options.before))
@@ -295,7 +297,7 @@ def bars(options: argparse.Namespace) -> tuple[Bar, ...]:
     return SHORT_BARS if options.short else BARS
 
 
-def in_pairs(found: list[Seen]) -> list[Pair]:
+def to_pairs(found: list[CaseResult]) -> list[Pair]:
     """Return the CPU for each pod of both versions, round by round."""
     cpu = {(each.case.name, each.round, each.case.peer): each.cpu / 1e3 for each in found}
     return [
@@ -305,9 +307,9 @@ def in_pairs(found: list[Seen]) -> list[Pair]:
     ]
 
 
-def compare(found: list[Seen], options: argparse.Namespace) -> int:
+def compare(found: list[CaseResult], options: argparse.Namespace) -> int:
     """Print what the pairs say beside an earlier version; return the exit code."""
-    measured = in_pairs(found)
+    measured = to_pairs(found)
     if options.output == "table":
         print(to_table(USE_HEAD, use_rows(found)))
         return pairs.report(measured, options.before, "scheduler")
@@ -317,7 +319,7 @@ def compare(found: list[Seen], options: argparse.Namespace) -> int:
     return 0 if judged and all(each.met for each in judged) else 1
 
 
-def report(found: list[Seen], options: argparse.Namespace) -> int:
+def report(found: list[CaseResult], options: argparse.Namespace) -> int:
     """Print what was seen and what it says beside the bars; return the exit code."""
     judged = [
         verdict
@@ -329,8 +331,8 @@ def report(found: list[Seen], options: argparse.Namespace) -> int:
     else:
         print(to_table(HEAD, rows(found)))
         print(to_table(USE_HEAD, use_rows(found)))
-        print(f"memory of the others, at most: {held_by_others(found)}")
-        print(bound_by(found, (PLAIN, NOTHING), PLAIN))
+        print(f"memory of the others, at most: {memory_of_others(found)}")
+        print(rate_limit(found, (PLAIN, NOTHING), PLAIN))
         for each in judged:
             sign = "<=" if each["at_most"] else ">="
             said = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
@@ -364,23 +366,23 @@ def main() -> int:
             f"nodes from 1 to {MOST_NODES}, rounds from 1 to 20, and at least 20 pods for each round"
         )
     began = time.monotonic()
-    say(pairs.machine())
-    say(f"{options.nodes} nodes with 8 GPUs each, {options.pods} plain pods for each scheduler")
+    log(pairs.machine())
+    log(f"{options.nodes} nodes with 8 GPUs each, {options.pods} plain pods for each scheduler")
     wish = LabSpec(
         LabProfile.CONTROL, f"scheduler-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid()
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive us
     try:
-        with started(wish) as lab:
+        with run_lab(wish) as lab:
             found = asyncio.run(run(lab, options))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        say("stopped; nothing is left behind")
+        log("stopped; nothing is left behind")
         return 130
-    say(f"all of it took {time.monotonic() - began:.0f} s")
+    log(f"all of it took {time.monotonic() - began:.0f} s")
     return compare(found, options) if options.before else report(found, options)
 
 
-def say(line: str) -> None:
+def log(line: str) -> None:
     """Tell how far it is."""
     print(line, file=sys.stderr, flush=True)
 

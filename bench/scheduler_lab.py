@@ -48,17 +48,17 @@ def fleet(nodes: int) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-async def furnish(lab: Lab, client: Client, nodes: int) -> None:
+async def create_claim_objects(lab: Lab, client: Client, nodes: int) -> None:
     """Make what claims need: classes, a template, and the slices that agents would publish."""
     apply(lab, CLASSES.read_text(encoding="utf-8"))
     apply(lab, msgspec.yaml.encode(_template()).decode())
     wanted = group(nodes)
     seen = inventory(wanted, load())
     bodies = [body for name in wanted.node_names() for body in slices(name, "", seen, (), 1)]
-    await many(bodies, lambda body: _post(client, RESOURCE_SLICES.path(), body))
+    await for_each(bodies, lambda body: _post(client, RESOURCE_SLICES.path(), body))
 
 
-async def many(items: Iterable[_T], deed: Callable[[_T], Awaitable[object]]) -> None:
+async def for_each(items: Iterable[_T], deed: Callable[[_T], Awaitable[object]]) -> None:
     """Do something for each, so many at once."""
     left = iter(items)
 
@@ -80,18 +80,18 @@ def cpu(of: Process) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class CpuUsage:
     """What each program had used at one moment."""
 
     at: float
     seconds: Mapping[str, float]
 
     @classmethod
-    def now(cls, programs: Mapping[str, Process]) -> "Use":
+    def now(cls, programs: Mapping[str, Process]) -> "CpuUsage":
         """Look at them."""
         return cls(time.monotonic(), {name: cpu(each) for name, each in programs.items()})
 
-    def since(self, before: "Use") -> dict[str, float]:
+    def since(self, before: "CpuUsage") -> dict[str, float]:
         """Return what was used between two looks."""
         return {name: found - before.seconds.get(name, 0.0) for name, found in self.seconds.items()}
 
@@ -101,7 +101,7 @@ def programs(lab: Lab) -> dict[str, Process]:
     return {program.name: program.process for program in lab.programs if program.name != "kube-scheduler"}
 
 
-def retire(lab: Lab) -> tuple[str, ...]:
+def stop_scheduler(lab: Lab) -> tuple[str, ...]:
     """End the lab's scheduler, and return its command line: no two schedulers shall work at once."""
     found = next(program for program in lab.programs if program.name == "kube-scheduler")
     stop(found.process)

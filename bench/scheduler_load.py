@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bench.scheduler_lab import IN_FLIGHT, SHARE, SHARE_MIB, many
+from bench.scheduler_lab import IN_FLIGHT, SHARE, SHARE_MIB, for_each
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import PODS, Kind
@@ -110,7 +110,7 @@ async def make(client: Client, load: Load) -> dict[str, float]:
         await client.request("POST", path, body=msgspec.json.encode(body))
         created[body["metadata"]["name"]] = time.monotonic()
 
-    await many(range(load.pods), one)
+    await for_each(range(load.pods), one)
     return created
 
 

@@ -45,7 +45,7 @@ class Peer:
     """Where its figures are; empty: it has none."""
 
 
-class Stable:
+class PeerRunner:
     """Where schedulers are started, one after the other."""
 
     def __init__(self, lab: Lab, stock: Sequence[str], before: Checkout | None = None) -> None:
@@ -64,14 +64,14 @@ class Stable:
         starters = {
             "kube-scheduler": self._kube,
             "kube-scheduler + extender": self._extended,
-            "fairlead": self._ours,
-            "fairlead before": self._earlier,
+            "fairlead": self._fairlead,
+            "fairlead before": self._fairlead_before,
             "nothing": self._nothing,
         }
         with ExitStack() as stack:
             yield starters[name](stack)
 
-    def deciding(self, peer: Peer) -> Histogram:
+    def decision_histogram(self, peer: Peer) -> Histogram:
         """Return how long decisions took since it was started."""
         found: dict[float, float] = {}
         text = (self._fetch(f"{peer.page}/metrics") or b"").decode() if peer.page else ""
@@ -85,16 +85,19 @@ class Stable:
     def _kube(self, stack: ExitStack, argv: Sequence[str] = ()) -> Peer:
         running = self._start(stack, "kube-scheduler", argv or self._stock)
         page = f"https://127.0.0.1:{self._lab.ports['kube-scheduler']}"
-        self._until_ready(running, page)
+        self._wait_until_ready(running, page)
         return Peer((running,), page)
 
     def _extended(self, stack: ExitStack) -> Peer:
         port = _free_port()
         where = f"http://127.0.0.1:{port}"
-        said = _fairlead("serve", "extender", "--print-config", where)
-        command = [*_fairlead_argv("serve", "extender", "--listen", f"127.0.0.1:{port}"), *self._own()]
+        said = _run_fairlead("serve", "extender", "--print-config", where)
+        command = [
+            *_fairlead_argv("serve", "extender", "--listen", f"127.0.0.1:{port}"),
+            *self._kubeconfig_options(),
+        ]
         extender = self._start(stack, "extender", command)
-        self._until_ready(extender, where)
+        self._wait_until_ready(extender, where)
         stock = next(word for word in self._stock if word.startswith("--config="))
         config = yaml.safe_load(Path(stock.removeprefix("--config=")).read_text(encoding="utf-8"))
         config["extenders"] = yaml.safe_load(said)["extenders"]
@@ -103,26 +106,26 @@ class Stable:
         kube = self._kube(stack, [f"--config={file}" if word == stock else word for word in self._stock])
         return Peer((*kube.processes, extender), kube.page)
 
-    def _earlier(self, stack: ExitStack) -> Peer:
+    def _fairlead_before(self, stack: ExitStack) -> Peer:
         if self._before is None:
             raise PeerError("there is no earlier version")
-        return self._ours(stack, str(self._before.source))
+        return self._fairlead(stack, str(self._before.source))
 
-    def _ours(self, stack: ExitStack, source: str = "") -> Peer:
+    def _fairlead(self, stack: ExitStack, source: str = "") -> Peer:
         page = f"http://127.0.0.1:{_free_port()}"
         command = _fairlead_argv("serve", "scheduler", "--listen", page.removeprefix("http://"))
-        running = self._start(stack, "fairlead", [*command, *self._own()], source)
-        self._until_ready(running, page)
-        self._until_said(running, "fairlead", "deciding")
+        running = self._start(stack, "fairlead", [*command, *self._kubeconfig_options()], source)
+        self._wait_until_ready(running, page)
+        self._wait_for_log(running, "fairlead", "deciding")
         return Peer((running,), page)
 
     def _nothing(self, stack: ExitStack) -> Peer:
-        command = [sys.executable, "-m", "bench.scheduler_nothing", str(self._lab.kubeconfig)]
+        command = [sys.executable, "-m", "bench.scheduler_noop", str(self._lab.kubeconfig)]
         running = self._start(stack, "nothing", command)
-        self._until_said(running, "nothing", "ready")
+        self._wait_for_log(running, "nothing", "ready")
         return Peer((running,))
 
-    def _own(self) -> list[str]:
+    def _kubeconfig_options(self) -> list[str]:
         return ["--kubeconfig", str(self._lab.kubeconfig)]
 
     def _start(self, stack: ExitStack, name: str, argv: Sequence[str], source: str = "") -> Process:
@@ -139,8 +142,8 @@ class Stable:
     def _log(self, name: str) -> Path:
         return self._lab.log(f"bench-{name}")
 
-    def _until_ready(self, running: Process, page: str) -> None:
-        self._until(running, page, lambda: self._fetch(f"{page}/readyz") is not None)
+    def _wait_until_ready(self, running: Process, page: str) -> None:
+        self._wait(running, page, lambda: self._fetch(f"{page}/readyz") is not None)
 
     def _fetch(self, url: str) -> bytes | None:
         """Return a page, as an administrator who believes whoever answers; None where it says no."""
@@ -151,11 +154,11 @@ class Stable:
         except OSError:
             return None
 
-    def _until_said(self, running: Process, name: str, word: str) -> None:
+    def _wait_for_log(self, running: Process, name: str, word: str) -> None:
         log = self._log(name)
-        self._until(running, name, lambda: word in log.read_text(encoding="utf-8", errors="replace"))
+        self._wait(running, name, lambda: word in log.read_text(encoding="utf-8", errors="replace"))
 
-    def _until(self, running: Process, name: str, well: Callable[[], bool]) -> None:
+    def _wait(self, running: Process, name: str, well: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE
         while not well():
             if not process.alive(running) or time.monotonic() > until:
@@ -167,7 +170,7 @@ def _fairlead_argv(*words: str) -> list[str]:
     return [sys.executable, *_FAIRLEAD, *words]
 
 
-def _fairlead(*words: str) -> str:
+def _run_fairlead(*words: str) -> str:
     """Return what a command of ours prints."""
     done = subprocess.run(_fairlead_argv(*words), capture_output=True, text=True, check=False)
     if done.returncode:

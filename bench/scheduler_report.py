@@ -30,7 +30,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CaseResult:
     """What came of a case in one round."""
 
     case: Case
@@ -79,7 +79,7 @@ class Bar:
     mine: tuple[str, str]
     """A case's name and a scheduler."""
     theirs: tuple[str, str]
-    what: Callable[[Seen], float]
+    what: Callable[[CaseResult], float]
     target: float
     most: bool = False
     """The target is the most that it may be."""
@@ -121,7 +121,7 @@ HEAD = ("WORK", "SCHEDULER", "PODS", "BOUND/S", "DECISION P50", "P99", "CREATED-
 USE_HEAD = ("WORK", "SCHEDULER", "CPU/POD", "API SERVER", "ETCD", "CONTROLLERS", "KWOK", "MEMORY", "START")
 
 
-def rows(found: Sequence[Seen]) -> list[tuple[str, ...]]:
+def rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
     """Return the speeds for a table, a line for each case: medians of its rounds."""
     return [
         (
@@ -132,11 +132,11 @@ def rows(found: Sequence[Seen]) -> list[tuple[str, ...]]:
             *map(_seconds, _medians([one.decision for one in mine])),
             *map(_seconds, _medians([one.latency for one in mine])),
         )
-        for each, mine in _grouped(found)
+        for each, mine in _group_by_case(found)
     ]
 
 
-def use_rows(found: Sequence[Seen]) -> list[tuple[str, ...]]:
+def use_rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
     """Return what was used for a table."""
     programs = ("kube-apiserver", "etcd", "kube-controller-manager", "kwok")
     return [
@@ -148,16 +148,16 @@ def use_rows(found: Sequence[Seen]) -> list[tuple[str, ...]]:
             format_bytes(max(one.memory for one in mine)),
             f"{statistics.median(one.start for one in mine):.1f} s",
         )
-        for each, mine in _grouped(found)
+        for each, mine in _group_by_case(found)
     ]
 
 
-def verdicts(found: Sequence[Seen], bars: Iterable[Bar]) -> list[dict[str, Any]]:
+def verdicts(found: Sequence[CaseResult], bars: Iterable[Bar]) -> list[dict[str, Any]]:
     """Return what became of each bar; one that was not measured is missed."""
     return [_verdict(found, bar) for bar in bars]
 
 
-def _verdict(found: Sequence[Seen], bar: Bar) -> dict[str, Any]:
+def _verdict(found: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
     sides = [
         [each for each in found if (each.case.name, each.case.peer) == side]
         for side in (bar.mine, bar.theirs)
@@ -171,7 +171,7 @@ def _verdict(found: Sequence[Seen], bar: Bar) -> dict[str, Any]:
     return {**said, "mine": round(mine, 3), "theirs": round(theirs, 3), "ratio": round(ratio, 3), "met": met}
 
 
-def bound_by(found: Sequence[Seen], thoughtless: tuple[str, str], work: str) -> str:
+def rate_limit(found: Sequence[CaseResult], thoughtless: tuple[str, str], work: str) -> str:
     """Return what bounds the rates: how near each comes to a scheduler that does not think."""
     limit = [each for each in found if (each.case.name, each.case.peer) == thoughtless]
     if not limit or not _median(limit, lambda one: one.rate):
@@ -179,7 +179,7 @@ def bound_by(found: Sequence[Seen], thoughtless: tuple[str, str], work: str) -> 
     most = _median(limit, lambda one: one.rate)
     near = [
         f"{case.peer} {_median(mine, lambda one: one.rate) / most:.0%}"
-        for case, mine in _grouped(found)
+        for case, mine in _group_by_case(found)
         if case.name == work and case.peer != thoughtless[1]
     ]
     server = _median(limit, lambda one: one.others.get("kube-apiserver", 0.0))
@@ -189,19 +189,19 @@ def bound_by(found: Sequence[Seen], thoughtless: tuple[str, str], work: str) -> 
     )
 
 
-def held_by_others(found: Sequence[Seen]) -> str:
+def memory_of_others(found: Sequence[CaseResult]) -> str:
     """Return the most memory that each of the lab's programs held."""
     names = {name for each in found for name in each.held}
     most = {name: max(each.held.get(name, 0) for each in found) for name in sorted(names)}
     return ", ".join(f"{name} {format_bytes(size)}" for name, size in most.items())
 
 
-def _grouped(found: Sequence[Seen]) -> list[tuple[Case, list[Seen]]]:
+def _group_by_case(found: Sequence[CaseResult]) -> list[tuple[Case, list[CaseResult]]]:
     cases = list(dict.fromkeys(each.case for each in found))
     return [(case, [each for each in found if each.case == case]) for case in cases]
 
 
-def _median(found: Sequence[Seen], what: Callable[[Seen], float]) -> float:
+def _median(found: Sequence[CaseResult], what: Callable[[CaseResult], float]) -> float:
     return statistics.median(what(each) for each in found)
 
 

@@ -51,20 +51,20 @@ CATALOG = load([])
 Row = tuple[float, float, float]
 
 
-def played(trace: Trace, fleet: SimulatedFleet, policy: str, seed: int) -> SimulationOutcome:
+def run_trace(trace: Trace, fleet: SimulatedFleet, policy: str, seed: int) -> SimulationOutcome:
     """Play one trace under one policy."""
     rules = merge_settings(SimulationSettings(), trace.settings, trace.name)
     return Simulation(trace, fleet, RequestPolicy(policy), rules, seed).play()
 
 
-def simulated(policy: str, level: int, seeds: int, speed: float = 1.0) -> Row:
+def simulate_level(policy: str, level: int, seeds: int, speed: float = 1.0) -> Row:
     """Return makespan, mean pending and worst job, as means over seeds; jobs take `speed` times as long."""
     found = []
     for seed in range(seeds):
         trace = TraceReader(CATALOG, seed, level).read(EXAMPLE)
         assert trace.fleet is not None
         slow = replace(trace, jobs=tuple(replace(job, duration=job.duration * speed) for job in trace.jobs))
-        each = figures(played(slow, trace.fleet, policy, seed))
+        each = figures(run_trace(slow, trace.fleet, policy, seed))
         found.append((each["makespan_s"], each["wait_s"]["mean"], each["completion_s"]["worst"]))
     makespan, pending, worst = (mean(column) for column in zip(*found, strict=True))
     return makespan, pending, worst
@@ -91,16 +91,21 @@ def experiment(seeds: int) -> None:
     table(
         "as the example stands",
         (
-            (policy, level, simulated(policy, level, seeds), MEASURED[policy][at])
+            (policy, level, simulate_level(policy, level, seeds), MEASURED[policy][at])
             for policy in MEASURED
             for at, level in enumerate(LEVELS)
         ),
     )
-    alone = simulated("exclusive", 0, 1)[0]
+    alone = simulate_level("exclusive", 0, 1)[0]
     table(
         "with the speed of each level's own run under stock Kubernetes",
         (
-            ("binpack", level, simulated("binpack", level, seeds, _speed(at, alone)), MEASURED["binpack"][at])
+            (
+                "binpack",
+                level,
+                simulate_level("binpack", level, seeds, _speed(at, alone)),
+                MEASURED["binpack"][at],
+            )
             for at, level in enumerate(LEVELS)
         ),
     )
@@ -112,7 +117,7 @@ def _speed(at: int, alone: float) -> float:
     return (MEASURED["exclusive"][at][0] / jobs - start) / (alone / jobs - start)
 
 
-def recorded(folder: str, policies: list[str]) -> None:
+def time_recorded(folder: str, policies: list[str]) -> None:
     """Time a recorded cluster, as it was and with its pods arriving 1,000 times as fast."""
     fleet = read_fleet(os.path.join(folder, "openb_node_list_gpu_node.csv.gz"), CATALOG)
     whole = TraceReader(CATALOG).read(os.path.join(folder, "openb_pod_list_default.csv.gz"))
@@ -120,7 +125,7 @@ def recorded(folder: str, policies: list[str]) -> None:
     for pace in (1, 1000):
         for policy in policies:
             began, cpu = time.perf_counter(), time.process_time()
-            outcome = played(speed_up(whole, pace), fleet, policy, 0)
+            outcome = run_trace(speed_up(whole, pace), fleet, policy, 0)
             took, used = time.perf_counter() - began, time.process_time() - cpu
             peak = figures(outcome)["allocation_percent"]["peak"]
             print(
@@ -141,7 +146,7 @@ def main() -> None:
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
     experiment(options.seeds)
     if options.openb:
-        recorded(options.openb, options.policy.split(","))
+        time_recorded(options.openb, options.policy.split(","))
 
 
 if __name__ == "__main__":

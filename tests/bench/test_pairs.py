@@ -27,7 +27,7 @@ def test_the_checkouts_and_their_order_alternate() -> None:
         own = {"only before": 1.0} if side is BEFORE else {"only after": 1.0}
         return {"job": 1.0 + len(sides), **own}
 
-    found = pairs.in_turn(BEFORE, 3, measure)
+    found = pairs.measure_pairs(BEFORE, 3, measure)
     assert sides == ["before", "after", "after", "before", "before", "after"]
     assert found == [Pair("job", 2.0, 3.0), Pair("job", 5.0, 4.0), Pair("job", 6.0, 7.0)]
 

@@ -6,52 +6,52 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from bench.agents_check import FOREIGN, Wanted
+from bench.agents_check import FOREIGN, ExpectedNode
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.errors import ConflictError, NotFoundError
 from fairlead.keys import PREFIX
 
-HANDS = 8
+WRITERS = 8
 """How many he has; each node is written to by one of them only, so that there is a last write."""
-MEDDLING = 0.2
+UNDO_SHARE = 0.2
 """Which part of what he does undoes what agents published."""
-BUSIER = 3
+SKEW = 3
 """The higher, the more he writes to a few of his nodes."""
-THOUGHT = 0.3
+LONGEST_EDIT = 0.3
 """Seconds at most between his reading of a node and his writing it back."""
-_WHO = "stranger"
+_FIELD_MANAGER = "stranger"
 
 
-class Stranger:
+class OtherWriter:
     """Writes labels and annotations of his own, by patch and by replacing whole nodes, until stopped."""
 
     def __init__(
-        self, client: Client, wanted: Mapping[str, Wanted], pace: float, dice: random.Random
+        self, client: Client, wanted: Mapping[str, ExpectedNode], pace: float, dice: random.Random
     ) -> None:
         self._client = client
         self._wanted = wanted
-        self._pause = HANDS / pace
+        self._pause = WRITERS / pace
         self._dice = dice
         self._number = 0
         self._stopped = False
-        self.meddles = False
+        self.undoes = False
         """Whether he also undoes what agents published."""
         self.done: Counter[str] = Counter()
         names = list(wanted)
-        self._hands = [asyncio.create_task(self._write(names[hand::HANDS])) for hand in range(HANDS)]
+        self._writers = [asyncio.create_task(self._write(names[hand::WRITERS])) for hand in range(WRITERS)]
 
     async def stop(self) -> None:
         """Finish what was begun, and write no more."""
         self._stopped = True
-        await asyncio.gather(*self._hands)
+        await asyncio.gather(*self._writers)
 
     async def _write(self, names: Sequence[str]) -> None:
         while names and not self._stopped:
             # Some nodes are busier than others: that is where writers meet.
-            name = names[int(len(names) * self._dice.random() ** BUSIER)]
+            name = names[int(len(names) * self._dice.random() ** SKEW)]
             roll = self._dice.random()
-            if self.meddles and roll < MEDDLING:
+            if self.undoes and roll < UNDO_SHARE:
                 await self._undo(name)
             elif roll < 0.6:
                 await self._patch(name)
@@ -66,7 +66,7 @@ class Stranger:
         return {"labels": {key: value}, "annotations": {key: value}}
 
     async def _patch(self, name: str) -> None:
-        await self._client.patch(NODES, name, {"metadata": self._next(name)}, field_manager=_WHO)
+        await self._client.patch(NODES, name, {"metadata": self._next(name)}, field_manager=_FIELD_MANAGER)
         self.done["patches"] += 1
 
     async def _replace(self, name: str) -> None:
@@ -76,9 +76,9 @@ class Stranger:
             node = (await self._client.get(NODES.raw(), name)).document()
             for kind, entries in change.items():
                 node["metadata"].setdefault(kind, {}).update(entries)
-            await asyncio.sleep(self._dice.uniform(0, THOUGHT))
+            await asyncio.sleep(self._dice.uniform(0, LONGEST_EDIT))
             try:
-                await self._client.update(NODES.raw(), node, field_manager=_WHO)
+                await self._client.update(NODES.raw(), node, field_manager=_FIELD_MANAGER)
             except ConflictError:
                 self.done["conflicts, retried"] += 1
                 continue
@@ -96,5 +96,7 @@ class Stranger:
         ours = [key for key in node.metadata.labels if key.startswith(PREFIX)]
         if ours:
             change = {self._dice.choice(ours): self._dice.choice((None, "by-hand"))}
-            await self._client.patch(NODES, name, {"metadata": {"labels": change}}, field_manager=_WHO)
+            await self._client.patch(
+                NODES, name, {"metadata": {"labels": change}}, field_manager=_FIELD_MANAGER
+            )
             self.done["labels of ours undone"] += 1
