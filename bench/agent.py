@@ -1,9 +1,9 @@
-"""Weigh the agent as it is shipped: the chart's pod on a real node, everything on, beside what NFD asks for.
+"""Measure memory and CPU of the agent as it is shipped, beside the resources that NFD requests.
 
-A lab with a real kubelet gets the image and the chart; the node looks like one of the hosts in tests/hosts.
+A lab with a real kubelet gets the image and the chart; the node replays one of the hosts in tests/hosts.
 Labels, device plugin, claims and warden are on, with the chart's own periods. The kubelet probes the agent,
-and its metrics are read every 15 seconds. It is watched while nothing happens, then while pods hold shares of
-an accelerator. Writes are counted by the agent and, independently, by the API server.
+and its metrics are scraped every 15 seconds. It is measured while nothing happens, then while pods hold
+shares of an accelerator. The agent and, independently, the API server count the writes.
 
 --set, --python and --env try other values of the chart, options of the interpreter and variables.
 """
@@ -27,12 +27,12 @@ MEMORY_BAR, CPU_BAR, WRITES_BAR = 64.0, 0.2, 0
 """MiB, percent of a core, and a number."""
 NFD = "node-feature-discovery v0.19.0, deployment/helm/node-feature-discovery/values.yaml, worker.resources"
 NFD_MEMORY, NFD_CPU = "64 (limit 512)", "0.5"
-"""What it asks for there: 64Mi (512Mi) and 5m."""
+"""NFD's requests there: 64Mi (limit 512Mi) and 5m."""
 HEAD = ("WHILE", "WHAT", "AGENT", "WARDEN", "BOTH", "BAR", "AGENT", "BOTH", "NFD'S WORKER ASKS FOR")
 
 
 def rows(name: str, seen: AgentUsage) -> list[tuple[str, ...]]:
-    """Return what was seen as rows of a table."""
+    """Return the usage as rows of a table."""
     three = seen.agent, seen.warden, seen.agent + seen.warden
     own = [f"{each.own:.1f}" for each in three]
     writes = [("API writes, as the agent counts", seen.writes), ("  as the server counts", seen.served)]
@@ -45,20 +45,20 @@ def rows(name: str, seen: AgentUsage) -> list[tuple[str, ...]]:
 
 
 def judge(what: str, figures: Sequence[float], bar: float, form: str) -> tuple[str, ...]:
-    """Return figures of the agent, the warden and both, and whether first and last are within a bar."""
+    """Return figures of the agent, the warden and both, and whether the first and the last meet the bar."""
     verdicts = ("PASS" if figures[index] <= bar else "over" for index in (0, 2))
     return what, *(f"{value:{form}}" for value in figures), f"<= {bar:g}", *verdicts
 
 
 def met(seen: AgentUsage) -> bool:
-    """Say whether agent and warden together keep within all bars."""
+    """Return whether agent and warden together meet all bars."""
     both = seen.agent + seen.warden
     quiet = max(seen.writes, seen.served) <= WRITES_BAR
     return both.resident <= MEMORY_BAR and both.cpu <= CPU_BAR and quiet
 
 
 async def run(lab: Lab, options: argparse.Namespace) -> Mapping[str, AgentUsage]:
-    """Watch the idle agent, then one whose accelerator is shared."""
+    """Measure the idle agent, then one with a shared accelerator."""
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
         node = AgentNode(lab, client)
         await asyncio.to_thread(node.install, options.host, options.set)
@@ -75,12 +75,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--host", default="server-t4", help="the machine to be, of tests/hosts (%(default)s)")
+    parser.add_argument(
+        "--host", default="server-t4", help="the machine to replay, of tests/hosts (%(default)s)"
+    )
     parser.add_argument("--window", type=float, default=120, help="seconds to watch (%(default)g)")
     parser.add_argument("--shares", type=int, default=10, help="pods that hold 1 GiB each (%(default)d)")
-    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="of the chart")
-    parser.add_argument("--python", metavar="FLAGS", default="", help="of the interpreter")
-    parser.add_argument("--env", metavar="NAME=VALUE", action="append", default=[], help="of the containers")
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="a value of the chart"
+    )
+    parser.add_argument("--python", metavar="FLAGS", default="", help="options of the interpreter")
+    parser.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable of the containers"
+    )
     options = parser.parse_args()
     with run_lab(LabSpec(LabProfile.NODE, f"agent-{os.getpid()}", owner=os.getpid())) as lab:
         found = asyncio.run(run(lab, options))

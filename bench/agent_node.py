@@ -1,4 +1,4 @@
-"""A real node of a lab with the agent's pod on it, as the chart makes it: install, watch, weigh."""
+"""A real node of a lab with the agent's pod of the chart: install it, watch it, measure its usage."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from tests.images import agent_archive
 SETTLE, SCRAPES, PATIENCE = 30.0, 15.0, 180.0
 PORT = 19809
 PARTS = {"agent": "serve agent", "warden": "fairlead.warden.__main__"}
-"""The containers, and what is on the command line of each one's process."""
+"""By container: a part of its process's command line."""
 DAEMON_SETS = Kind.of("apps", "v1", "daemonsets", namespaced=True)
 ONE_GIB = {MemoryUnit.MIB.resource: "1024", MemoryUnit.GIB.resource: "1"}
 _WRITES = re.compile(r"^fairlead_api_writes_total\{.*\} (\S+)$", re.MULTILINE)
@@ -36,30 +36,30 @@ _WRITES = re.compile(r"^fairlead_api_writes_total\{.*\} (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """What a process costs."""
+    """Memory and CPU of a process."""
 
     resident: float
     """MiB."""
     own: float
-    """MiB, pages that processes share counted in part (PSS)."""
+    """MiB, with shared pages counted in proportion (PSS)."""
     cpu: float
     """Percent of a core."""
 
     def __add__(self, other: "ProcessUsage") -> "ProcessUsage":
-        """Return what two cost together."""
+        """Return the sum of two processes."""
         return ProcessUsage(self.resident + other.resident, self.own + other.own, self.cpu + other.cpu)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentUsage:
-    """What was seen for a while."""
+    """The usage of agent and warden during a window, and the writes to the API server."""
 
     agent: ProcessUsage
     warden: ProcessUsage
     writes: int
-    """To the API server, by the agent's own count."""
+    """Writes to the API server, by the agent's own counter."""
     served: int
-    """Of nodes and slices by the API server's count, whoever wrote them; a node's status aside."""
+    """Writes of nodes and slices by any client, by the API server's counter; without a node's status."""
 
 
 class AgentNode:
@@ -71,7 +71,7 @@ class AgentNode:
         self._pod = ""
 
     def install(self, host: str, values: Sequence[str]) -> None:
-        """Install the chart on a node that looks like another machine."""
+        """Install the chart on a node that replays another machine."""
         machine = Machine(self._lab.folder / "machine")
         machine.become(host)
         load(self._lab, [agent_archive()], ensure(["ctr"])["ctr"])
@@ -83,7 +83,7 @@ class AgentNode:
         subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
 
     async def change(self, python: str, environ: Sequence[str]) -> None:
-        """Run the containers with more options of the interpreter, and with more variables."""
+        """Add options of the interpreter and environment variables to the containers."""
         more: dict[str, Any] = {}
         if environ:
             more["env"] = [dict(zip(("name", "value"), each.split("=", 1), strict=True)) for each in environ]
@@ -99,9 +99,9 @@ class AgentNode:
         """Wait until the DaemonSet's pod is ready, and the only one."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            found = (await self._client.get(DAEMON_SETS, "fairlead-agent", NAMESPACE)).document()
-            state = found["status"]
-            current = state.get("observedGeneration") == found["metadata"]["generation"]
+            daemon_set = (await self._client.get(DAEMON_SETS, "fairlead-agent", NAMESPACE)).document()
+            state = daemon_set["status"]
+            current = state.get("observedGeneration") == daemon_set["metadata"]["generation"]
             pods = (await self._client.list(PODS, NAMESPACE)).items
             if current and state.get("numberReady") == state.get("updatedNumberScheduled") == len(pods) == 1:
                 self._pod = pods[0].metadata.name
@@ -110,7 +110,7 @@ class AgentNode:
         raise SystemExit(f"the agent's pod is not ready\n{await self._logs()}")
 
     async def hold(self, count: int) -> bool:
-        """Start pods that hold 1 GiB each, and wait until all run; False where no memory is on offer."""
+        """Start pods that hold 1 GiB each, and wait until all run; False if the node offers no memory."""
         node = (await self._client.get(NODES.raw(), self._lab.spaces[0].node)).document()
         offered = [name for name in ONE_GIB if node["status"]["allocatable"].get(name, "0") != "0"]
         if not offered:
@@ -131,7 +131,7 @@ class AgentNode:
         raise SystemExit(f"the pods that hold shares do not run\n{await self._logs()}")
 
     async def watch(self, seconds: float) -> AgentUsage:
-        """Let things settle, then watch both processes for a while."""
+        """Wait until both processes are idle, then measure them for a while."""
         await self._scrape(SETTLE)
         pids = self._processes()
         writes, served = await self._writes(), await node_writes(self._client)
@@ -150,7 +150,7 @@ class AgentNode:
         return {part: next(pid for pid in lines if sign in lines[pid]) for part, sign in PARTS.items()}
 
     async def _scrape(self, seconds: float) -> None:
-        """Read the agent's metrics again and again, as a Prometheus would."""
+        """Scrape the agent's metrics repeatedly, as a Prometheus would."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             await self._metrics()
@@ -164,7 +164,7 @@ class AgentNode:
         return round(sum(map(float, _WRITES.findall(await self._metrics()))))
 
     async def _logs(self) -> str:
-        """Return what the containers said last."""
+        """Return the last log lines of the containers."""
         lines = []
         for pod in (await self._client.list(PODS, NAMESPACE)).items:
             for part in PARTS:
@@ -175,9 +175,9 @@ class AgentNode:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the seconds that a process has computed: by its threads' clocks, or its own where that is more.
+    """Return the CPU seconds of a process: by its threads' clocks, or its own if that is more.
 
-    The first are exact but end with their threads, the second counts in hundredths.
+    The threads' clocks are exact but end with their threads; the process's clock counts in hundredths.
     """
     threads = 0
     for task in os.listdir(f"/proc/{pid}/task"):
@@ -188,7 +188,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def process_usage(pid: int, share: float) -> ProcessUsage:
-    """Return what a process costs, which computed for such a share of the time."""
+    """Return the memory of a process, with its share of CPU time."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
         kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
     return ProcessUsage(kib["Rss"] / 1024, kib["Pss"] / 1024, 100 * share)

@@ -1,15 +1,15 @@
-"""Let 500 simulated agents publish 500 nodes through a real API server, while others write to the same nodes.
+"""Let 500 simulated agents publish 500 nodes through a real API server, while another client writes to them.
 
-A lab with nodes that kwok plays gets the shipped roles, admission policies and DaemonSet. Each pod of the
-DaemonSet lends its bound token to one agent: the real code that publishes, without a kubelet under it.
+A lab with nodes that kwok simulates gets the shipped roles, admission policies and DaemonSet. Each pod of the
+DaemonSet lends its bound token to one agent: the real publishing code, without a kubelet.
 
-  start    all begin at once, on nodes that somebody else writes to as well
-  storm    on every fifth node accelerators come and go, and the stranger undoes some of the agents' work;
-           the time counts from when he stops
+  start    all agents start at once, on nodes that another writer writes to as well
+  storm    on every fifth node accelerators come and go, and the other writer undoes some of the agents' work;
+           the time counts from when it stops
   quiet    nothing happens
 
-A stage's time ends with the last write of an agent. What is there then is judged by what the API server says.
-Exit code 1: something was lost, or written for nothing.
+A stage's time ends with the last write of an agent. The check then reads the objects of the API server alone.
+Exit code 1: a write was lost, or an agent wrote without need.
 """
 
 import argparse
@@ -51,13 +51,13 @@ class Worker:
         self._process = process
 
     def send(self, line: str) -> Report:
-        """Give an order, and return what was counted until then."""
+        """Send a command, and return the counters so far."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        found: Report = json.loads(self._process.stdout.readline())
-        return found
+        report: Report = json.loads(self._process.stdout.readline())
+        return report
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def run_worker(config: ClusterConfig, roles: Roles) -> Iterator[Worker]:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What the agents did between two reports."""
+    """The agents' work between two reports."""
 
     name: str
     agents: int
@@ -86,11 +86,11 @@ class Stage:
     after: Report
 
     def grown(self, what: str) -> Counter[str]:
-        """Return by how much something grew."""
+        """Return the growth of a counter."""
         return Counter(self.after[what]) - Counter(self.before[what])
 
     def row(self) -> tuple[str, ...]:
-        """Return it for a table."""
+        """Return the stage as a row of a table."""
         written, took = self.grown("written"), sorted(self.after["took"][len(self.before["took"]) :])
         slow = [f"{took[int(len(took) * part)] * 1e3:.0f} ms" if took else "-" for part in (0.5, 0.99)]
         failed = [f"{count} {what}" for what, count in self.grown("failed").items()]
@@ -123,26 +123,26 @@ class Scenario:
         before = self._worker.send("start")
         await self._wait_until_settled("start", began, before, foreign=False)
 
-    async def storm(self, stranger: OtherWriter, seconds: float) -> None:
-        """Let accelerators come and go, and the stranger do his worst for a while."""
+    async def storm(self, writer: OtherWriter, seconds: float) -> None:
+        """Let accelerators come and go while the other writer undoes the agents' work, for a while."""
         catalog = load()
-        stranger.undoes = True
+        writer.undoes = True
         before = self._worker.send("change")
         for role in self._roles:
             self._wanted[role["node"]].inventory = detect_machine(role["later"], catalog)
         await asyncio.sleep(seconds)
-        await stranger.stop()
+        await writer.stop()
         await self._wait_until_settled("storm", time.monotonic(), before, foreign=True)
 
     async def rest(self, seconds: float) -> int:
-        """Do nothing; return how many writes of nodes and slices the API server saw."""
+        """Do nothing; return how many writes of nodes and slices the API server counted."""
         before, seen = self._worker.send("report"), await node_writes(self._client)
         await asyncio.sleep(seconds)
         self._add("quiet", seconds, before, self._worker.send("report"))
         return await node_writes(self._client) - seen
 
     async def _wait_until_settled(self, name: str, began: float, before: Report, *, foreign: bool) -> None:
-        """Wait until all is as it should be, or has had time enough to become so."""
+        """Wait until every node is as expected, or the time is over."""
         until = time.monotonic() + PATIENCE
         wrong = await faults(self._client, self._wanted, foreign=foreign)
         while wrong and time.monotonic() < until:
@@ -157,31 +157,31 @@ class Scenario:
 
 
 async def run(config: ClusterConfig, options: argparse.Namespace) -> int:
-    """Play all stages; return the exit code."""
+    """Run all stages; return the exit code."""
     dice = random.Random(options.seed)
     async with Client.connect(config) as client:
         tokens = await bound_tokens(client, options.nodes)
         await wait_for_policies(config, tokens)
         wanted, roles = assign_machines(tokens, dice)
         with run_worker(config, roles) as worker:
-            play = Scenario(client, worker, wanted, roles)
-            stranger = OtherWriter(client, wanted, options.pace, dice)
-            await play.start()
-            await play.storm(stranger, options.seconds)
-            seen = await play.rest(options.quiet)
-    return print_verdict(play, stranger, seen)
+            scenario = Scenario(client, worker, wanted, roles)
+            writer = OtherWriter(client, wanted, options.pace, dice)
+            await scenario.start()
+            await scenario.storm(writer, options.seconds)
+            seen = await scenario.rest(options.quiet)
+    return print_verdict(scenario, writer, seen)
 
 
-def print_verdict(play: Scenario, stranger: OtherWriter, seen: int) -> int:
-    """Say what came of it; return the exit code."""
-    print(to_table(HEAD, [stage.row() for stage in play.stages]))
-    print("the stranger:", ", ".join(f"{count} {what}" for what, count in stranger.done.items()))
-    quiet = play.stages[-1].grown("written").total()
+def print_verdict(scenario: Scenario, writer: OtherWriter, seen: int) -> int:
+    """Print the result; return the exit code."""
+    print(to_table(HEAD, [stage.row() for stage in scenario.stages]))
+    print("the other writer:", ", ".join(f"{count} {what}" for what, count in writer.done.items()))
+    quiet = scenario.stages[-1].grown("written").total()
     print(f"in the quiet time: {quiet} writes by agents; {seen} of nodes and slices as the API server counts")
-    for fault in play.wrong[:SHOWN]:
+    for fault in scenario.wrong[:SHOWN]:
         print(f"  LOST {fault}")
-    right = not (play.wrong or quiet or seen)
-    lost = f"{len(play.wrong)} faults" if play.wrong else "nothing was lost"
+    right = not (scenario.wrong or quiet or seen)
+    lost = f"{len(scenario.wrong)} faults" if scenario.wrong else "nothing was lost"
     print(f"{'PASS' if right else 'FAIL'}: {lost}, {max(quiet, seen)} writes when nothing changed")
     return 0 if right else 1
 
@@ -192,8 +192,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--nodes", type=int, default=500)
-    parser.add_argument("--pace", type=float, default=100, help="what the stranger does in a second")
-    parser.add_argument("--seconds", type=float, default=15, help="how long he undoes the agents' work")
+    parser.add_argument("--pace", type=float, default=100, help="writes of the other writer in a second")
+    parser.add_argument("--seconds", type=float, default=15, help="how long it undoes the agents' work")
     parser.add_argument("--quiet", type=float, default=30, help="how long nothing changes at the end")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

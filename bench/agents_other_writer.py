@@ -1,4 +1,4 @@
-"""Somebody else who writes to the agents' nodes, in every way there is, and knows what he wrote last."""
+"""Another client that writes to the agents' nodes, by patch and by update, and remembers its last values."""
 
 import asyncio
 import random
@@ -13,18 +13,18 @@ from fairlead.errors import ConflictError, NotFoundError
 from fairlead.keys import PREFIX
 
 WRITERS = 8
-"""How many he has; each node is written to by one of them only, so that there is a last write."""
+"""Concurrent writers; each node belongs to one of them, so that every node has a defined last write."""
 UNDO_SHARE = 0.2
-"""Which part of what he does undoes what agents published."""
+"""The share of its writes that undo what agents published."""
 SKEW = 3
-"""The higher, the more he writes to a few of his nodes."""
+"""The higher, the more writes go to a few nodes."""
 LONGEST_EDIT = 0.3
-"""Seconds at most between his reading of a node and his writing it back."""
-_FIELD_MANAGER = "stranger"
+"""The most seconds between reading a node and writing it back."""
+_FIELD_MANAGER = "other-writer"
 
 
 class OtherWriter:
-    """Writes labels and annotations of his own, by patch and by replacing whole nodes, until stopped."""
+    """Writes its own labels and annotations, by patch and by replacing whole nodes, until stopped."""
 
     def __init__(
         self, client: Client, wanted: Mapping[str, ExpectedNode], pace: float, dice: random.Random
@@ -36,19 +36,19 @@ class OtherWriter:
         self._number = 0
         self._stopped = False
         self.undoes = False
-        """Whether he also undoes what agents published."""
+        """Whether it also undoes what agents published."""
         self.done: Counter[str] = Counter()
         names = list(wanted)
         self._writers = [asyncio.create_task(self._write(names[hand::WRITERS])) for hand in range(WRITERS)]
 
     async def stop(self) -> None:
-        """Finish what was begun, and write no more."""
+        """Finish the current writes, and stop."""
         self._stopped = True
         await asyncio.gather(*self._writers)
 
     async def _write(self, names: Sequence[str]) -> None:
         while names and not self._stopped:
-            # Some nodes are busier than others: that is where writers meet.
+            # Some nodes get more writes than others: there writers conflict.
             name = names[int(len(names) * self._dice.random() ** SKEW)]
             roll = self._dice.random()
             if self.undoes and roll < UNDO_SHARE:
@@ -70,7 +70,7 @@ class OtherWriter:
         self.done["patches"] += 1
 
     async def _replace(self, name: str) -> None:
-        """Read, change and write back a whole node, again where it has changed meanwhile."""
+        """Read, change and write back a whole node; repeat on a conflict."""
         change = self._next(name)
         while True:
             node = (await self._client.get(NODES.raw(), name)).document()
@@ -90,7 +90,7 @@ class OtherWriter:
         if self._dice.random() < 0.2:
             with suppress(NotFoundError):
                 await self._client.delete(RESOURCE_SLICES, f"{name}-fairlead-0")
-                self.done["slices of ours deleted"] += 1
+                self.done["slices of agents deleted"] += 1
             return
         node = await self._client.get(NODES, name)
         ours = [key for key in node.metadata.labels if key.startswith(PREFIX)]
@@ -99,4 +99,4 @@ class OtherWriter:
             await self._client.patch(
                 NODES, name, {"metadata": {"labels": change}}, field_manager=_FIELD_MANAGER
             )
-            self.done["labels of ours undone"] += 1
+            self.done["labels of agents undone"] += 1

@@ -1,4 +1,4 @@
-"""What 500 simulated agents need before they can start: nodes, tokens, guards, and machines to replay."""
+"""The setup of 500 simulated agents: nodes, tokens, admission policies, and machines to replay."""
 
 import asyncio
 import json
@@ -21,16 +21,16 @@ from fairlead.lab.control.fleet import plain
 
 PATIENCE = 180.0
 Roles = list[dict[str, Any]]
-"""For each agent, what agents_worker.py must know of it."""
+"""For each agent, the fields of AgentRole in agents_worker.py."""
 
 
 def bare_fleet(count: int) -> tuple[dict[str, Any], ...]:
-    """Return nodes that nobody has labelled yet."""
-    found = manifests(plain(count), load())
-    for node in found:
+    """Return nodes without labels of fairlead."""
+    nodes = manifests(plain(count), load())
+    for node in nodes:
         labels = node["metadata"]["labels"]
         node["metadata"]["labels"] = {key: labels[key] for key in labels if not key.startswith(PREFIX)}
-    return tuple(found)
+    return tuple(nodes)
 
 
 async def bound_tokens(client: Client, count: int) -> dict[str, str]:
@@ -44,8 +44,8 @@ async def bound_tokens(client: Client, count: int) -> dict[str, str]:
         if time.monotonic() > until:
             raise SystemExit(f"only {len(placed)} of {count} pods of the DaemonSet have a node")
         await asyncio.sleep(1)
-    made = await asyncio.gather(*(_token(client, pod.metadata.name, pod.metadata.uid) for pod in placed))
-    return {pod.spec.node_name: token for pod, token in zip(placed, made, strict=True)}
+    tokens = await asyncio.gather(*(_token(client, pod.metadata.name, pod.metadata.uid) for pod in placed))
+    return {pod.spec.node_name: token for pod, token in zip(placed, tokens, strict=True)}
 
 
 async def _token(client: Client, pod: str, uid: str) -> str:
@@ -59,36 +59,36 @@ async def _token(client: Client, pod: str, uid: str) -> str:
 
 
 async def wait_for_policies(config: ClusterConfig, tokens: Mapping[str, str]) -> None:
-    """Wait until the policies stand: an agent may label its own node and not its neighbour's."""
+    """Wait until the policies are enforced: an agent may label its own node and not another's."""
     (mine, token), (other, _) = list(tokens.items())[:2]
     until = time.monotonic() + PATIENCE
     async with Client.connect(replace(config, login=AuthInfo(token=token))) as agent:
         while await _refusal(agent, mine) or "own-node" not in await _refusal(agent, other):
             if time.monotonic() > until:
-                raise SystemExit("the admission policies do not stand")
+                raise SystemExit("the admission policies are not enforced")
             await asyncio.sleep(0.2)
 
 
 async def _refusal(agent: Client, node: str) -> str:
-    """Return why an agent may not label a node; empty where it may."""
+    """Return why an agent may not label a node; empty if it may."""
     patch = json.dumps({"metadata": {"labels": {f"{PREFIX}arch": "none"}}}).encode()
-    path, how = NODES.path(name=node), "application/merge-patch+json"
+    path, content_type = NODES.path(name=node), "application/merge-patch+json"
     try:
-        await agent.request("PATCH", path, query={"dryRun": "All"}, body=patch, content_type=how)
+        await agent.request("PATCH", path, query={"dryRun": "All"}, body=patch, content_type=content_type)
     except (AccessError, InvalidError) as error:
         return str(error)
     return ""
 
 
 def assign_machines(tokens: Mapping[str, str], dice: random.Random) -> tuple[dict[str, ExpectedNode], Roles]:
-    """Give each node a machine to replay, and every fifth another one for later."""
+    """Assign each node a machine to replay, and every fifth node another machine for later."""
     catalog, names = load(), machines()
-    found = {name: detect_machine(name, catalog) for name in names}
+    inventories = {name: detect_machine(name, catalog) for name in names}
     wanted, roles = {}, []
     for number, (node, token) in enumerate(sorted(tokens.items())):
         machine = names[number % len(names)]
         later = dice.choice(names) if number % 5 == 0 else machine
-        wanted[node] = ExpectedNode(found[machine])
+        wanted[node] = ExpectedNode(inventories[machine])
         role = {"node": node, "token": token, "machine": machine, "later": later}
         roles.append({**role, "restarts": number % 10 == 0})
     return wanted, roles

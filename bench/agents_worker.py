@@ -1,6 +1,6 @@
-"""Simulate many agents in one process: the parts that publish to the API, each with a token of its own.
+"""Simulate many agents in one process: their publishing parts, each with its own token.
 
-Run by agents.py: the first line of standard input names server and agents, each further one is a command,
+Run by agents.py: the first line of standard input names server and agents, each further line is a command,
 and each answer is a line of JSON. A kubelet is not simulated: claims count as registered from the start.
 """
 
@@ -32,12 +32,12 @@ LONGEST = 200
 
 
 class TimedClient(Client):
-    """A client that notes what its requests took, and what became of them."""
+    """A client that records the duration and the result of its requests."""
 
     durations: ClassVar[list[float]] = []
     """Seconds of each write that succeeded."""
     last: ClassVar[float] = 0.0
-    """When the latest of them did, on a clock that all processes of a machine share."""
+    """The time of the latest one, on a clock that all processes of a machine share."""
     asked: ClassVar[Counter[str]] = Counter()
     failed: ClassVar[Counter[str]] = Counter()
 
@@ -65,7 +65,7 @@ class TimedClient(Client):
             return await super().list(*words, **named)
 
     async def create(self, *words: Any, **named: Any) -> Any:
-        """Make an object."""
+        """Create an object."""
         async with self._recorded("create"):
             return await super().create(*words, **named)
 
@@ -75,46 +75,46 @@ class TimedClient(Client):
             return await super().update(*words, **named)
 
     async def patch(self, *words: Any, **named: Any) -> Any:
-        """Change an object."""
+        """Patch an object."""
         async with self._recorded("patch"):
             return await super().patch(*words, **named)
 
     async def delete(self, *words: Any, **named: Any) -> None:
-        """End an object."""
+        """Delete an object."""
         async with self._recorded("delete"):
             await super().delete(*words, **named)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRole:
-    """One agent: who it is, what it finds, and what it will find once things have changed."""
+    """One agent: its node and token, its machine, and the machine it detects later."""
 
     node: str
     token: str
     machine: str
     later: str
     restarts: bool
-    """Whether it hears of the change by being started anew."""
+    """Whether a restart of the agent brings the change."""
 
 
 class SimulatedAgent:
-    """The publishing half of an agent, without a thread of its own."""
+    """The publishing part of an agent, without a thread of its own."""
 
     def __init__(self, role: AgentRole, config: ClusterConfig, inventory: Inventory) -> None:
         self._config = config
-        self._terms = PublishConfig(role.node)
+        self._publish_config = PublishConfig(role.node)
         self._due = asyncio.Event()
         self._inventory = inventory
         self.written: Counter[str] = Counter()
         self._task = asyncio.create_task(self._publish())
 
     def offer(self, inventory: Inventory) -> None:
-        """Take what a scan found."""
+        """Take the inventory of a scan."""
         self._inventory = inventory
         self._due.set()
 
     async def end(self) -> None:
-        """Stop, leaving everything as it is."""
+        """Stop, and leave the published objects as they are."""
         self._task.cancel()
         await asyncio.wait([self._task])
 
@@ -122,19 +122,19 @@ class SimulatedAgent:
         """Publish what is due, as serve/publisher.py does."""
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(TimedClient.connect(self._config))
-            notices = NodeReconciler(self._terms, client, self._due, _log)
-            self.written = notices.written
-            notices.open(stack)
+            reconciler = NodeReconciler(self._publish_config, client, self._due, _log)
+            self.written = reconciler.written
+            reconciler.open(stack)
             wait = BACK_OFF[0]
             while True:
                 await self._due.wait()
                 await asyncio.sleep(SETTLE)
                 self._due.clear()
                 try:
-                    await notices.reconcile(self._inventory, PublishedFacts((), ()), claims=True)
+                    await reconciler.reconcile(self._inventory, PublishedFacts((), ()), claims=True)
                     wait = BACK_OFF[0]
                 except (FairleadError, OSError) as error:
-                    _log(f"{self._terms.node}: {error}")
+                    _log(f"{self._publish_config.node}: {error}")
                     asyncio.get_running_loop().call_later(wait * random.uniform(0.8, 1.2), self._due.set)
                     wait = min(2 * wait, BACK_OFF[1])
 
@@ -156,7 +156,7 @@ class AgentFleet:
         self._agents = [self._start_agent(role, role.machine) for role in self._roles]
 
     async def change(self) -> None:
-        """Let accelerators come and go, seen by an agent that runs or by the one after it."""
+        """Let accelerators come and go; a running agent detects that, or the agent after a restart."""
         for number, role in enumerate(self._roles):
             if role.later == role.machine:
                 continue
@@ -168,7 +168,7 @@ class AgentFleet:
                 self._agents[number].offer(self._found[role.later])
 
     def report(self) -> dict[str, Any]:
-        """Return everything that was counted since the process began."""
+        """Return all counters since the process began."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         written = sum((agent.written for agent in self._agents), self._past)
         return {
@@ -191,13 +191,13 @@ def _log(line: str) -> None:
 
 
 async def main() -> None:
-    """Do as told until nobody tells any more."""
+    """Run commands of the standard input until it ends."""
     fleet = AgentFleet(json.loads(sys.stdin.readline()))
-    deeds = {"start": fleet.start, "change": fleet.change}
+    commands = {"start": fleet.start, "change": fleet.change}
     print("{}", flush=True)
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
-        if line in deeds:
-            await deeds[line]()
+        if line in commands:
+            await commands[line]()
         print(json.dumps(fleet.report()), flush=True)
 
 

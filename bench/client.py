@@ -1,11 +1,11 @@
 """Measure the Kubernetes client beside the official one: a large list, a watch, and binds.
 
-A pod is made in a real API server and read back; that recording, 50,000 times over, is served to both clients
-from loopback over the same HTTP, page by page. Binds go to the real API server. Each job runs in a process of
-its own and is measured there: CPU seconds, wall seconds, and how far memory grew.
+A pod is created in a real API server and read back; that recording, repeated 50,000 times, is served to both
+clients from loopback over the same HTTP, page by page. Binds go to the real API server. Each job runs in a
+process of its own and is measured there: CPU seconds, wall seconds, and the growth of memory.
 
 `--short` has a fifth of the pods and a quarter of the events. With `--before CHECKOUT`, the peer is the
-client of an earlier commit, in interleaved pairs. Exit code 1: a target was missed.
+client of an earlier commit, in interleaved pairs. Exit code 1: a target is missed.
 """
 
 import argparse
@@ -37,7 +37,7 @@ SIZES: Final = {
     "long pair": {"pods": 50_000, "events": 60_000, "binds": 2_000},
     "short pair": {"pods": 20_000, "events": 30_000, "binds": 1_000},
 }
-"""How much work there is in each form; in a pair, enough for about a second of CPU on either side."""
+"""The work in each form; in a pair, enough for about a second of CPU on either side."""
 LIST_TARGET, BIND_TARGET = 20.0, 2.0
 Result = dict[str, float]
 CONTAINER: dict[str, Any] = {
@@ -54,7 +54,7 @@ CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersRe
 
 
 def manifest(name: str) -> dict[str, Any]:
-    """Return a pod as a deployment would make it."""
+    """Return a pod as a Deployment creates it."""
     return {
         "metadata": {
             "name": name,
@@ -74,7 +74,7 @@ def manifest(name: str) -> dict[str, Any]:
 
 
 def status(at: str = "2026-11-15T23:40:07Z") -> dict[str, Any]:
-    """Return what a kubelet reports of a running pod."""
+    """Return the status that a kubelet reports of a running pod."""
     running = {"ready": True, "started": True, "restartCount": 0, "state": {"running": {"startedAt": at}}}
     return {
         "phase": "Running",
@@ -96,7 +96,7 @@ def status(at: str = "2026-11-15T23:40:07Z") -> dict[str, Any]:
 
 
 async def prepare(config: str, namespace: str, nodes: int) -> bytes:
-    """Make a namespace, nodes and a running pod, and return the pod as the server keeps it."""
+    """Create a namespace, nodes and a running pod, and return the pod as the server stores it."""
     async with Client.connect(kubeconfig.load(config)) as client:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         await asyncio.gather(
@@ -112,7 +112,7 @@ async def prepare(config: str, namespace: str, nodes: int) -> bytes:
 
 
 async def more_pods(config: str, namespace: str, nodes: int, count: int) -> list[tuple[str, str, str]]:
-    """Make pods to bind; return the name and uid of each, and a node for it."""
+    """Create pods to bind; return the name and uid of each, and a node for it."""
     async with Client.connect(kubeconfig.load(config)) as client:
         names = [f"p-{uuid4().hex[:10]}" for _ in range(count)]
         made = await asyncio.gather(*(client.create(PODS, manifest(name), namespace) for name in names))
@@ -159,10 +159,10 @@ def serve_recording(recording: bytes, pods: int, events: int) -> Iterator[str]:
 
 
 @contextmanager
-def api_server(given: str | None) -> Iterator[str]:
-    """Yield a kubeconfig: the user's, or that of a lab of our own."""
-    if given:
-        yield given
+def api_server(kubeconfig_path: str | None) -> Iterator[str]:
+    """Yield a kubeconfig: the user's, or that of a new lab."""
+    if kubeconfig_path:
+        yield kubeconfig_path
         return
     lab, name = (
         [sys.executable, "-c", "from fairlead.cli.main import run; run()", "lab"],
@@ -187,7 +187,7 @@ HEAD = ("JOB", "CPU", "OFFICIAL", "RATIO", "EACH", "OFFICIAL", "WALL", "MEMORY",
 
 @dataclass(frozen=True)
 class Comparison:
-    """One job, done by both."""
+    """One job, done by both clients."""
 
     job: str
     ours: Result
@@ -196,16 +196,16 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times our CPU time theirs is."""
+        """The peer's CPU time over fairlead's."""
         return self.theirs["cpu"] / self.ours["cpu"]
 
     @property
     def met(self) -> bool:
-        """Whether that is what we promise."""
+        """Whether the ratio meets the target."""
         return self.target is None or self.ratio >= self.target
 
     def row(self) -> tuple[str, ...]:
-        """Return it for a table."""
+        """Return the comparison as a row of a table."""
         ours, theirs = self.ours, self.theirs
         verdict = f"{self.target:.0f}x {'met' if self.met else 'MISSED'}" if self.target else "-"
         return (
@@ -220,7 +220,7 @@ class Comparison:
 
 
 def median(results: list[Result]) -> Result:
-    """Return the run in the middle, by CPU."""
+    """Return the median run by CPU."""
     return sorted(results, key=lambda result: result["cpu"])[len(results) // 2]
 
 
@@ -241,13 +241,13 @@ def reads(recording: bytes, options: argparse.Namespace) -> list[Comparison]:
 
 
 def pods_to_bind(config: str, namespace: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Make pods, and return what a worker that binds them must know."""
+    """Create pods, and return the facts for a worker that binds them."""
     pods = asyncio.run(more_pods(config, namespace, options.nodes, options.binds + WARM))
     return {"kubeconfig": config, "namespace": namespace, "at_once": 32, "warm": WARM, "pods": pods}
 
 
 def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comparison]:
-    """Compare binds in turn, so that what else the machine does falls on all alike."""
+    """Compare binds alternately, so that other load of the machine affects all clients alike."""
     runs: dict[str, list[Result]] = {"fairlead": [], "official": [], "official-aio": []}
     for _ in range(options.rounds):
         for client, results in runs.items():
@@ -261,7 +261,7 @@ def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comp
 
 
 def compare(config: str, namespace: str, recording: bytes, options: argparse.Namespace) -> int:
-    """Compare our client with that of an earlier commit."""
+    """Compare fairlead's client with that of an earlier commit."""
     with serve_recording(recording, options.pods, options.events) as server:
         facts = {"server": server, "page": PAGE}
 
@@ -277,7 +277,7 @@ def compare(config: str, namespace: str, recording: bytes, options: argparse.Nam
 
 
 def beside_official(config: str, namespace: str, recording: bytes, options: argparse.Namespace) -> int:
-    """Compare our client with the official one."""
+    """Compare fairlead's client with the official one."""
     peer = next(found.version for found in distributions(name="kubernetes", path=[options.peers]))
     print(f"{pairs.machine()}; fairlead beside kubernetes {peer}; one pod is {len(recording)} bytes")
     found = [*reads(recording, options), *binds(config, namespace, options)]
@@ -296,7 +296,7 @@ def main() -> int:
     parser.add_argument("--kubeconfig", help="an API server to bind on (default: a lab of its own)")
     for name, count in SIZES["long"].items():
         parser.add_argument(f"--{name}", type=int, help=f"default: {count}, short: {SIZES['short'][name]}")
-    parser.add_argument("--rounds", type=int, default=3, help="of binds; the median counts")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of binds; the median counts")
     parser.add_argument("--nodes", type=int, default=100)
     options = parser.parse_args()
     if not (options.before or options.peers):

@@ -1,7 +1,7 @@
-"""Serve one recorded pod many times over: a list in pages, and a watch, as an API server would.
+"""Serve one recorded pod many times: a list in pages, and a watch, as an API server would.
 
 Run by client.py: `client_server.py POD.json PODS PAGE EVENTS` prints its port and serves until input ends.
-The bytes are made before the first question, so that the server's own work is next to nothing.
+The bytes are encoded before the first request, so that the server itself costs almost nothing.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def variant(template: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def pages(template: dict[str, Any], pods: int, size: int) -> list[bytes]:
-    """Return the bodies of a list, page by page; objects in a list leave out what they are."""
+    """Return the bodies of a list, page by page; objects in a list have no apiVersion and kind."""
     bare = {key: value for key, value in template.items() if key not in ("apiVersion", "kind")}
     bodies = []
     for start in range(0, pods, size):
@@ -54,7 +54,7 @@ def events(template: dict[str, Any], count: int) -> list[bytes]:
 
 
 class Server:
-    """Answers out of memory."""
+    """Answers from memory."""
 
     def __init__(self, bodies: list[bytes], lines: list[bytes], size: int) -> None:
         self._bodies = bodies
@@ -86,7 +86,7 @@ class Server:
 
 
 async def main() -> None:
-    """Serve until whoever started us is gone."""
+    """Serve until the parent process closes the standard input."""
     path, pods, size, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     with open(path, encoding="utf-8") as file:
         template = json.load(file)

@@ -1,4 +1,4 @@
-"""Do one job with one client in a process of its own, and print what it cost.
+"""Do one job with one client in a process of its own, and print its CPU, time and memory.
 
 Run by client.py: `client_worker.py CLIENT JOB`, with the job's facts as JSON on standard input.
 """
@@ -21,17 +21,17 @@ Pod = tuple[str, str, str]
 
 
 def memory(what: str) -> int:
-    """Return the bytes that this process has (VmRSS) or at most had (VmHWM) in memory."""
+    """Return the bytes of memory of this process: now (VmRSS), or at the peak (VmHWM)."""
     with open("/proc/self/status", encoding="ascii") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(what))
 
 
 @contextmanager
 def measure(result: Result) -> Iterator[None]:
-    """Note CPU, wall time and the growth to the peak of memory."""
+    """Record CPU, wall time and the growth to the peak of memory."""
     gc.collect()
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-        file.write("5")  # the peak counts from here; getrusage's would count our parent's too
+        file.write("5")  # resets the peak; getrusage would count the parent's too
     before, used, began = memory("VmRSS"), time.process_time(), time.perf_counter()
     yield
     result["wall"] = time.perf_counter() - began
@@ -110,7 +110,7 @@ def official(facts: Facts) -> Any:
 
 
 def official_list(facts: Facts, result: Result) -> None:
-    """List with the official client, page by page, keeping every pod as we do."""
+    """List with the official client, page by page, keeping every pod as fairlead does."""
     _, api = official(facts)
     items: list[Any] = []
     with measure(result):
@@ -144,7 +144,7 @@ def binding(package: Any, namespace: str, pod: Pod) -> Any:
 
 
 def official_bind(facts: Facts, result: Result) -> None:
-    """Bind with the official client in threads, without reading the answer, on which it would raise."""
+    """Bind with the official client in threads, without parsing the answer, on which it would raise."""
     package, api = official(facts)
     warm, pods = split(facts)
 
@@ -163,7 +163,7 @@ def official_bind(facts: Facts, result: Result) -> None:
 
 
 def official_aio_bind(facts: Facts, result: Result) -> None:
-    """Bind with the official client's asynchronous half, without reading the answer."""
+    """Bind with the official client's asyncio part, without parsing the answer."""
     package = importlib.import_module("kubernetes.aio.client")
     load = importlib.import_module("kubernetes.aio.config").load_kube_config
     warm, pods = split(facts)

@@ -1,6 +1,6 @@
-"""Time discovery on a synthetic machine, and weigh the idle agent.
+"""Time discovery on a synthetic machine, and measure memory and CPU of the idle agent.
 
-Prints the scan time beside a bare read of the same identity files (the least any scanner must do) and, where
+Prints the scan time beside a bare read of the same identity files (the least that any scanner does) and, if
 pciutils is installed, beside `lspci` on the same tree; then the agent's idle memory and CPU.
 """
 
@@ -46,7 +46,7 @@ def write(root: str, path: str, text: str) -> None:
 
 
 def build(root: str) -> None:
-    """Lay out the machine as sysfs does: devices in one place, links to them on the bus."""
+    """Create the machine as sysfs does: devices in one folder, links to them on the bus."""
     for number in range(PCI):
         vendor, device, code = KINDS[number % len(KINDS)]
         address = f"0000:{number // 32:02x}:{number % 32:02x}.0"
@@ -77,13 +77,13 @@ def build(root: str) -> None:
 
 
 def link(root: str, path: str, target: str) -> None:
-    """Make one symlink below the root."""
+    """Create one symlink below the root."""
     os.makedirs(os.path.dirname(root + path), exist_ok=True)
     os.symlink(target, root + path)
 
 
 def bare_read(root: str) -> None:
-    """Read what identifies each device, with nothing around it."""
+    """Read the identity files of each device, and nothing else."""
     for bus, names in (("pci", ("vendor", "device", "class")), ("usb", ("idVendor", "idProduct"))):
         base = f"{root}/sys/bus/{bus}/devices"
         for entry in os.listdir(base):

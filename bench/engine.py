@@ -1,7 +1,7 @@
 """Time the scheduling engine: decisions on 500 to 20,000 nodes, gangs, and the smallest change.
 
-`--short` leaves out the largest clusters. With `--before CHECKOUT`, the CPU that a decision, a gang and a
-search take is compared with that of an earlier commit, in interleaved pairs. Exit code 1: a bar was missed.
+`--short` leaves out the largest clusters. With `--before CHECKOUT`, the CPU of a decision, a gang and a
+search is compared with that of an earlier commit, in interleaved pairs. Exit code 1: a bar is missed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PAIR_SIZES: Final = {
     "short pair": {"nodes": 2000, "decisions": 3000, "gang": 257, "gangs": 40, "full": 500, "changes": 30},
     "long pair": {"nodes": 5000, "decisions": 6000, "gang": 513, "gangs": 40, "full": 1000, "changes": 30},
 }
-"""What a worker does for each side of a pair, in the short form and in the long one."""
+"""The work for each side of a pair, in the short form and in the long one."""
 MODELS = (("t4", 16), ("a10", 24), ("a100", 40))
 POLICY = "fairlead"
 BARS = {"decision": 0.001, "gang": 0.2, "change": 1.0}
@@ -44,7 +44,7 @@ def node(number: int) -> NodeState:
 
 
 def share(name: str, mebibytes: int) -> Request:
-    """Return a pod that asks for some memory of one accelerator."""
+    """Return a pod that requests some memory of one accelerator."""
     return Request(name, cpu=500, memory=Bytes(GIB), demand=Demand(1, memory=Bytes(mebibytes * MIB)))
 
 
@@ -66,7 +66,7 @@ def half_full(nodes: int, chance: random.Random) -> EngineCluster:
 def time_decisions(
     cluster: EngineCluster, pods: Sequence[Request], before: Callable[[], object]
 ) -> list[float]:
-    """Return the seconds of each decision, the change of state that follows it included."""
+    """Return the seconds of each decision, including the change of state that follows it."""
     seconds = []
     for pod in pods:
         before()
@@ -79,29 +79,29 @@ def time_decisions(
 
 
 def time_sampled_loop(nodes: int, pods: Sequence[Request], chance: random.Random) -> list[float]:
-    """Time a plain loop over a sample of nodes, as stock schedulers do: best fit on what is free."""
+    """Time a plain loop over a sample of nodes, as stock schedulers do: best fit by free memory."""
     part = max(5.0, 50 - nodes / 125)
-    looked_at = max(100, round(nodes * part / 100))
+    sample = max(100, round(nodes * part / 100))
     free = [[16 * GIB - chance.choice((0, 4, 8)) * GIB for _ in range(8)] for _ in range(nodes)]
     seconds, start = [], 0
     for pod in pods:
         need = pod.demand.memory or 0
         began = time.perf_counter()
         best, where = None, (0, 0)
-        for step in range(looked_at):
+        for step in range(sample):
             at = (start + step) % nodes
             for column, room in enumerate(free[at]):
                 left = room - need
                 if left >= 0 and (best is None or left < best):
                     best, where = left, (at, column)
         free[where[0]][where[1]] -= need if best is not None else 0
-        start += looked_at
+        start += sample
         seconds.append(time.perf_counter() - began)
     return seconds
 
 
 def row(nodes: int, decisions: int) -> float:
-    """Print the times of one size of cluster, and return the mean of a decision."""
+    """Print the times for one size of cluster, and return the mean of a decision."""
     chance = random.Random(nodes)
     cluster = half_full(nodes, chance)
     few = [share(f"a-{at}", chance.choice(range(1024, 8193, 256))) for at in range(decisions)]
@@ -125,7 +125,7 @@ def row(nodes: int, decisions: int) -> float:
 
 
 def gangs() -> float:
-    """Print how long a gang of 512 takes on 500 nodes, placed and refused; return the longer."""
+    """Print the time of a gang of 512 on 500 nodes, placed and refused; return the longer."""
     longest = 0.0
     for compute, word in ((1000, "placed"), (1000, "refused")):
         cluster = EngineCluster(node(number) for number in range(500))
@@ -156,18 +156,19 @@ def full_cluster(nodes: int) -> EngineCluster:
 
 
 def change(nodes: int) -> float:
-    """Print how long the smallest change takes to find on a full cluster."""
+    """Print the time to find the smallest change on a full cluster."""
     cluster = full_cluster(nodes)
     decision = decide(cluster, share("late", 3 * 1024), POLICY)
     started = time.perf_counter()
-    told = with_suggestions(cluster, decision)
+    explanation = with_suggestions(cluster, decision)
     seconds = time.perf_counter() - started
-    print(f"smallest change on {nodes} nodes with {8 * nodes} pods: {seconds:.3f} s\n  {told.sentence()}")
+    print(f"smallest change on {nodes} nodes with {8 * nodes} pods: {seconds:.3f} s")
+    print(f"  {explanation.sentence()}")
     return seconds
 
 
 def table(sizes: Sequence[int], decisions: int) -> int:
-    """Print the table, and say whether every bar is reached."""
+    """Print the table; return 1 if a bar is missed."""
     print(f"{pairs.machine()}, one core; microseconds a decision")
     print("a memory share by policy fairlead, the change of state included; peers in the same run\n")
     head = ("nodes", "mean", "p99", "all unlike", "full rescore", "sampled loop", "gain")

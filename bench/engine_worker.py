@@ -1,7 +1,7 @@
-"""Let the engine decide in a process of its own, and print the CPU that each unit of work took.
+"""Run the engine in a process of its own, and print the CPU of each unit of work.
 
 Run by engine.py: `python -m bench.engine_worker`, with the sizes as JSON on standard input. A job whose work
-changes takes a new name: an earlier checkout runs its own worker, and jobs of the same name are compared.
+changes gets a new name: an earlier checkout runs its own worker, and jobs of the same name are compared.
 """
 
 import gc
@@ -22,7 +22,7 @@ Sizes = dict[str, int]
 
 @contextmanager
 def count_cpu(costs: Costs, job: str, units: int) -> Iterator[None]:
-    """Note the CPU seconds for each of so many units of a job."""
+    """Record the CPU seconds per unit of a job."""
     gc.collect()
     began = time.process_time()
     yield
@@ -30,7 +30,7 @@ def count_cpu(costs: Costs, job: str, units: int) -> Iterator[None]:
 
 
 def place_all(cluster: EngineCluster, pods: list[Request]) -> None:
-    """Decide about each pod, and let the cluster take it."""
+    """Decide for each pod, and bind it in the cluster."""
     for pod in pods:
         decision = decide(cluster, pod, POLICY)
         if decision.placement is not None:
@@ -38,7 +38,7 @@ def place_all(cluster: EngineCluster, pods: list[Request]) -> None:
 
 
 def decisions(sizes: Sizes, costs: Costs) -> None:
-    """Place pods that are alike, then pods of which no two are."""
+    """Place pods with equal requests, then pods with different ones."""
     chance = random.Random(sizes["nodes"])
     cluster = half_full(sizes["nodes"], chance)
     count = sizes["decisions"]
@@ -52,7 +52,7 @@ def decisions(sizes: Sizes, costs: Costs) -> None:
 
 
 def gangs(sizes: Sizes, costs: Costs) -> None:
-    """Place a gang again and again, and refuse one."""
+    """Place a gang repeatedly, and refuse one repeatedly."""
     for job, count in (("gang, placed", 1), ("gang, refused", 8)):
         demand = Demand(count, compute=1000)
         size = sizes["gang"]
@@ -62,11 +62,11 @@ def gangs(sizes: Sizes, costs: Costs) -> None:
             for cluster in clusters:
                 placed = [each.placed for each in place_gang(cluster, members, POLICY)]
         if any(placed) is not (job == "gang, placed"):
-            raise SystemExit(f"{job}: {sum(placed)} of {size} members have a place")
+            raise SystemExit(f"{job}: {sum(placed)} of {size} members are placed")
 
 
 def changes(sizes: Sizes, costs: Costs) -> None:
-    """Look for the smallest change on a full cluster."""
+    """Search for the smallest change on a full cluster."""
     cluster = full_cluster(sizes["full"])
     refused = [
         decide(cluster, share(f"late-{at}", (3 + at) * 1024), POLICY) for at in range(sizes["changes"])

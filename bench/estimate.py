@@ -1,9 +1,9 @@
-"""Predict one model on a thousand devices, with calibrations to learn from; the peer asks device by device.
+"""Predict one model on a thousand devices, with calibrations to learn from; the peer predicts one by one.
 
     python bench/estimate.py [MODEL.onnx] [--devices 1000]
 
-Exits 1 when the bar of 20 ms is missed: of a CPU, for what other programs take is not ours. One thread works,
-so that on a quiet machine the clock shows the same.
+Exits 1 if the bar of 20 ms of CPU time is missed: CPU time excludes other programs. One thread works,
+so that on an idle machine the wall clock shows the same.
 """
 
 import argparse
@@ -46,7 +46,7 @@ CALIBRATED = (
 
 
 def fleet(catalog: Catalog, count: int) -> list[Target]:
-    """Return so many devices: the catalog's, and then again, each a little slower than before."""
+    """Return `count` devices: the catalog's, repeated, each a little slower than the one before."""
     rows = [target(row.id, catalog) for row in catalog.devices.values() if row.peak]
     return [
         replace(
@@ -59,7 +59,7 @@ def fleet(catalog: Catalog, count: int) -> list[Target]:
 
 
 def calibrations(profiles: list[Profile]) -> list[Calibration]:
-    """Return calibrations with times that devices could have had."""
+    """Return calibrations with plausible times."""
     return [
         Calibration(
             Setup(device, "onnxruntime-cuda", "1", profile.precision),
@@ -78,7 +78,7 @@ def _measured(profile: Profile, speed: int) -> MeasuredRun:
 
 
 def best(act: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the least seconds of several rounds: noise only ever makes one longer."""
+    """Return the least seconds of several rounds: noise only makes a round longer."""
     times = []
     for _ in range(rounds):
         began = clock()
@@ -103,16 +103,16 @@ def main() -> int:
     profile = analyze(options.model) if options.model else pack.pop()
     knowledge = Knowledge.of(calibrations(pack[:11]), catalog)
     targets = fleet(catalog, options.devices)
-    question = Query.of(profile)
-    together = best(lambda: estimate(question, targets, knowledge), 60)
-    worked = best(lambda: estimate(question, targets, knowledge), 60, time.process_time)
-    alone = best(lambda: [estimate(question, [each], knowledge) for each in targets], 3)
-    runs = sum(each.runs for each in estimate(question, targets, knowledge))
+    query = Query.of(profile)
+    together = best(lambda: estimate(query, targets, knowledge), 60)
+    cpu = best(lambda: estimate(query, targets, knowledge), 60, time.process_time)
+    alone = best(lambda: [estimate(query, [each], knowledge) for each in targets], 3)
+    runs = sum(each.runs for each in estimate(query, targets, knowledge))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
     print(f"{profile.name} on {len(targets)} devices, {runs} run it, {len(CALIBRATED)} calibrations")
-    print(f"at once {together * 1e3:.1f} ms (bar {BAR * 1e3:.0f} ms); of a CPU {worked * 1e3:.1f} ms")
+    print(f"at once {together * 1e3:.1f} ms (bar {BAR * 1e3:.0f} ms); CPU {cpu * 1e3:.1f} ms")
     print(f"peer, device by device: {alone * 1e3:.1f} ms, {alone / together:.1f} times as long")
-    return 0 if worked <= BAR else 1
+    return 0 if cpu <= BAR else 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Measure how soon `fairlead explain` says why a pod waits, beside listing the cluster and deciding anew.
+"""Measure how fast `fairlead explain` answers, beside listing the cluster and deciding locally.
 
-A lab of nodes that kwok plays, eight GPUs each, full of pods that are bound already, and a few that wait:
-half of them for more than any GPU has, half for CPU that others hold. A scheduler of ours leads. Whole
-commands are timed, as a person runs them; beside that, how long the leader itself takes, and the processor
-time of the command. Exit code 1: the bar was missed.
+A lab of nodes that kwok simulates, eight GPUs each, full of bound pods, with a few pending pods: half of them
+request more than any GPU has, half CPU that other pods hold. A fairlead scheduler leads. Whole commands are
+timed, as a person runs them; beside that, the time of the leader itself, and the CPU time of the command.
+Exit code 1: the bar is missed.
 
 `--short` has a tenth of the nodes and pods. With `--before CHECKOUT`, the CPU of the command and of the
 leader is compared with that of an earlier commit, in interleaved pairs.
@@ -30,26 +30,26 @@ from fairlead.lab.run.up import LabSpec
 BAR = 1.0
 """Seconds that a whole `fairlead explain` may take."""
 REST = 4.0
-"""Seconds between questions on different pods: for each the smallest change is looked for anew."""
-FIRST, AGAIN = "its scheduler, first time", "its scheduler, again"
-ITSELF, HERE = "its scheduler's page alone", "decided anew here"
+"""Seconds between requests for different pods: the leader searches the smallest change for each."""
+FIRST, AGAIN = "the scheduler, first time", "the scheduler, again"
+ITSELF, HERE = "the scheduler's page alone", "decided locally"
 SIZES: Final = {
     "long": {"nodes": 5_000, "pods": 20_000, "waiting": 20, "again": 50, "local": 3},
     "short": {"nodes": 500, "pods": 2_000, "waiting": 8, "again": 15, "local": 2},
     "long pair": {"nodes": 5_000, "pods": 20_000, "waiting": 16, "again": 0, "local": 2},
     "short pair": {"nodes": 500, "pods": 2_000, "waiting": 16, "again": 0, "local": 4},
 }
-"""How large the cluster is and how often it is asked, in each form."""
+"""The size of the cluster and the number of requests, in each form."""
 
 
 def quantile(times: list[float], part: float) -> float:
-    """Return what that part of all stays below."""
+    """Return the quantile `part` of the times."""
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, round(part * (len(ordered) - 1)))]
 
 
 def row(name: str, times: list[Duration]) -> tuple[str, ...]:
-    """Return a line of the table."""
+    """Return a row of the table."""
     walls = [time_.wall for time_ in times]
     figures = (quantile(walls, 0.5), quantile(walls, 0.99), max(walls))
     spent = quantile([time_.cpu for time_ in times], 0.5)
@@ -62,7 +62,7 @@ def row(name: str, times: list[Duration]) -> tuple[str, ...]:
 
 
 async def measure(lab: Lab, options: argparse.Namespace) -> dict[str, list[Duration]]:
-    """Return how long each way took, time for time."""
+    """Return the durations of each way to ask."""
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig)), connections=64) as client:
         await fill_cluster(lab, client, options.nodes, options.pods, options.waiting)
         with PeerRunner(lab, ()).running("fairlead") as peer:
@@ -72,14 +72,14 @@ async def measure(lab: Lab, options: argparse.Namespace) -> dict[str, list[Durat
 
 
 def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) -> dict[str, list[Duration]]:
-    """Ask about one pod after the other, then again and again about one, then decide anew."""
+    """Ask about one pod after the other, then repeatedly about one, then decide locally."""
     found: dict[str, list[Duration]] = {FIRST: [], AGAIN: [], ITSELF: [], HERE: []}
-    explain(lab, "bound-0", code=0)  # modules are compiled by who runs them first
+    explain(lab, "bound-0", code=0)  # the first run compiles the modules
     time.sleep(REST)
     for number in range(options.waiting):
-        took, said = explain(lab, f"late-{number}")
-        if said["source"] != "scheduler" or said["sentence"] != said["condition"]:
-            raise SystemExit(f"late-{number}: not as it should be told: {said}")
+        took, answer = explain(lab, f"late-{number}")
+        if answer["source"] != "scheduler" or answer["sentence"] != answer["condition"]:
+            raise SystemExit(f"late-{number}: unexpected answer: {answer}")
         found[FIRST].append(took)
         print(f"late-{number}: {took.wall:.2f} s, {took.cpu:.2f} s of CPU", file=sys.stderr)
         time.sleep(max(REST, REST * took.wall))
@@ -93,7 +93,7 @@ def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) 
 
 
 def report(found: dict[str, list[Duration]], options: argparse.Namespace) -> int:
-    """Print how long each way took; return the exit code."""
+    """Print the durations of each way; return the exit code."""
     load = os.getloadavg()[0]
     print(f"{options.nodes} nodes with 8 GPUs, {options.pods} pods; {pairs.machine()}; load {load:.1f}")
     print(
@@ -101,7 +101,7 @@ def report(found: dict[str, list[Duration]], options: argparse.Namespace) -> int
     )
     ours, peer = (quantile([each.wall for each in found[name]], 0.5) for name in (FIRST, HERE))
     worst = max(quantile([each.wall for each in found[name]], 0.99) for name in (FIRST, AGAIN))
-    print(f"beside deciding anew: {peer / ours:.1f} times as fast")
+    print(f"beside deciding locally: {peer / ours:.1f} times as fast")
     print(f"the bar of {BAR:g} s: p99 {worst:.2f} s: {'kept' if worst <= BAR else 'missed'}")
     print(f"Repeat with: {pairs.repeat('explain', sys.argv[1:])}")
     return 0 if worst <= BAR else 1
@@ -118,10 +118,10 @@ def main() -> int:
     options = parser.parse_args()
     for name, count in SIZES[pairs.form(options)].items():
         setattr(options, name, getattr(options, name) or count)
-    wish = LabSpec(
+    spec = LabSpec(
         LabProfile.CONTROL, f"explain-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid()
     )
-    with run_lab(wish) as lab:
+    with run_lab(spec) as lab:
         if options.before:
             return explain_pairs.compare(lab, options)
         return report(asyncio.run(measure(lab, options)), options)

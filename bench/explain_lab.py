@@ -1,4 +1,4 @@
-"""A full cluster with pods that wait, and the ways to ask why: the whole command, and the leader's page."""
+"""A full cluster with pending pods, and the ways to ask why: the whole command, and the leader's page."""
 
 import asyncio
 import json
@@ -28,14 +28,14 @@ RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 
 
 def pod(name: str, mib: int, node: str = "", device: str = "", cpu: str = "100m") -> dict[str, Any]:
-    """Return a pod that asks for part of a GPU; one with a node has it already."""
+    """Return a pod that requests part of a GPU; with a node, it holds that part already."""
     size = {"fairlead.dev/gpu-mem": str(mib)}
     resources = {"requests": {"cpu": cpu, **size}, "limits": size}
-    note = PLACEMENTS.encode((DeviceShare(device, Bytes(mib << 20)),))
+    placement = PLACEMENTS.encode((DeviceShare(device, Bytes(mib << 20)),))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": {PLACEMENT: note} if node else {}},
+        "metadata": {"name": name, "annotations": {PLACEMENT: placement} if node else {}},
         "spec": {
             "schedulerName": "fairlead",
             "automountServiceAccountToken": False,
@@ -46,7 +46,7 @@ def pod(name: str, mib: int, node: str = "", device: str = "", cpu: str = "100m"
 
 
 async def fill(client: Client, nodes: int, pods: int, waiting: int) -> None:
-    """Make the pods: those that are bound, then those that wait."""
+    """Create the pods: the bound ones, then the pending ones."""
     names = [f"gpu-{number % nodes}" for number in range(pods)]
     bodies = [pod(f"bound-{number}", MIB, node, "pci-0000-01-00-0") for number, node in enumerate(names)]
     bodies += [
@@ -67,25 +67,25 @@ async def fill_cluster(lab: Lab, client: Client, nodes: int, pods: int, waiting:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long a question took, in seconds."""
+    """The duration of a request, in seconds."""
 
     wall: float
     cpu: float
-    """Of the command itself."""
+    """CPU time of the command itself."""
 
 
 def explain(
     lab: Lab, name: str, *words: str, code: int = 1, side: Checkout = AFTER
 ) -> tuple[Duration, dict[str, Any]]:
-    """Run the command, and return how long it took and what it said."""
+    """Run the command, and return its duration and its answer."""
     command = [*RUN, "explain", name, "-o", "json", "--kubeconfig", str(lab.kubeconfig), *words]
     began, before = time.monotonic(), _children_cpu()
     done = subprocess.run(command, capture_output=True, text=True, cwd=HOUSE, env=side.environ(), check=False)
     took = Duration(time.monotonic() - began, _children_cpu() - before)
     if done.returncode != code:
         raise SystemExit(f"explain {name}: exit {done.returncode}: {done.stderr}")
-    (told,) = json.loads(done.stdout)
-    return took, told
+    (answer,) = json.loads(done.stdout)
+    return took, answer
 
 
 def _children_cpu() -> float:
@@ -94,11 +94,11 @@ def _children_cpu() -> float:
 
 
 def ask_leader(page: str, name: str, uid: str) -> tuple[Duration, dict[str, Any]]:
-    """Ask the leader for its page, without a command around it; return what it said as well."""
+    """Get the leader's page without the command; return the duration and the answer."""
     began = time.monotonic()
-    with urlopen(f"{page}/explain/default/{name}/{uid}", timeout=PATIENCE) as answer:
-        said: dict[str, Any] = json.load(answer)
-    return Duration(time.monotonic() - began, 0.0), said
+    with urlopen(f"{page}/explain/default/{name}/{uid}", timeout=PATIENCE) as response:
+        answer: dict[str, Any] = json.load(response)
+    return Duration(time.monotonic() - began, 0.0), answer
 
 
 async def wait_for_reasons(client: Client, waiting: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Compare the CPU of an explanation with that of an earlier commit: the command, the leader, and `--local`.
 
-The schedulers of both checkouts lead in turn on one cluster; a checkout's command asks its own scheduler.
+The schedulers of both checkouts lead alternately on one cluster; a checkout's command asks its own scheduler.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from fairlead.lab.run.state import Lab
 TRIES = 100
 _REFUSED = re.compile(r'^fairlead_scheduler_decisions_total\{.*result="refused".*\} (\S+)$', re.MULTILINE)
 REST = 10
-"""How many times as long as it worked an answer out the leader is left alone: it rests for nine."""
+"""The pause after an answer, as a multiple of its duration: the leader itself rests nine times as long."""
 
 
 def compare(lab: Lab, options: argparse.Namespace) -> int:
-    """Print what the pairs say; return the exit code."""
+    """Print the result of the pairs; return the exit code."""
     stable = PeerRunner(lab, (), options.before)
     asyncio.run(_fill_cluster(lab, options))
 
@@ -47,17 +47,17 @@ def compare(lab: Lab, options: argparse.Namespace) -> int:
 
 
 def wait_for_refusals(peer: Peer, waiting: int) -> None:
-    """Wait until this scheduler has refused every pod that waits."""
+    """Wait until this scheduler has refused every pending pod."""
     for _ in range(TRIES):
         with urlopen(f"{peer.page}/metrics", timeout=PATIENCE) as page:
             if sum(map(float, _REFUSED.findall(page.read().decode()))) >= waiting:
                 return
         time.sleep(0.2)
-    raise SystemExit("the scheduler does not decide about every pod that waits")
+    raise SystemExit("the scheduler does not decide about every pending pod")
 
 
 def leader_cpu(peer: Peer, uids: dict[str, str]) -> float:
-    """Return the CPU seconds of the leader for the first full answer about a pod; it remembers them."""
+    """Return the leader's CPU seconds for the first full answer about a pod; it caches answers."""
     (leader,) = peer.processes
     return sum(_answer_cpu(leader, peer.page, name, uid) for name, uid in uids.items()) / len(uids)
 
@@ -65,17 +65,17 @@ def leader_cpu(peer: Peer, uids: dict[str, str]) -> float:
 def _answer_cpu(leader: Process, page: str, name: str, uid: str) -> float:
     for _ in range(TRIES):
         before = threads_cpu(leader)
-        took, said = ask_leader(page, name, uid)
+        took, answer = ask_leader(page, name, uid)
         spent = threads_cpu(leader) - before
         time.sleep(REST * took.wall)
-        if "decided_seconds_ago" in said and not said["note"]:
+        if "decided_seconds_ago" in answer and not answer["note"]:
             return spent
-    raise SystemExit(f"{name}: the leader works no answer out: {said}")
+    raise SystemExit(f"{name}: the leader gives no full answer: {answer}")
 
 
 def command_cpu(lab: Lab, side: Checkout, names: list[str], *words: str) -> float:
     """Return the median CPU seconds of a whole command."""
-    explain(lab, names[0], *words, side=side)  # modules are compiled by the first that runs
+    explain(lab, names[0], *words, side=side)  # the first run compiles the modules
     return statistics.median(explain(lab, name, *words, side=side)[0].cpu for name in names)
 
 

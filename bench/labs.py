@@ -1,4 +1,4 @@
-"""What benchmarks on a lab share: the lab itself, replayed machines, and what its API server has seen."""
+"""Shared by benchmarks on a lab: the lab itself, replayed machines, and the writes of its API server."""
 
 import os
 import re
@@ -33,10 +33,10 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @contextmanager
-def run_lab(wish: LabSpec) -> Iterator[Lab]:
-    """Run a lab for as long as it is needed."""
+def run_lab(spec: LabSpec) -> Iterator[Lab]:
+    """Run a lab while the block runs."""
     where = home.default(os.environ)
-    lab = up(where, wish, StepPrinter(sys.stderr))
+    lab = up(where, spec, StepPrinter(sys.stderr))
     try:
         yield lab
     finally:
@@ -44,7 +44,7 @@ def run_lab(wish: LabSpec) -> Iterator[Lab]:
 
 
 def apply(lab: Lab, text: str) -> None:
-    """Give manifests to the lab's API server, as `kubectl apply` does."""
+    """Apply manifests to the lab by `kubectl apply`."""
     kubectl = build(["kubectl"], StepPrinter(sys.stderr))["kubectl"]
     env = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "KUBECACHEDIR": str(lab.folder / "kubectl")}
     command = [str(kubectl), "apply", "-f", "-"]
@@ -52,22 +52,22 @@ def apply(lab: Lab, text: str) -> None:
 
 
 def machines() -> list[str]:
-    """Return the name of every machine that can be replayed."""
+    """Return the names of the machines that can be replayed."""
     return sorted(folder.name for folder in HOSTS.iterdir() if (folder / "expected.json").exists())
 
 
 def detect_machine(machine: str, catalog: Catalog) -> Inventory:
-    """Return what discovery finds on a replayed machine."""
+    """Return the inventory of a replayed machine."""
     host = Host(str(HOSTS / machine / "root"))
     return detect(host, catalog, read_gpus(host))
 
 
 async def node_writes(client: Client) -> int:
-    """Return how many writes the API server has seen, of nodes and of slices; of a node's status none."""
+    """Return how many writes of nodes and slices the API server counted, without those of a node's status."""
     page = (await client.request("GET", "/metrics")).decode()
-    found = 0
-    for labels, value in _REQUEST.findall(page):
-        said = dict(_LABEL.findall(labels))
-        if said["verb"] in _WRITES and said["resource"] in _PUBLISHED and not said["subresource"]:
-            found += int(float(value))
-    return found
+    writes = 0
+    for text, value in _REQUEST.findall(page):
+        labels = dict(_LABEL.findall(text))
+        if labels["verb"] in _WRITES and labels["resource"] in _PUBLISHED and not labels["subresource"]:
+            writes += int(float(value))
+    return writes

@@ -1,9 +1,9 @@
 """Check discovery and telemetry on a machine with a real NVIDIA GPU.
 
 Names every GPU with NVML, without NVML and from a replayed capture; then compares the agent's metrics with
-`nvidia-smi`, idle and, where PyTorch is there, under load: live values, ECC counters, clock event reasons and
-the state of every NVLink, by DCGM's old and new names; what nvidia-smi calls N/A must be absent. Exits 1 when
-anything disagrees, 2 where there is no GPU to compare with.
+`nvidia-smi`, idle and, if PyTorch is installed, under load: live values, ECC counters, clock event reasons
+and the state of every NVLink, by DCGM's old and new names; a value that nvidia-smi shows as N/A must be
+absent. Exits 1 if a value disagrees, 2 if there is no GPU to compare with.
 """
 
 import argparse
@@ -51,12 +51,12 @@ while time.time() < end:
 
 
 def fairlead(*words: str) -> str:
-    """Run the program and return what it prints."""
+    """Run fairlead and return its output."""
     return subprocess.run([*FAIRLEAD, *words], check=True, capture_output=True, text=True).stdout
 
 
 def gpus(*words: str) -> list[tuple[str, str, str]]:
-    """Return model, name and state of every NVIDIA GPU that a look finds."""
+    """Return model, name and state of every detected NVIDIA GPU."""
     document = json.loads(fairlead("detect", "-o", "json", *words))
     return [
         (acc["model"], acc["name"], acc["state"])
@@ -80,7 +80,7 @@ def metrics(lines: list[str]) -> dict[str, float]:
 
 
 def smi() -> dict[str, float]:
-    """Return what nvidia-smi says of the first GPU."""
+    """Return the values of nvidia-smi for the first GPU."""
     query = [f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     line = subprocess.run(
         ["nvidia-smi", *query], check=True, capture_output=True, text=True
@@ -89,15 +89,15 @@ def smi() -> dict[str, float]:
 
 
 def missing() -> str:
-    """Say what keeps nvidia-smi from answering; empty where it answers."""
+    """Return why nvidia-smi does not answer; empty if it does."""
     try:
         done = subprocess.run(["nvidia-smi", "-L"], check=False, capture_output=True, text=True)
     except OSError as error:
         return f"nvidia-smi cannot be run: {error.strerror}"
-    said = " ".join((done.stdout or done.stderr).split())
+    output = " ".join((done.stdout or done.stderr).split())
     if done.returncode:
-        return f"nvidia-smi fails: {said or f'exit code {done.returncode}'}"
-    return "" if said else "nvidia-smi lists no GPU"
+        return f"nvidia-smi fails: {output or f'exit code {done.returncode}'}"
+    return "" if output else "nvidia-smi lists no GPU"
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def compare(title: str) -> int:
 
 
 def query(field: str) -> str | None:
-    """Return what nvidia-smi says of one field of the first GPU; None where it does not know the field."""
+    """Return one field of nvidia-smi for the first GPU; None if it does not know the field."""
     words = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", "-i", "0"]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
@@ -145,7 +145,7 @@ def same_units(ours: dict[str, float]) -> int:
 
 
 def report(name: str, theirs: str, ours: str, *, good: bool) -> int:
-    """Print both sides of one value and return 1 where they disagree."""
+    """Print both sides of one value and return 1 if they disagree."""
     print(f"  {name:44} {theirs:>20} {ours:>14} {'' if good else '  DISAGREES'}")
     return int(not good)
 
@@ -164,7 +164,7 @@ def errors(ours: dict[str, float]) -> int:
 
 
 def reasons(before: str | None, ours: dict[str, float], after: str | None) -> int:
-    """Compare the mask of reasons for low clocks; a reason may come or go between the two looks."""
+    """Compare the mask of reasons for low clocks; a reason may change between the two reads."""
     masks = [int(text, 16) for text in (before, after) if text and text.startswith("0x")]
     value = ours.get("DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
     either, both = (masks[0] | masks[-1], masks[0] & masks[-1]) if masks else (0, 0)
@@ -209,12 +209,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=30, help="how long to load the GPU")
     options = parser.parse_args()
-    if lacking := missing():
-        print(f"{lacking}: run this on a machine with an NVIDIA GPU and its driver", file=sys.stderr)
+    if problem := missing():
+        print(f"{problem}: run this on a machine with an NVIDIA GPU and its driver", file=sys.stderr)
         return 2
     with_nvml, without = gpus(), gpus("--no-nvml")
-    with tempfile.TemporaryDirectory() as room:
-        tarball = os.path.join(room, "host.tar.gz")
+    with tempfile.TemporaryDirectory() as folder:
+        tarball = os.path.join(folder, "host.tar.gz")
         fairlead("capture", tarball)
         replayed = gpus("--root", tarball)
     print(f"with NVML     {with_nvml}\nwithout NVML  {without}\nreplayed      {replayed}")

@@ -21,13 +21,13 @@ PUBLISHED = {  # allocation at 130 % demand: BestFit, FGD
 }  # fmt: skip
 BARS = {"default": 95.4, "gpushare100": 87.0, "cpu250": 93.5, "multigpu50": 97.2}
 NEAR = 0.4
-"""Points by which a published policy, run here, may differ from its published figure."""
+"""The most points by which a published policy, run here, may differ from its published figure."""
 SLOWEST = 5.0
-"""Seconds that one run may take on one core of its own."""
+"""The most seconds of one run on one core."""
 
 
 def bar(trace: str, policy: str, mean: float) -> str:
-    """Return what was expected, and whether it came so."""
+    """Return the expected figure, and whether it is met."""
     known = PUBLISHED.get(trace)
     if policy == "fairlead":
         least = BARS.get(trace, known[1] if known else 0.0)
@@ -39,7 +39,7 @@ def bar(trace: str, policy: str, mean: float) -> str:
 
 
 def main() -> int:
-    """Print a row for each list of pods and policy, and say whether every bar is reached."""
+    """Print a row for each list of pods and policy; return 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="the folder with the lists of nodes and pods")
     parser.add_argument("--seeds", type=int, default=10, help="runs of each (default: 10)")
@@ -65,9 +65,9 @@ def main() -> int:
 
 
 def row(trace: str, policy: str, runs: list[FillResult]) -> bool:
-    """Print one row, and say whether it misses its bar."""
-    found = [100 * run.allocation for run in runs]
-    mean, spread = statistics.fmean(found), statistics.pstdev(found)
+    """Print one row, and return whether it misses its bar."""
+    percents = [100 * run.allocation for run in runs]
+    mean, spread = statistics.fmean(percents), statistics.pstdev(percents)
     seconds = statistics.fmean(run.seconds for run in runs)
     verdict = bar(trace, policy, mean)
     slow = "" if seconds <= SLOWEST else f"; slower than {SLOWEST:g} s MISSED"

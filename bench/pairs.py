@@ -1,7 +1,7 @@
 """Measure two checkouts of this project in interleaved pairs: CPU seconds for each unit of work.
 
-A pair is one measurement of either checkout, one right after the other; the order alternates from pair to
-pair, so that what else the machine does falls on both alike. The ratio of a job is the median of its pairs'.
+A pair is one measurement of each checkout, one right after the other; the order alternates from pair to
+pair, so that other load of the machine affects both alike. The ratio of a job is the median of its pairs.
 """
 
 import argparse
@@ -21,9 +21,9 @@ from fairlead.cli.output.show import to_table
 
 HOUSE = Path(__file__).parent.parent
 SLOWER = 1.05
-"""How many times the CPU of before a unit of work may take."""
+"""The most CPU of a unit of work, as a multiple of the CPU before."""
 ROUNDS, LEAST = 6, 5
-"""Pairs; even, so that each checkout is first as often as the other. And the fewest that a verdict needs."""
+"""The number of pairs, even, so that each checkout is first equally often; and the fewest for a verdict."""
 HEAD = ("JOB", "PAIRS", "BEFORE", "AFTER", "RATIO", "SPREAD", "VERDICT")
 Costs = Mapping[str, float]
 """CPU seconds for a unit of work, by job."""
@@ -37,13 +37,13 @@ class Checkout:
 
     @property
     def source(self) -> Path:
-        """Where its package is."""
+        """The folder of its package."""
         return self.folder / "src"
 
     def environ(self) -> dict[str, str]:
-        """Return the environment of a Python that imports this checkout's fairlead, compiled once."""
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        return {**kept, "PYTHONPATH": str(self.source), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+        """Return environment variables with which Python imports this checkout's fairlead."""
+        own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**own, "PYTHONPATH": str(self.source), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
 
     def commit(self) -> str:
         """Return its commit, and whether files differ from it."""
@@ -58,8 +58,8 @@ class Checkout:
     def work(self, worker: str, words: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Any]:
         """Run a worker with this checkout's package, and return the JSON of its last line.
 
-        The worker is the checkout's own where it has one: modules move. What there is to do comes with the
-        facts, which are the same for both.
+        The worker is the checkout's own if it has one: modules move. The facts define the work, and are the
+        same for both.
         """
         own = (self.folder / "bench" / f"{worker}.py").exists()
         done = subprocess.run(
@@ -80,7 +80,7 @@ AFTER = Checkout(HOUSE)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What a unit of one job took, in CPU seconds."""
+    """CPU seconds of a unit of one job, before and after."""
 
     job: str
     before: float
@@ -88,13 +88,13 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """How many times the CPU of before it takes now."""
+        """The CPU after over the CPU before."""
         return self.after / self.before if self.before else float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What all pairs of one job say."""
+    """The result of all pairs of one job."""
 
     job: str
     pairs: tuple[Pair, ...]
@@ -106,16 +106,16 @@ class Verdict:
 
     @property
     def enough(self) -> bool:
-        """Whether there are as many pairs as a verdict needs."""
+        """Whether there are enough pairs for a verdict."""
         return len(self.pairs) >= LEAST
 
     @property
     def met(self) -> bool:
-        """Whether it is known that the job became no slower."""
+        """Whether the pairs show that the job is not slower."""
         return self.enough and self.ratio <= SLOWER
 
     def row(self) -> tuple[str, ...]:
-        """Return it for a table."""
+        """Return the verdict as a row of a table."""
         ratios = [pair.ratio for pair in self.pairs]
         word = ("kept" if self.met else "MISSED") if self.enough else f"fewer than {LEAST} pairs"
         return (
@@ -129,7 +129,7 @@ class Verdict:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for machines."""
+        """Return the verdict as a document."""
         costs = [{"before": pair.before, "after": pair.after} for pair in self.pairs]
         found = {"job": self.job, "cpu_seconds": costs, "ratio": round(self.ratio, 3)}
         return {**found, "at_most": SLOWER, "met": self.met}
@@ -150,7 +150,7 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
 
 
 def form(options: argparse.Namespace) -> str:
-    """Name the form that these options ask for: long or short, and a pair where there is a before."""
+    """Return the form of these options: long or short, and a pair with --before."""
     return f"{'short' if options.short else 'long'}{' pair' if options.before else ''}"
 
 
@@ -172,7 +172,7 @@ def checkout(folder: str) -> Checkout:
 
 
 def measure_pairs(before: Checkout, rounds: int, measure: Callable[[Checkout], Costs]) -> list[Pair]:
-    """Measure both checkouts in turn; return a pair of each round for every job that both have."""
+    """Measure both checkouts alternately; return a pair of each round for every job that both have."""
     found: list[Pair] = []
     for number in range(rounds):
         costs = {}
@@ -201,7 +201,7 @@ def verdicts(pairs: Iterable[Pair]) -> list[Verdict]:
 
 
 def report(pairs: Iterable[Pair], before: Checkout, target: str) -> int:
-    """Print what the pairs say, the machine, and how to repeat it; return the exit status."""
+    """Print the verdicts, the machine, and the command to repeat; return the exit status."""
     found = verdicts(pairs)
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}")
     print(f"before: {before.commit()}, after: {AFTER.commit()}; CPU for each unit of work")
@@ -211,7 +211,7 @@ def report(pairs: Iterable[Pair], before: Checkout, target: str) -> int:
 
 
 def repeat(target: str, words: Sequence[str]) -> str:
-    """Return the command that does this again: a make target, or the program where more was asked for."""
+    """Return the command that repeats this: a make target, or the program if there are other options."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--before")

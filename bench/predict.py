@@ -1,8 +1,8 @@
-"""Predict published latency tables by every protocol, and hold the figures to their bars.
+"""Predict published latency tables by every protocol, and compare the figures with their bars.
 
-For every bar, each method's figure is the mean over seeds and, where a bar is over several tables, over
-those that can answer; FLOPs and a roofline are the peers, given the same exams in the same run. Exits 1 if
-a bar is missed.
+For every bar, each method's figure is the mean over seeds and, if a bar is over several tables, over the
+tables that have the figure; FLOPs and a roofline are the peers, with the same exams in the same run. Exits 1
+if a bar is missed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ METHODS = ("flops", "roofline", "fairlead")
 
 @dataclass(frozen=True)
 class Bar:
-    """A figure of a protocol, and what it must be."""
+    """A figure of a protocol, and its limit."""
 
     group: str
     figure: str
@@ -40,7 +40,7 @@ class Bar:
     at_most: float | None = None
 
     def met(self, value: float) -> bool:
-        """Say whether a value is as good as the bar asks."""
+        """Return whether a value meets the bar."""
         low = -float("inf") if self.at_least is None else self.at_least
         return low <= value <= (float("inf") if self.at_most is None else self.at_most)
 
@@ -65,7 +65,7 @@ RUNS: tuple[tuple[str, str, int, tuple[Bar, ...]], ...] = (
     (LATENCIES, "new-model", 10, ()),
     (CELLS, "nas", 10, (Bar(ANY, "spearman", 0.96),)),
 )
-"""Which file, which protocol, how many calibration models, and the bars."""
+"""The file, the protocol, the number of calibration models, and the bars."""
 
 
 def measure(
@@ -84,8 +84,8 @@ def measure(
 def ceiling(table: LatencyTable) -> float | None:
     """Return the Spearman over devices of a data sheet that never errs, but knows no runtime or submitter.
 
-    Devices stand in the order of how fast each really was, in its precision, on the average of all that was
-    run on it: the answers themselves decide. Who cannot see the runtime cannot be expected to do better.
+    Devices are ordered by how fast each really was, in its precision, on the average of all models run on it:
+    the answers themselves decide. A predictor that does not know the runtime cannot be expected to do better.
     """
     levels = MeasurementLibrary.of(table.devices, table.models, table.seconds).levels
     alike = [(name, key.precision, key.mode) for name, key in zip(table.physical, table.keys, strict=True)]
@@ -98,7 +98,7 @@ def ceiling(table: LatencyTable) -> float | None:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what is known."""
+    """Return the mean of the known values."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 
@@ -111,7 +111,7 @@ def of(groups: Sequence[dict[str, Any]], bar: Bar, method: str) -> float | None:
 
 
 def show(groups: Sequence[dict[str, Any]], bars: Sequence[Bar]) -> bool:
-    """Print what each table gave and then the bars; say whether all are met."""
+    """Print the figures of each table and then the bars; return whether all are met."""
     for group in groups:
         for method, figures in group["methods"].items():
             shown = "  ".join(f"{name} {value:.3g}" for name, value in figures.items() if value is not None)
@@ -124,9 +124,9 @@ def show(groups: Sequence[dict[str, Any]], bars: Sequence[Bar]) -> bool:
         values = {method: of(groups, bar, method) for method in METHODS}
         ours = values["fairlead"]
         good = ours is not None and bar.met(ours)
-        told = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)
+        listed = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)
         name = f"{bar.group or 'mean of all tables'}: {bar.figure}"
-        print(f"  BAR {name:38} {bar!s:8} {told}: {'met' if good else 'MISSED'}")
+        print(f"  BAR {name:38} {bar!s:8} {listed}: {'met' if good else 'MISSED'}")
         met = met and good
     return met
 

@@ -1,7 +1,7 @@
-"""Calibrate this machine, predict eight networks that no calibration runs, then judge by running them.
+"""Calibrate this machine, predict eight networks that no calibration runs, then run them and compare.
 
 The pack and the eight are measured in the same rounds, interleaved, each in a process of its own. The peer is
-the usual guess that time is proportional to multiply-adds. Exits 1 when a bar is missed.
+the common assumption that time is proportional to multiply-adds. Exits 1 if a bar is missed.
 
     python bench/real_predict.py                                    this machine's CPU, through ONNX Runtime
     python bench/real_predict.py --backend torch --precision fp16   an NVIDIA GPU, through PyTorch
@@ -42,56 +42,58 @@ TIME_TARGET, MEMORY_TARGET = 20.0, 15.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One network: what was said and what came."""
+    """One network: its estimate and its measured run."""
 
     model: str
     gmacs: float
     flops_seconds: float
-    said: Estimate
+    estimate: Estimate
     measured: MeasuredRun
 
     @property
     def time_error(self) -> float:
-        """In percent, positive where too much was said."""
-        return 100 * ((self.said.seconds or math.inf) / self.measured.seconds - 1)
+        """In percent, positive if the estimate is too high."""
+        return 100 * ((self.estimate.seconds or math.inf) / self.measured.seconds - 1)
 
     @property
     def memory_error(self) -> float:
-        """In percent, positive where too much was said."""
-        return 100 * ((self.said.memory or math.inf) / self.measured.peak_bytes - 1)
+        """In percent, positive if the estimate is too high."""
+        return 100 * ((self.estimate.memory or math.inf) / self.measured.peak_bytes - 1)
 
     @property
     def energy_error(self) -> float | None:
-        """In percent, positive where too much was said; None where watts were not measured."""
-        if not self.measured.watts or not self.said.joules:
+        """In percent, positive if the estimate is too high; None if watts were not measured."""
+        if not self.measured.watts or not self.estimate.joules:
             return None
-        return 100 * (self.said.joules / (self.measured.watts * self.measured.seconds) - 1)
+        return 100 * (self.estimate.joules / (self.measured.watts * self.measured.seconds) - 1)
 
 
 def predict(calibration: Calibration, made: Mapping[str, BuiltModel], accelerator: Accelerator) -> list[Row]:
-    """Learn from the pack's figures alone and predict the others."""
+    """Learn from the pack's figures alone and predict the other networks."""
     catalog = load()
-    found = {trial.model: trial.measured for trial in calibration.trials if trial.measured is not None}
+    measured = {trial.model: trial.measured for trial in calibration.trials if trial.measured is not None}
     pack = tuple(trial for trial in calibration.trials if trial.model in PACK)
     knowledge = Knowledge.of([replace(calibration, trials=pack)], catalog)
     device = found_target(accelerator, catalog)
-    rate = seconds_per_mac([(made[name].profile.macs, found[name].seconds) for name in PACK if name in found])
+    rate = seconds_per_mac(
+        [(made[name].profile.macs, measured[name].seconds) for name in PACK if name in measured]
+    )
     rows = []
     for name in KNOWN:
-        if name in found:
+        if name in measured:
             profile = made[name].profile
-            [said] = estimate(Query.of(profile), [device], knowledge)
-            rows.append(Row(name, profile.macs / 1e9, rate * profile.macs, said, found[name]))
+            [predicted] = estimate(Query.of(profile), [device], knowledge)
+            rows.append(Row(name, profile.macs / 1e9, rate * profile.macs, predicted, measured[name]))
     return rows
 
 
 def seconds_per_mac(runs: list[tuple[int, float]]) -> float:
-    """Return the usual seconds of a multiply-add: the peer's only figure."""
+    """Return the mean seconds of a multiply-add: the peer's only figure."""
     return math.exp(sum(math.log(seconds / macs) for macs, seconds in runs) / len(runs))
 
 
 def target_of(backend: str, where: str) -> tuple[CalibrationTarget, str]:
-    """Return the accelerator to use, and the machine around it."""
+    """Return the accelerator to use, and a description of its machine."""
     host = Host("/")
     inventory = detect(host, load(), gpus_of(host))
     kind = "cpu" if where == "cpu" else "gpu"
@@ -119,23 +121,23 @@ def measure(
         rounds=options.rounds,
         budget=options.budget,
     )
-    narrator = StepPrinter(sys.stderr)
+    printer = StepPrinter(sys.stderr)
     with tempfile.TemporaryDirectory(prefix="fairlead-zoo-") as folder:
-        with narrator.step("make 19 models"):
+        with printer.step("make 19 models"):
             made = make(plan, folder, analyze)
-        with narrator.step("run them") as step:
+        with printer.step("run them") as step:
             return calibrate(plan, target, made, machine, step.at), made
 
 
 def summary(rows: list[Row]) -> dict[str, float]:
-    """Return the figures that the bars are for, in percent."""
+    """Return the figures of the bars, in percent."""
     times, memory = [abs(row.time_error) for row in rows], [abs(row.memory_error) for row in rows]
     energy = [abs(row.energy_error) for row in rows if row.energy_error is not None]
     return {
         "time_mape": fmean(times),
         "time_worst": max(times),
         "flops_mape": fmean(100 * abs(row.flops_seconds / row.measured.seconds - 1) for row in rows),
-        "within_p90": 100 * fmean(row.measured.seconds <= (row.said.p90 or 0) for row in rows),
+        "within_p90": 100 * fmean(row.measured.seconds <= (row.estimate.p90 or 0) for row in rows),
         "memory_mape": fmean(memory),
         "memory_worst": max(memory),
         **({"energy_mape": fmean(energy)} if energy else {}),
@@ -143,15 +145,16 @@ def summary(rows: list[Row]) -> dict[str, float]:
 
 
 def report(rows: list[Row], figures: Mapping[str, float]) -> None:
-    """Print what was said and what came."""
-    print(f"{'':18} {'GMACs':>6} {'said ms':>9} {'took ms':>9} {'error':>6}", end="")
-    print(f" {'said MiB':>9} {'had MiB':>8} {'error':>6}  confidence")
+    """Print estimates and measurements."""
+    print(f"{'':18} {'GMACs':>6} {'est. ms':>9} {'took ms':>9} {'error':>6}", end="")
+    print(f" {'est. MiB':>9} {'had MiB':>8} {'error':>6}  confidence")
     for row in rows:
-        said, took = row.said, row.measured
+        predicted, took = row.estimate, row.measured
         print(
-            f"{row.model:18} {row.gmacs:6.3f} {(said.seconds or 0) * 1e3:9.2f} {took.seconds * 1e3:9.2f} "
-            f"{row.time_error:+5.0f}% {(said.memory or 0) / 2**20:9.0f} {took.peak_bytes / 2**20:8.0f} "
-            f"{row.memory_error:+5.0f}%  {said.confidence}, {said.basis}"
+            f"{row.model:18} {row.gmacs:6.3f} {1e3 * (predicted.seconds or 0):9.2f} "
+            f"{1e3 * took.seconds:9.2f} "
+            f"{row.time_error:+5.0f}% {(predicted.memory or 0) / 2**20:9.0f} {took.peak_bytes / 2**20:8.0f} "
+            f"{row.memory_error:+5.0f}%  {predicted.confidence}, {predicted.basis}"
         )
     mape, peer = figures["time_mape"], figures["flops_mape"]
     print(
@@ -186,7 +189,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure, predict and judge."""
+    """Measure, predict and compare."""
     options = arguments()
     before = os.getloadavg()[0]
     target, machine = target_of(options.backend, options.on)

@@ -1,20 +1,21 @@
 """Measure `fairlead serve scheduler` beside the stock kube-scheduler: one API server, one run.
 
-A lab of nodes that kwok plays, eight GPUs each. The schedulers take turns, one at a time, round after round:
+A lab of nodes that kwok simulates, eight GPUs each. The schedulers run alternately, one at a time, in rounds:
 
-  plain          pods that ask for CPU and memory, made while the scheduler works
-  plain, first   the same, all made before it starts
-  share          2 GiB of a GPU's memory: ours by one write, and kube-scheduler with our extender
-  claims         the same as DRA claims: kube-scheduler, and ours on the very same claims
-  ..., first     the same, all made before: who is slow has them before him in any case
-  own claims     ours where a binding cannot tell the node, so that a claim must be made; all made before
+  plain          pods that request CPU and memory, created while the scheduler runs
+  plain, first   the same, all created before it starts
+  share          2 GiB of a GPU's memory: fairlead by one write, and kube-scheduler with fairlead's extender
+  claims         the same as DRA claims: kube-scheduler, and fairlead on the very same claims
+  ..., first     the same, all created before: for a slow scheduler they are pending early in any case
+  own claims     fairlead on pods whose binding cannot name the device to the node, so that it must create a
+                 claim; all created before
 
-The pods are made as fast as the API server takes them by a process of its own; slow ways get fewer of them.
-Rates are those of the middle four fifths of all bindings. `nothing` binds whoever comes to the next node:
-what is left is what the API server and the making of pods take. Exit code 1: a bar was missed.
+A separate process creates the pods as fast as the API server accepts them; slow ways get fewer pods. Rates
+are those of the middle four fifths of all bindings. The scheduler `nothing` binds each pod to the next node:
+its rate is the limit of the API server and of creating pods. Exit code 1: a bar is missed.
 
 `--short` takes about two minutes: 500 nodes, plain pods and shares. With `--before CHECKOUT`, the scheduler
-of an earlier commit takes turns with this one, in interleaved pairs, and its CPU for each pod is the bar.
+of an earlier commit alternates with this one, in interleaved pairs, and its CPU for each pod is the bar.
 """
 
 import argparse
@@ -82,18 +83,18 @@ BARS = (
 )
 SHORT_BARS = (
     BARS[0],
-    # Half of its CPU is the bar on 5,000 nodes: kube-scheduler looks at more of them than 500.
+    # Half of its CPU is the bar on 5,000 nodes: there kube-scheduler scores more than 500 nodes.
     Bar("plain pods: CPU per pod", (PLAIN, OURS), (PLAIN, KUBE), lambda one: one.cpu, 1.0, most=True),
 )
 IDLE, LOOKS = 3.0, 4
-"""Seconds, and how often, for which it is measured what the lab's programs use while nothing happens."""
+"""Seconds of a sample, and the number of samples, of the CPU that the lab's programs use while idle."""
 REST = 1.0
-"""Seconds for what the last bindings lead to."""
+"""Seconds for the work that follows the last bindings."""
 PATIENCE = 300.0
 
 
 def cases(pods: int, rounds: int) -> list[Case]:
-    """Return what is measured, in the order of a round."""
+    """Return the cases, in the order of a round."""
     few, some = max(50, pods // 40), max(50, pods // 5)
     return [
         Case(PLAIN, KUBE, "plain", pods // rounds, rounds=rounds),
@@ -113,7 +114,7 @@ def cases(pods: int, rounds: int) -> list[Case]:
 
 
 def short_cases(pods: int, rounds: int, *, paired: bool) -> list[Case]:
-    """Return what the short form measures; `paired`: beside an earlier version of ours."""
+    """Return the cases of the short form; `paired`: beside an earlier version of fairlead."""
     peers = ((PLAIN, BEFORE), (PLAIN, OURS), (SHARE, BEFORE), (SHARE, OURS)) if paired else ()
     found = peers or ((PLAIN, KUBE), (PLAIN, OURS), (SHARE, OURS))
     kinds = {PLAIN: "plain", SHARE: "memory"}
@@ -121,30 +122,30 @@ def short_cases(pods: int, rounds: int, *, paired: bool) -> list[Case]:
 
 
 class Worker:
-    """The process that makes the pods and sees when they are bound."""
+    """The process that creates the pods and watches their bindings."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def send(self, load: Load) -> None:
-        """Say what to make; it begins at once."""
+        """Send the load; the process begins at once."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(asdict(load)) + "\n")
         self._process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """Return what it says next."""
+        """Return the next report of the process."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit("the process that makes the pods has failed; what it said is above")
+            raise SystemExit("the process that creates the pods has failed; its error is above")
         found: dict[str, Any] = json.loads(line)
         return found
 
 
 @contextmanager
 def run_worker() -> Iterator[Worker]:
-    """Run the process that makes the pods."""
+    """Run the process that creates the pods."""
     command = [sys.executable, "-m", "bench.scheduler_load"]
     with subprocess.Popen(
         command, cwd=HOUSE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -167,7 +168,7 @@ class Benchmark:
         self.seen: list[CaseResult] = []
 
     async def rest(self) -> None:
-        """Measure what the lab's programs use while nothing happens."""
+        """Measure the CPU of the lab's programs while idle."""
         looks = [CpuUsage.now(programs(self._lab))]
         for _ in range(LOOKS):
             await asyncio.sleep(IDLE)
@@ -176,11 +177,11 @@ class Benchmark:
             {name: used / (now.at - before.at) for name, used in now.since(before).items()}
             for before, now in pairwise(looks)
         ]
-        # The least: what was done before may still keep them busy for a while.
+        # The minimum: earlier work may still keep them busy for a while.
         self._idle = {name: min(each[name] for each in rates) for name in rates[0]}
 
     async def play(self, case: Case, number: int) -> None:
-        """Let one scheduler do its work, note what was seen, and clear up."""
+        """Run one scheduler on one case, record the result, and delete the pods."""
         name = f"{case.kind}-{number}-{len(self.seen)}"
         load = Load(str(self._lab.kubeconfig), name, case.kind, NAMES[case.peer], case.pods, case.limit)
         log(f"  {case.name}, {case.peer}: {case.pods} pods ...")
@@ -196,11 +197,11 @@ class Benchmark:
         await self._delete_pods(name)
 
     async def _log_reason(self, name: str) -> None:
-        """Say what the first of those who wait says of itself."""
+        """Log the condition of the first pending pod."""
         chosen = f"{ROUND}={name}"
         left = await self._client.list(PODS, NAMESPACE, labels=chosen, fields="spec.nodeName=", limit=1)
         for pod in left.items:
-            said = next(
+            reason = next(
                 (
                     condition.message
                     for condition in pod.status.conditions
@@ -208,7 +209,7 @@ class Benchmark:
                 ),
                 "",
             )
-            log(f"    {pod.metadata.name} waits: {said or 'nobody says why'}")
+            log(f"    {pod.metadata.name} waits: {reason or 'no reason is given'}")
 
     async def _measure(self, case: Case, number: int, load: Load) -> CaseResult:
         with run_worker() as worker:
@@ -223,21 +224,21 @@ class Benchmark:
                 if not case.before:
                     worker.send(load)
                     worker.receive()
-                told = worker.receive()
+                times = worker.receive()
                 await asyncio.sleep(REST)
                 after = CpuUsage.now(running)
                 memory = sum(process.memory(each) for each in peer.processes)
                 held = {name: process.memory(each) for name, each in programs(self._lab).items()}
                 decision = quantiles(self._stable.decision_histogram(peer))
-        found = self._seen(case, number, told, before, after)
+        found = self._result(case, number, times, before, after)
         return replace(found, memory=memory, decision=decision, start=start, held=held)
 
-    def _seen(
-        self, case: Case, number: int, told: dict[str, Any], before: CpuUsage, after: CpuUsage
+    def _result(
+        self, case: Case, number: int, times: dict[str, Any], before: CpuUsage, after: CpuUsage
     ) -> CaseResult:
-        made: dict[str, float] = told["created"]
-        bound: dict[str, float] = told["bound"]
-        # Where the pods were there first, some are bound before all of the scheduler's figures can be read.
+        made: dict[str, float] = times["created"]
+        bound: dict[str, float] = times["bound"]
+        # If the pods were created first, some are bound before the scheduler's first figures are read.
         counted = max(1, sum(before.at <= at for at in bound.values()))
         used = after.since(before)
         idle = {name: rate_ * (after.at - before.at) for name, rate_ in self._idle.items()}
@@ -269,7 +270,7 @@ class Benchmark:
 
 
 async def run(lab: Lab, options: argparse.Namespace) -> list[CaseResult]:
-    """Play all rounds; return what was seen."""
+    """Run all rounds; return the results."""
     stock = stop_scheduler(lab)
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
         log("  slices, classes and a template ...")
@@ -278,7 +279,7 @@ async def run(lab: Lab, options: argparse.Namespace) -> list[CaseResult]:
         await play.rest()
         for number in range(1, options.rounds + 1):
             log(f"round {number} of {options.rounds}")
-            # Who is first meets another machine than who is last: the next round turns it round.
+            # The first case may run on a differently loaded machine than the last: reverse the next round.
             for case in select_cases(options)[:: 1 if number % 2 else -1]:
                 if number <= case.rounds and options.only in f"{case.name}/{case.peer}":
                     await play.play(case, number)
@@ -286,14 +287,14 @@ async def run(lab: Lab, options: argparse.Namespace) -> list[CaseResult]:
 
 
 def select_cases(options: argparse.Namespace) -> list[Case]:
-    """Return what these options measure."""
+    """Return the cases of these options."""
     if options.short or options.before:
         return short_cases(options.pods, options.rounds, paired=bool(options.before))
     return cases(options.pods, options.rounds)
 
 
 def bars(options: argparse.Namespace) -> tuple[Bar, ...]:
-    """Return what these options are held against."""
+    """Return the bars of these options."""
     return SHORT_BARS if options.short else BARS
 
 
@@ -308,7 +309,7 @@ def to_pairs(found: list[CaseResult]) -> list[Pair]:
 
 
 def compare(found: list[CaseResult], options: argparse.Namespace) -> int:
-    """Print what the pairs say beside an earlier version; return the exit code."""
+    """Print the verdicts beside an earlier version; return the exit code."""
     measured = to_pairs(found)
     if options.output == "table":
         print(to_table(USE_HEAD, use_rows(found)))
@@ -320,7 +321,7 @@ def compare(found: list[CaseResult], options: argparse.Namespace) -> int:
 
 
 def report(found: list[CaseResult], options: argparse.Namespace) -> int:
-    """Print what was seen and what it says beside the bars; return the exit code."""
+    """Print the results and the bars; return the exit code."""
     judged = [
         verdict
         for verdict in verdicts(found, bars(options))
@@ -335,8 +336,8 @@ def report(found: list[CaseResult], options: argparse.Namespace) -> int:
         print(rate_limit(found, (PLAIN, NOTHING), PLAIN))
         for each in judged:
             sign = "<=" if each["at_most"] else ">="
-            said = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
-            print(f"{'PASS' if each['met'] else 'MISS'}: {each['bar']}: {said} ({sign} {each['target']:g}x)")
+            ratio = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
+            print(f"{'PASS' if each['met'] else 'MISS'}: {each['bar']}: {ratio} ({sign} {each['target']:g}x)")
         print(f"Repeat with: {pairs.repeat('scheduler', sys.argv[1:])}")
     return 0 if all(each["met"] for each in judged) else 1
 
@@ -368,12 +369,12 @@ def main() -> int:
     began = time.monotonic()
     log(pairs.machine())
     log(f"{options.nodes} nodes with 8 GPUs each, {options.pods} plain pods for each scheduler")
-    wish = LabSpec(
+    spec = LabSpec(
         LabProfile.CONTROL, f"scheduler-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid()
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive us
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive this process
     try:
-        with run_lab(wish) as lab:
+        with run_lab(spec) as lab:
             found = asyncio.run(run(lab, options))
     except (KeyboardInterrupt, asyncio.CancelledError):
         log("stopped; nothing is left behind")
@@ -383,7 +384,7 @@ def main() -> int:
 
 
 def log(line: str) -> None:
-    """Tell how far it is."""
+    """Print progress on the standard error."""
     print(line, file=sys.stderr, flush=True)
 
 

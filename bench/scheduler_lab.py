@@ -1,4 +1,4 @@
-"""A lab for schedulers: nodes with eight GPUs each, what claims need, and what its programs use."""
+"""A lab for schedulers: nodes with eight GPUs each, objects for claims, and the CPU of its programs."""
 
 import asyncio
 import os
@@ -26,9 +26,9 @@ from fairlead.units import parse_bytes
 IN_FLIGHT = 32
 CLASSES = HOUSE / "deploy" / "manifests" / "deviceclasses.yaml"
 PLACEMENT_FORMAT = ("fairlead.dev/placement-format", "1")
-"""The annotation by which a node's agent says that it honours the scheduler's choice of devices."""
+"""The annotation of a node whose agent honours the scheduler's choice of devices."""
 SHARE = "share"
-"""The template of the claims: as much memory as the pods without claims ask for."""
+"""The template of the claims: as much memory as the pods without claims request."""
 SHARE_MIB = 2048
 _T = TypeVar("_T")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -41,7 +41,7 @@ def group(nodes: int) -> NodeGroup:
 
 
 def fleet(nodes: int) -> tuple[dict[str, Any], ...]:
-    """Return the nodes, as agents that hand over what the scheduler chose would have them."""
+    """Return the nodes, annotated as by agents that honour the scheduler's choice of devices."""
     found = manifests(Fleet((group(nodes),)), load())
     for node in found:
         node["metadata"]["annotations"] |= dict([PLACEMENT_FORMAT])
@@ -49,7 +49,7 @@ def fleet(nodes: int) -> tuple[dict[str, Any], ...]:
 
 
 async def create_claim_objects(lab: Lab, client: Client, nodes: int) -> None:
-    """Make what claims need: classes, a template, and the slices that agents would publish."""
+    """Create the objects for claims: classes, a template, and the slices that agents would publish."""
     apply(lab, CLASSES.read_text(encoding="utf-8"))
     apply(lab, msgspec.yaml.encode(_template()).decode())
     wanted = group(nodes)
@@ -58,19 +58,19 @@ async def create_claim_objects(lab: Lab, client: Client, nodes: int) -> None:
     await for_each(bodies, lambda body: _post(client, RESOURCE_SLICES.path(), body))
 
 
-async def for_each(items: Iterable[_T], deed: Callable[[_T], Awaitable[object]]) -> None:
-    """Do something for each, so many at once."""
+async def for_each(items: Iterable[_T], action: Callable[[_T], Awaitable[object]]) -> None:
+    """Run an action for each item, IN_FLIGHT at once."""
     left = iter(items)
 
     async def worker() -> None:
         for item in left:
-            await deed(item)
+            await action(item)
 
     await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
 
 
 def cpu(of: Process) -> float:
-    """Return the seconds of processor time that a process and its threads have had; 0 where it is gone."""
+    """Return the CPU seconds of a process and its threads; 0 if it is gone."""
     try:
         fields = Path(f"/proc/{of.pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -81,35 +81,35 @@ def cpu(of: Process) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuUsage:
-    """What each program had used at one moment."""
+    """CPU seconds of each program at one moment."""
 
     at: float
     seconds: Mapping[str, float]
 
     @classmethod
     def now(cls, programs: Mapping[str, Process]) -> "CpuUsage":
-        """Look at them."""
+        """Read the CPU seconds of programs."""
         return cls(time.monotonic(), {name: cpu(each) for name, each in programs.items()})
 
     def since(self, before: "CpuUsage") -> dict[str, float]:
-        """Return what was used between two looks."""
+        """Return the CPU seconds between two samples."""
         return {name: found - before.seconds.get(name, 0.0) for name, found in self.seconds.items()}
 
 
 def programs(lab: Lab) -> dict[str, Process]:
-    """Return the lab's own programs but for its scheduler."""
+    """Return the lab's own programs without its scheduler."""
     return {program.name: program.process for program in lab.programs if program.name != "kube-scheduler"}
 
 
 def stop_scheduler(lab: Lab) -> tuple[str, ...]:
-    """End the lab's scheduler, and return its command line: no two schedulers shall work at once."""
+    """Stop the lab's scheduler, and return its command line: only one scheduler runs at a time."""
     found = next(program for program in lab.programs if program.name == "kube-scheduler")
     stop(found.process)
     return found.argv
 
 
 def stop(running: Process, patience: float = 30.0) -> None:
-    """Let a program end; kill it where it does not."""
+    """Stop a program; kill it if it does not end."""
     process.send(running, signal.SIGTERM)
     until = time.monotonic() + patience
     while process.alive(running) and time.monotonic() < until:

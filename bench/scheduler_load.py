@@ -1,7 +1,7 @@
-"""Make pods as fast as the API server takes them, and note when each was made and when it was bound.
+"""Create pods as fast as the API server accepts them, and record when each is created and bound.
 
-A process of its own, the same for every scheduler. It is told in one line of JSON what to make, says
-`{"made": N}` when all are there, and `{"created": {...}, "bound": {...}}` when all are bound or time is up.
+A process of its own, the same for every scheduler. It reads the load from one line of JSON, prints
+`{"made": N}` when all pods exist, and `{"created": {...}, "bound": {...}}` when all are bound or time is up.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from fairlead.errors import ClusterError
 
 NAMESPACE = "default"
 ROUND = "bench.fairlead.dev/round"
-"""The label that tells the pods of one run from all others."""
+"""The label that identifies the pods of one run."""
 _MEMORY = "fairlead.dev/gpu-mem"
 _ALIAS = "aliyun.com/gpu-mem"
 
@@ -41,25 +41,25 @@ _BOUND = Kind("", "v1", "pods", True, _Pod, "Pod")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is to be made."""
+    """The pods to create."""
 
     kubeconfig: str
     round: str
     kind: str
-    """`plain`, `memory` (part of a GPU), `alias` (the same, as gpushare spells it) or `claim`."""
+    """`plain`, `memory` (part of a GPU), `alias` (the same by gpushare's name) or `claim`."""
     scheduler: str
     pods: int
     limit: float
-    """Seconds that all of them have to be bound in, from when the last is made."""
+    """The most seconds from the last creation until all are bound."""
 
 
 def pod(load: Load, number: int) -> dict[str, Any]:
     """Return one of the pods; they differ in name alone."""
-    asked = {
+    amounts = {
         "memory": {_MEMORY: str(SHARE_MIB)},
         "alias": {_ALIAS: str(SHARE_MIB)},
     }.get(load.kind, {})
-    resources: dict[str, Any] = {"requests": {"cpu": "10m", "memory": "16Mi", **asked}, "limits": asked}
+    resources: dict[str, Any] = {"requests": {"cpu": "10m", "memory": "16Mi", **amounts}, "limits": amounts}
     spec: dict[str, Any] = {"schedulerName": load.scheduler, "automountServiceAccountToken": False}
     if load.kind == "claim":
         resources["claims"] = [{"name": "gpu"}]
@@ -70,7 +70,7 @@ def pod(load: Load, number: int) -> dict[str, Any]:
 
 
 class Watcher:
-    """When each pod of a round was first seen with a node."""
+    """The time of the first event in which each pod of a round has a node."""
 
     def __init__(self, client: Client, load: Load) -> None:
         self._client = client
@@ -79,7 +79,7 @@ class Watcher:
         self.all = asyncio.Event()
 
     async def follow(self) -> None:
-        """Watch until cancelled; a watch that ends is begun anew."""
+        """Watch until cancelled; restart a watch that ends."""
         while True:
             with suppress(ClusterError):
                 await self._watch()
@@ -101,7 +101,7 @@ class Watcher:
 
 
 async def make(client: Client, load: Load) -> dict[str, float]:
-    """Make all pods; return when each was there."""
+    """Create all pods; return the time of each creation."""
     created: dict[str, float] = {}
     path = PODS.path(NAMESPACE)
 
@@ -115,7 +115,7 @@ async def make(client: Client, load: Load) -> dict[str, float]:
 
 
 async def main() -> None:
-    """Do what the one line on standard input says."""
+    """Create and watch the pods of the load on standard input."""
     load = Load(**json.loads(sys.stdin.readline()))
     async with Client.connect(kubeconfig.load(load.kubeconfig), connections=IN_FLIGHT) as client:
         watcher = Watcher(client, load)

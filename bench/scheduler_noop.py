@@ -1,4 +1,4 @@
-"""A scheduler that does not think: whoever comes goes to the next node. It shows what bounds the others."""
+"""A scheduler without decisions: each pod goes to the next node. Its rate bounds the other schedulers."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ async def _bind(client: Client, pods: "asyncio.Queue[LivePod]", nodes: Iterator[
 
 
 async def main(config: str) -> None:
-    """Bind until told to stop."""
+    """Bind pods until interrupted."""
     pods: asyncio.Queue[LivePod] = asyncio.Queue()
     async with Client.connect(kubeconfig.load(config), connections=IN_FLIGHT) as client:
         nodes = itertools.cycle([item.metadata.name for item in (await client.list(NODES)).items])

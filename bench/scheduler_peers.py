@@ -1,4 +1,4 @@
-"""The schedulers that are measured: each is started, waited for, asked for its figures, and ended."""
+"""The measured schedulers: start one, wait until it is ready, read its metrics, and stop it."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _LINE = re.compile(r"^(\w+)_bucket\{(.*)\} (\S+)$", re.MULTILINE)
 _BOUND = re.compile(r'le="([^"]+)"')
 _DECIDING = ("scheduler_scheduling_algorithm_duration_seconds", "fairlead_scheduler_decision_seconds")
 Histogram = Mapping[float, float]
-"""How many took no longer, by seconds."""
+"""Cumulative counts by upper bound in seconds."""
 
 
 class PeerError(Exception):
@@ -37,16 +37,16 @@ class PeerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A scheduler that runs."""
+    """A running scheduler."""
 
     processes: tuple[Process, ...]
-    """All that decide: a scheduler, and its extender."""
+    """The deciding processes: a scheduler, and its extender."""
     page: str = ""
-    """Where its figures are; empty: it has none."""
+    """The address of its metrics; empty: it has none."""
 
 
 class PeerRunner:
-    """Where schedulers are started, one after the other."""
+    """Starts schedulers, one at a time."""
 
     def __init__(self, lab: Lab, stock: Sequence[str], before: Checkout | None = None) -> None:
         self._lab = lab
@@ -60,7 +60,7 @@ class PeerRunner:
 
     @contextmanager
     def running(self, name: str) -> Iterator[Peer]:
-        """Run a scheduler until it is no longer needed."""
+        """Run a scheduler while the block runs."""
         starters = {
             "kube-scheduler": self._kube,
             "kube-scheduler + extender": self._extended,
@@ -72,7 +72,7 @@ class PeerRunner:
             yield starters[name](stack)
 
     def decision_histogram(self, peer: Peer) -> Histogram:
-        """Return how long decisions took since it was started."""
+        """Return the histogram of its decisions since its start."""
         found: dict[float, float] = {}
         text = (self._fetch(f"{peer.page}/metrics") or b"").decode() if peer.page else ""
         for name, labels, count in _LINE.findall(text):
@@ -91,7 +91,7 @@ class PeerRunner:
     def _extended(self, stack: ExitStack) -> Peer:
         port = _free_port()
         where = f"http://127.0.0.1:{port}"
-        said = _run_fairlead("serve", "extender", "--print-config", where)
+        printed = _run_fairlead("serve", "extender", "--print-config", where)
         command = [
             *_fairlead_argv("serve", "extender", "--listen", f"127.0.0.1:{port}"),
             *self._kubeconfig_options(),
@@ -100,7 +100,7 @@ class PeerRunner:
         self._wait_until_ready(extender, where)
         stock = next(word for word in self._stock if word.startswith("--config="))
         config = yaml.safe_load(Path(stock.removeprefix("--config=")).read_text(encoding="utf-8"))
-        config["extenders"] = yaml.safe_load(said)["extenders"]
+        config["extenders"] = yaml.safe_load(printed)["extenders"]
         file = self._lab.folder / "scheduler-extended.yaml"
         file.write_text(yaml.safe_dump(config), encoding="utf-8")
         kube = self._kube(stack, [f"--config={file}" if word == stock else word for word in self._stock])
@@ -129,7 +129,7 @@ class PeerRunner:
         return ["--kubeconfig", str(self._lab.kubeconfig)]
 
     def _start(self, stack: ExitStack, name: str, argv: Sequence[str], source: str = "") -> Process:
-        """Start a program that ends with the lab, should we not come to end it."""
+        """Start a program; the lab stops it if this process does not."""
         log = self._log(name)
         log.unlink(missing_ok=True)
         own = source or str(HOUSE / "src")
@@ -146,7 +146,7 @@ class PeerRunner:
         self._wait(running, page, lambda: self._fetch(f"{page}/readyz") is not None)
 
     def _fetch(self, url: str) -> bytes | None:
-        """Return a page, as an administrator who believes whoever answers; None where it says no."""
+        """Return a page, as an administrator that trusts any certificate; None if the request fails."""
         try:
             with urllib.request.urlopen(url, timeout=5, context=self._tls) as answer:
                 found: bytes = answer.read()
@@ -171,7 +171,7 @@ def _fairlead_argv(*words: str) -> list[str]:
 
 
 def _run_fairlead(*words: str) -> str:
-    """Return what a command of ours prints."""
+    """Return the output of a fairlead command."""
     done = subprocess.run(_fairlead_argv(*words), capture_output=True, text=True, check=False)
     if done.returncode:
         raise PeerError(f"fairlead {' '.join(words)}: {done.stderr.strip()[-300:]}")

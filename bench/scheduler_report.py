@@ -1,4 +1,4 @@
-"""What was seen of each scheduler, and what it says beside the bars. Pure."""
+"""The results of each scheduler, their tables, and the verdicts on the bars. Pure."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,43 +9,43 @@ from typing import Any
 from fairlead.units import format_bytes
 
 STEADY = (0.1, 0.9)
-"""Between these parts of all bindings the rate is taken: start and end are no steady state."""
+"""The rate is measured between these quantiles of all bindings: start and end are not a steady state."""
 _LEAST = 20
-"""Bindings without which a rate says nothing."""
+"""The fewest bindings for a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One scheduler at one kind of work."""
+    """One scheduler on one kind of work."""
 
     name: str
     peer: str
     kind: str
     pods: int
     limit: float = 180.0
-    """Seconds that it has from when the last pod is made; what is not bound then is not counted."""
+    """The most seconds after the last pod is created; pods bound later are not counted."""
     rounds: int = 2
     before: bool = False
-    """All pods are there before the scheduler is started."""
+    """All pods are created before the scheduler starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of a case in one round."""
+    """The result of a case in one round."""
 
     case: Case
     round: int
     bound: int
     seconds: float
-    """From the first pod made to the last one bound."""
+    """From the first pod created to the last one bound."""
     rate: float
     latency: tuple[float, float]
-    """Seconds from made to bound: the median, and what one of a hundred exceeds; 0: they were made before."""
+    """Seconds from created to bound: the median and the 99th percentile; 0: the pods were created before."""
     decision: tuple[float, float]
     cpu: float
-    """Milliseconds of processor time of the scheduler for each pod."""
+    """Milliseconds of the scheduler's CPU time per pod."""
     others: Mapping[str, float] = field(default_factory=dict)
-    """The same of the lab's programs, less what they use while nothing happens."""
+    """The same of the lab's programs, minus their idle CPU time."""
     memory: int = 0
     start: float = 0.0
     """Seconds until it was ready."""
@@ -53,7 +53,7 @@ class CaseResult:
     """Bytes of memory that the lab's programs held."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for machines."""
+        """Return the result as a document."""
         return {
             "case": self.case.name,
             "scheduler": self.case.peer,
@@ -73,7 +73,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What one scheduler must reach beside another."""
+    """The ratio that one scheduler must reach beside another."""
 
     text: str
     mine: tuple[str, str]
@@ -82,11 +82,11 @@ class Bar:
     what: Callable[[CaseResult], float]
     target: float
     most: bool = False
-    """The target is the most that it may be."""
+    """The target is an upper limit."""
 
 
 def rate(moments: Iterable[float]) -> float:
-    """Return how many happened in a second of the steady part; 0 where there were too few."""
+    """Return the events per second of the steady part; 0 if there are too few."""
     ordered = sorted(moments)
     if len(ordered) < _LEAST:
         return 0.0
@@ -95,7 +95,7 @@ def rate(moments: Iterable[float]) -> float:
 
 
 def spread(values: Iterable[float]) -> tuple[float, float]:
-    """Return the median, and what one of a hundred exceeds."""
+    """Return the median and the 99th percentile."""
     ordered = sorted(values)
     if not ordered:
         return 0.0, 0.0
@@ -103,7 +103,7 @@ def spread(values: Iterable[float]) -> tuple[float, float]:
 
 
 def quantiles(counts: Mapping[float, float]) -> tuple[float, float]:
-    """Return the same of a histogram, straight between its bounds as Prometheus does."""
+    """Return the same of a histogram, interpolated linearly as Prometheus does."""
     return _quantile(counts, 0.5), _quantile(counts, 0.99)
 
 
@@ -137,7 +137,7 @@ def rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
 
 
 def use_rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
-    """Return what was used for a table."""
+    """Return the CPU and memory as rows of a table."""
     programs = ("kube-apiserver", "etcd", "kube-controller-manager", "kwok")
     return [
         (
@@ -153,7 +153,7 @@ def use_rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
 
 
 def verdicts(found: Sequence[CaseResult], bars: Iterable[Bar]) -> list[dict[str, Any]]:
-    """Return what became of each bar; one that was not measured is missed."""
+    """Return the verdict on each bar; an unmeasured bar is missed."""
     return [_verdict(found, bar) for bar in bars]
 
 
@@ -162,29 +162,35 @@ def _verdict(found: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
         [each for each in found if (each.case.name, each.case.peer) == side]
         for side in (bar.mine, bar.theirs)
     ]
-    said: dict[str, Any] = {"bar": bar.text, "target": bar.target, "at_most": bar.most}
+    verdict: dict[str, Any] = {"bar": bar.text, "target": bar.target, "at_most": bar.most}
     if not all(sides):
-        return {**said, "ratio": None, "met": False}
+        return {**verdict, "ratio": None, "met": False}
     mine, theirs = (_median(side, bar.what) for side in sides)
     ratio = mine / theirs if theirs else float("inf")
     met = ratio <= bar.target if bar.most else ratio >= bar.target
-    return {**said, "mine": round(mine, 3), "theirs": round(theirs, 3), "ratio": round(ratio, 3), "met": met}
+    return {
+        **verdict,
+        "mine": round(mine, 3),
+        "theirs": round(theirs, 3),
+        "ratio": round(ratio, 3),
+        "met": met,
+    }
 
 
-def rate_limit(found: Sequence[CaseResult], thoughtless: tuple[str, str], work: str) -> str:
-    """Return what bounds the rates: how near each comes to a scheduler that does not think."""
-    limit = [each for each in found if (each.case.name, each.case.peer) == thoughtless]
+def rate_limit(found: Sequence[CaseResult], noop: tuple[str, str], work: str) -> str:
+    """Return the limit of the rates: how near each scheduler comes to one without decisions."""
+    limit = [each for each in found if (each.case.name, each.case.peer) == noop]
     if not limit or not _median(limit, lambda one: one.rate):
-        return "what bounds the rates was not measured"
+        return "the limit of the rates was not measured"
     most = _median(limit, lambda one: one.rate)
     near = [
         f"{case.peer} {_median(mine, lambda one: one.rate) / most:.0%}"
         for case, mine in _group_by_case(found)
-        if case.name == work and case.peer != thoughtless[1]
+        if case.name == work and case.peer != noop[1]
     ]
     server = _median(limit, lambda one: one.others.get("kube-apiserver", 0.0))
     return (
-        f"a scheduler that does not think binds {most:.0f} {work} pods a second; of that: {', '.join(near)}; "
+        f"a scheduler without decisions binds {most:.0f} {work} pods a second; of that: {', '.join(near)}; "
         f"the API server takes {server:.1f} ms of CPU for each pod"
     )
 

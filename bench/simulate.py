@@ -1,22 +1,21 @@
-"""Is the simulator right, and is it quick? Against a published experiment, and against a recorded cluster.
+"""Check the simulator's accuracy against a published experiment, and its speed on a recorded cluster.
 
     python bench/simulate.py [--seeds N] [--openb FOLDER]
 
-Part one plays examples/simulate/one-gpu.yaml: thirty detectors on one V100, asking for 0 to 250 % more
-memory than they need, under stock Kubernetes (`exclusive`) and under gpushare (`binpack`: by request).
-Beside each figure stands the measured one, and by how much it is missed. What was known beforehand, and
-what was not:
+Part one runs examples/simulate/one-gpu.yaml: thirty detectors on one V100, requesting 0 to 250 % more
+memory than they use, under stock Kubernetes (`exclusive`) and under gpushare (`binpack`: by request).
+Beside each figure is the measured one, and the error. What was known beforehand, and what was not:
 
 - The time of a job alone, its start and its memory are from runs under stock Kubernetes, one job at a time.
-  So the `exclusive` rows show that the queue is right, not that jobs are foreseen.
-- The price of a co-runner (interference.py) was not adjusted to these rows, but it is not independent of them
-  either: that jobs take 1.2 to 1.4 times as long among 3 to 5 was seen in this experiment.
-- The order of the queue was chosen in view of the column of worst jobs, so that column proves nothing.
+  So the `exclusive` rows show that the queue is right, not that jobs are predicted.
+- The cost of a co-runner (interference.py) was not fitted to these rows, but it is not independent of them
+  either: this experiment showed that jobs take 1.2 to 1.4 times as long among 3 to 5.
+- The order of the queue was chosen with knowledge of the column of worst jobs, so that column proves nothing.
   Makespan and mean pending were the same under each order that was tried.
 - The testbed was not equally fast in all runs (136 to 163 s for each job, one at a time). A second table
   takes the speed of each level from its own run under stock Kubernetes.
-- Waits at 0 and 50 % are hardly foreseen: places come free about as often as jobs arrive, so an error of a
-  tenth in the time of a job is one of a half in how long the next one waits.
+- Waits at 0 and 50 % are hard to predict: places become free about as often as jobs arrive, so an error of a
+  tenth in the time of a job is an error of a half in the wait of the next one.
 
 Part two, with a folder of the openb lists, times one run of all pods with their departures under each policy.
 """
@@ -52,7 +51,7 @@ Row = tuple[float, float, float]
 
 
 def run_trace(trace: Trace, fleet: SimulatedFleet, policy: str, seed: int) -> SimulationOutcome:
-    """Play one trace under one policy."""
+    """Run one trace under one policy."""
     rules = merge_settings(SimulationSettings(), trace.settings, trace.name)
     return Simulation(trace, fleet, RequestPolicy(policy), rules, seed).play()
 
@@ -71,7 +70,7 @@ def simulate_level(policy: str, level: int, seeds: int, speed: float = 1.0) -> R
 
 
 def table(title: str, rows: Iterator[tuple[str, int, Row, Row]]) -> None:
-    """Print what was simulated beside what was measured."""
+    """Print simulated figures beside measured ones."""
     print(f"\n{title}\n{'':22}{'makespan s':>22}{'mean pending s':>22}{'worst job s':>22}")
     errors = []
     for policy, level, ours, theirs in rows:
@@ -87,9 +86,9 @@ def table(title: str, rows: Iterator[tuple[str, int, Row, Row]]) -> None:
 
 
 def experiment(seeds: int) -> None:
-    """Play the published experiment."""
+    """Run the published experiment."""
     table(
-        "as the example stands",
+        "as in the example",
         (
             (policy, level, simulate_level(policy, level, seeds), MEASURED[policy][at])
             for policy in MEASURED
@@ -112,7 +111,7 @@ def experiment(seeds: int) -> None:
 
 
 def _speed(at: int, alone: float) -> float:
-    """Return how much longer jobs took in one run under stock Kubernetes than they do in the example."""
+    """Return the factor by which jobs took longer in one run under stock Kubernetes than in the example."""
     jobs, start = 30, 15.0
     return (MEASURED["exclusive"][at][0] / jobs - start) / (alone / jobs - start)
 
@@ -135,7 +134,7 @@ def time_recorded(folder: str, policies: list[str]) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

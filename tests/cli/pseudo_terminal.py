@@ -19,7 +19,7 @@ ESCAPE = "\x1b["
 
 @contextmanager
 def open_terminal(columns: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Open a terminal; yield the descriptor to write to, and a list that holds the output once it is closed."""
+    """Open a terminal; yield its descriptor, and a list that holds the output once it is closed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     shown: list[bytes] = []

@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "lab",
         help="run a real Kubernetes on this machine",
-        description="Run a real Kubernetes on this machine: built once from pinned sources, removed by `down`.",
+        description="Run a real Kubernetes on this machine, built once from pinned sources.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_up(verbs)
