@@ -64,10 +64,10 @@ async def run(lab: Lab, options: argparse.Namespace) -> Mapping[str, AgentUsage]
         await asyncio.to_thread(node.install, options.host, options.set)
         await node.change(options.python, options.env)
         await node.ready()
-        found = {"idle": await node.watch(options.window)}
+        usages = {"idle": await node.watch(options.window)}
         if options.shares and await node.hold(options.shares):
-            found[f"{options.shares} x 1 GiB held"] = await node.watch(options.window)
-        return found
+            usages[f"{options.shares} x 1 GiB held"] = await node.watch(options.window)
+        return usages
 
 
 def main() -> int:
@@ -89,12 +89,12 @@ def main() -> int:
     )
     options = parser.parse_args()
     with run_lab(LabSpec(LabProfile.NODE, f"agent-{os.getpid()}", owner=os.getpid())) as lab:
-        found = asyncio.run(run(lab, options))
+        usages = asyncio.run(run(lab, options))
     print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}; {options.host}")
-    print(to_table(HEAD, [row for name, seen in found.items() for row in rows(name, seen)]))
+    print(to_table(HEAD, [row for name, seen in usages.items() for row in rows(name, seen)]))
     print(f"NFD: {NFD}")
     print("Repeat with: make bench-agent")
-    return 0 if all(map(met, found.values())) else 1
+    return 0 if all(map(met, usages.values())) else 1
 
 
 if __name__ == "__main__":

@@ -59,9 +59,9 @@ def _node_faults(node: Document, expected: ExpectedNode, prefixes: tuple[str, ..
                 yield f"{kind}: {key} is {there.get(key)!r}, not {entries.get(key)!r}"
 
 
-def _slice_faults(found: Iterable[Document], node: Document, expected: ExpectedNode) -> Iterator[str]:
+def _slice_faults(listed: Iterable[Document], node: Document, expected: ExpectedNode) -> Iterator[str]:
     name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-    there = {each["metadata"]["name"]: each for each in found}
+    there = {each["metadata"]["name"]: each for each in listed}
     should = {slice_["metadata"]["name"]: slice_ for slice_ in slices(name, uid, expected.inventory, (), 0)}
     for key in sorted(there.keys() ^ should.keys()):
         yield f"slice {key} is {'missing' if key in should else 'one too many'}"

@@ -134,8 +134,8 @@ def work(client: str, job: str, facts: Mapping[str, Any], peers: str) -> Result:
         text=True,
         check=True,
     )
-    found: Result = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: Result = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 @contextmanager
@@ -272,18 +272,18 @@ def compare(config: str, namespace: str, recording: bytes, options: argparse.Nam
             assert {job: result["count"] for job, result in results.items()} == done
             return {job: result["cpu"] / result["count"] for job, result in results.items()}
 
-        found = pairs.measure_pairs(options.before, options.pairs, measure)
-    return pairs.report(found, options.before, "client")
+        measured = pairs.measure_pairs(options.before, options.pairs, measure)
+    return pairs.report(measured, options.before, "client")
 
 
 def beside_official(config: str, namespace: str, recording: bytes, options: argparse.Namespace) -> int:
     """Compare fairlead's client with the official one."""
-    peer = next(found.version for found in distributions(name="kubernetes", path=[options.peers]))
+    peer = next(package.version for package in distributions(name="kubernetes", path=[options.peers]))
     print(f"{pairs.machine()}; fairlead beside kubernetes {peer}; one pod is {len(recording)} bytes")
-    found = [*reads(recording, options), *binds(config, namespace, options)]
-    print(to_table(HEAD, [item.row() for item in found]))
+    comparisons = [*reads(recording, options), *binds(config, namespace, options)]
+    print(to_table(HEAD, [item.row() for item in comparisons]))
     print(f"Repeat with: {pairs.repeat('client', sys.argv[1:])}")
-    return 0 if all(item.met for item in found) else 1
+    return 0 if all(item.met for item in comparisons) else 1
 
 
 def main() -> int:

@@ -53,8 +53,8 @@ def fairlead_list(facts: Facts, result: Result) -> None:
     async def run() -> None:
         async with Client.connect(ClusterConfig(server=facts["server"])) as client:
             with measure(result):
-                found = await client.list(PODS, limit=facts["page"])
-            result["count"] = len(found.items)
+                listed = await client.list(PODS, limit=facts["page"])
+            result["count"] = len(listed.items)
 
     asyncio.run(run())
 

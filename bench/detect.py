@@ -135,9 +135,9 @@ def main() -> None:
     try:
         build(root)
         catalog = load()
-        found = detect(Host(root), catalog)
+        inventory = detect(Host(root), catalog)
         print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
-        print(f"{PCI} PCI and {USB} USB devices, {len(found.accelerators)} accelerators found")
+        print(f"{PCI} PCI and {USB} USB devices, {len(inventory.accelerators)} accelerators found")
         scan = median_ms(lambda: detect(Host(root), catalog), options.rounds)
         bare = median_ms(lambda: bare_read(root), options.rounds)
         report("scan, warm", scan, "ms", SCAN_TARGET_MS)

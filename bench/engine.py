@@ -191,10 +191,10 @@ def table(sizes: Sequence[int], decisions: int) -> int:
 def compare(options: argparse.Namespace) -> int:
     """Compare the CPU for each decision, gang and search with that of an earlier commit."""
     sizes = {name: getattr(options, name) or size for name, size in PAIR_SIZES[pairs.form(options)].items()}
-    found = pairs.measure_pairs(
+    measured = pairs.measure_pairs(
         options.before, options.pairs, lambda side: side.work("engine_worker", (), sizes)
     )
-    return pairs.report(found, options.before, "engine")
+    return pairs.report(measured, options.before, "engine")
 
 
 def main() -> int:

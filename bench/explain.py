@@ -73,34 +73,36 @@ async def measure(lab: Lab, options: argparse.Namespace) -> dict[str, list[Durat
 
 def ask(lab: Lab, page: str, uids: dict[str, str], options: argparse.Namespace) -> dict[str, list[Duration]]:
     """Ask about one pod after the other, then repeatedly about one, then decide locally."""
-    found: dict[str, list[Duration]] = {FIRST: [], AGAIN: [], ITSELF: [], HERE: []}
+    durations: dict[str, list[Duration]] = {FIRST: [], AGAIN: [], ITSELF: [], HERE: []}
     explain(lab, "bound-0", code=0)  # the first run compiles the modules
     time.sleep(REST)
     for number in range(options.waiting):
         took, answer = explain(lab, f"late-{number}")
         if answer["source"] != "scheduler" or answer["sentence"] != answer["condition"]:
             raise SystemExit(f"late-{number}: unexpected answer: {answer}")
-        found[FIRST].append(took)
+        durations[FIRST].append(took)
         print(f"late-{number}: {took.wall:.2f} s, {took.cpu:.2f} s of CPU", file=sys.stderr)
         time.sleep(max(REST, REST * took.wall))
     for name, uid in uids.items():
         took, _ = ask_leader(page, name, uid)
-        found[ITSELF].append(took)
+        durations[ITSELF].append(took)
         time.sleep(max(REST, 2 * REST * took.wall))
-    found[AGAIN] = [explain(lab, "late-0")[0] for _ in range(options.again)]
-    found[HERE] = [explain(lab, "late-0", "--local")[0] for _ in range(options.local)]
-    return found
+    durations[AGAIN] = [explain(lab, "late-0")[0] for _ in range(options.again)]
+    durations[HERE] = [explain(lab, "late-0", "--local")[0] for _ in range(options.local)]
+    return durations
 
 
-def report(found: dict[str, list[Duration]], options: argparse.Namespace) -> int:
+def report(durations: dict[str, list[Duration]], options: argparse.Namespace) -> int:
     """Print the durations of each way; return the exit code."""
     load = os.getloadavg()[0]
     print(f"{options.nodes} nodes with 8 GPUs, {options.pods} pods; {pairs.machine()}; load {load:.1f}")
     print(
-        to_table(("asked", "times", "p50", "p99", "worst", "CPU p50"), [row(*item) for item in found.items()])
+        to_table(
+            ("asked", "times", "p50", "p99", "worst", "CPU p50"), [row(*item) for item in durations.items()]
+        )
     )
-    ours, peer = (quantile([each.wall for each in found[name]], 0.5) for name in (FIRST, HERE))
-    worst = max(quantile([each.wall for each in found[name]], 0.99) for name in (FIRST, AGAIN))
+    ours, peer = (quantile([each.wall for each in durations[name]], 0.5) for name in (FIRST, HERE))
+    worst = max(quantile([each.wall for each in durations[name]], 0.99) for name in (FIRST, AGAIN))
     print(f"beside deciding locally: {peer / ours:.1f} times as fast")
     print(f"the bar of {BAR:g} s: p99 {worst:.2f} s: {'kept' if worst <= BAR else 'missed'}")
     print(f"Repeat with: {pairs.repeat('explain', sys.argv[1:])}")

@@ -105,10 +105,10 @@ async def wait_for_reasons(client: Client, waiting: int) -> dict[str, str]:
     """Wait until every pending pod has a reason in its conditions, and return their names and uids."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            found = (await client.list(PODS, "default", fields="status.phase=Pending")).items
-            if len(found) == waiting and all(
+            pods = (await client.list(PODS, "default", fields="status.phase=Pending")).items
+            if len(pods) == waiting and all(
                 any(one.type == "PodScheduled" and one.message for one in each.status.conditions)
-                for each in found
+                for each in pods
             ):
-                return {each.metadata.name: each.metadata.uid for each in found}
+                return {each.metadata.name: each.metadata.uid for each in pods}
             await asyncio.sleep(2.0)

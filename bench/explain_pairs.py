@@ -42,8 +42,8 @@ def compare(lab: Lab, options: argparse.Namespace) -> int:
                 "command --local": command_cpu(lab, side, list(uids)[: options.local], "--local"),
             }
 
-    found = pairs.measure_pairs(options.before, options.pairs, measure)
-    return pairs.report(found, options.before, "explain")
+    measured = pairs.measure_pairs(options.before, options.pairs, measure)
+    return pairs.report(measured, options.before, "explain")
 
 
 def wait_for_refusals(peer: Peer, waiting: int) -> None:
@@ -82,8 +82,8 @@ def command_cpu(lab: Lab, side: Checkout, names: list[str], *words: str) -> floa
 def threads_cpu(of: Process) -> float:
     """Return the CPU seconds of a process's living threads; in clock ticks on older kernels."""
     threads = Path(f"/proc/{of.pid}/task").glob("*/schedstat")
-    found = [int(thread.read_text(encoding="ascii").split()[0]) for thread in threads]
-    return sum(found) / 1e9 if found else cpu(of)
+    times = [int(thread.read_text(encoding="ascii").split()[0]) for thread in threads]
+    return sum(times) / 1e9 if times else cpu(of)
 
 
 async def _fill_cluster(lab: Lab, options: argparse.Namespace) -> None:

@@ -180,8 +180,8 @@ def links(lines: list[str]) -> int:
     done = subprocess.run(
         ["nvidia-smi", "nvlink", "-s", "-i", "0"], check=False, capture_output=True, text=True
     )
-    found = [match for line in done.stdout.splitlines() if (match := LINK.match(line))]
-    theirs = {int(match[1]): "inactive" not in match[2] for match in found}
+    matches = [match for line in done.stdout.splitlines() if (match := LINK.match(line))]
+    theirs = {int(match[1]): "inactive" not in match[2] for match in matches}
     ours: dict[int, bool] = {}
     for line in lines:
         number = re.search(r'link="(\d+)"', line)

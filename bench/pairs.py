@@ -71,8 +71,8 @@ class Checkout:
             text=True,
             check=True,
         )
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return found
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
 
 
 AFTER = Checkout(HOUSE)
@@ -131,8 +131,8 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a document."""
         costs = [{"before": pair.before, "after": pair.after} for pair in self.pairs]
-        found = {"job": self.job, "cpu_seconds": costs, "ratio": round(self.ratio, 3)}
-        return {**found, "at_most": SLOWER, "met": self.met}
+        document = {"job": self.job, "cpu_seconds": costs, "ratio": round(self.ratio, 3)}
+        return {**document, "at_most": SLOWER, "met": self.met}
 
 
 def add_forms(parser: argparse.ArgumentParser) -> None:
@@ -158,22 +158,22 @@ def checkout(folder: str) -> Checkout:
     """Return the checkout in a folder."""
     if not os.path.isdir(os.path.join(folder, "src", "fairlead")):
         raise argparse.ArgumentTypeError(f"{folder}: no src/fairlead; name a checkout (git worktree add)")
-    found = Checkout(Path(folder).resolve())
+    named = Checkout(Path(folder).resolve())
     done = subprocess.run(
         [sys.executable, "-c", "import fairlead; print(fairlead.__file__)"],
-        env=found.environ(),
+        env=named.environ(),
         stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
-    if not Path(done.stdout.strip()).is_relative_to(found.source):
+    if not Path(done.stdout.strip()).is_relative_to(named.source):
         raise argparse.ArgumentTypeError(f"{folder}: {sys.executable} imports another fairlead than this one")
-    return found
+    return named
 
 
 def measure_pairs(before: Checkout, rounds: int, measure: Callable[[Checkout], Costs]) -> list[Pair]:
     """Measure both checkouts alternately; return a pair of each round for every job that both have."""
-    found: list[Pair] = []
+    measured: list[Pair] = []
     for number in range(rounds):
         costs = {}
         for side in (before, AFTER)[:: 1 if number % 2 == 0 else -1]:
@@ -184,12 +184,12 @@ def measure_pairs(before: Checkout, rounds: int, measure: Callable[[Checkout], C
                 file=sys.stderr,
                 flush=True,
             )
-        found += [
+        measured += [
             Pair(job, cost, costs["after"][job])
             for job, cost in costs["before"].items()
             if job in costs["after"]
         ]
-    return found
+    return measured
 
 
 def verdicts(pairs: Iterable[Pair]) -> list[Verdict]:
@@ -197,17 +197,17 @@ def verdicts(pairs: Iterable[Pair]) -> list[Verdict]:
     jobs: dict[str, list[Pair]] = {}
     for pair in pairs:
         jobs.setdefault(pair.job, []).append(pair)
-    return [Verdict(job, tuple(found)) for job, found in jobs.items()]
+    return [Verdict(job, tuple(job_pairs)) for job, job_pairs in jobs.items()]
 
 
 def report(pairs: Iterable[Pair], before: Checkout, target: str) -> int:
     """Print the verdicts, the machine, and the command to repeat; return the exit status."""
-    found = verdicts(pairs)
+    results = verdicts(pairs)
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}")
     print(f"before: {before.commit()}, after: {AFTER.commit()}; CPU for each unit of work")
-    print(to_table(HEAD, [verdict.row() for verdict in found]))
+    print(to_table(HEAD, [verdict.row() for verdict in results]))
     print(f"Repeat with: {repeat(target, sys.argv[1:])}")
-    return 0 if found and all(verdict.met for verdict in found) else 1
+    return 0 if results and all(verdict.met for verdict in results) else 1
 
 
 def repeat(target: str, words: Sequence[str]) -> str:

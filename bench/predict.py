@@ -73,12 +73,12 @@ def measure(
 ) -> Iterator[dict[str, Any]]:
     """Run a protocol on each table, once for every seed, and return the mean of each figure."""
     for table in tables:
-        found = [PROTOCOLS[protocol](table, calibration, seed).to_json() for seed in range(seeds)]
+        results = [PROTOCOLS[protocol](table, calibration, seed).to_json() for seed in range(seeds)]
         methods = {
-            name: {figure: mean(one["methods"][name][figure] for one in found) for figure in figures}
-            for name, figures in found[0]["methods"].items()
+            name: {figure: mean(one["methods"][name][figure] for one in results) for figure in figures}
+            for name, figures in results[0]["methods"].items()
         }
-        yield found[0] | {"methods": methods}
+        yield results[0] | {"methods": methods}
 
 
 def ceiling(table: LatencyTable) -> float | None:

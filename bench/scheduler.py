@@ -116,9 +116,9 @@ def cases(pods: int, rounds: int) -> list[Case]:
 def short_cases(pods: int, rounds: int, *, paired: bool) -> list[Case]:
     """Return the cases of the short form; `paired`: beside an earlier version of fairlead."""
     peers = ((PLAIN, BEFORE), (PLAIN, OURS), (SHARE, BEFORE), (SHARE, OURS)) if paired else ()
-    found = peers or ((PLAIN, KUBE), (PLAIN, OURS), (SHARE, OURS))
+    work = peers or ((PLAIN, KUBE), (PLAIN, OURS), (SHARE, OURS))
     kinds = {PLAIN: "plain", SHARE: "memory"}
-    return [Case(name, peer, kinds[name], pods // rounds, rounds=rounds) for name, peer in found]
+    return [Case(name, peer, kinds[name], pods // rounds, rounds=rounds) for name, peer in work]
 
 
 class Worker:
@@ -139,8 +139,8 @@ class Worker:
         line = self._process.stdout.readline()
         if not line:
             raise SystemExit("the process that creates the pods has failed; its error is above")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        report: dict[str, Any] = json.loads(line)
+        return report
 
 
 @contextmanager
@@ -186,13 +186,13 @@ class Benchmark:
         load = Load(str(self._lab.kubeconfig), name, case.kind, NAMES[case.peer], case.pods, case.limit)
         log(f"  {case.name}, {case.peer}: {case.pods} pods ...")
         try:
-            found = await self._measure(case, number, load)
+            result = await self._measure(case, number, load)
         except PeerError as error:
             log(f"    not measured: {error}")
         else:
-            self.seen.append(found)
-            log(f"    {found.bound} bound, {found.rate:.0f}/s, {found.cpu:.2f} ms of its CPU for each")
-            if found.bound < case.pods:
+            self.seen.append(result)
+            log(f"    {result.bound} bound, {result.rate:.0f}/s, {result.cpu:.2f} ms of its CPU for each")
+            if result.bound < case.pods:
                 await self._log_reason(name)
         await self._delete_pods(name)
 
@@ -230,8 +230,8 @@ class Benchmark:
                 memory = sum(process.memory(each) for each in peer.processes)
                 held = {name: process.memory(each) for name, each in programs(self._lab).items()}
                 decision = quantiles(self._stable.decision_histogram(peer))
-        found = self._result(case, number, times, before, after)
-        return replace(found, memory=memory, decision=decision, start=start, held=held)
+        result = self._result(case, number, times, before, after)
+        return replace(result, memory=memory, decision=decision, start=start, held=held)
 
     def _result(
         self, case: Case, number: int, times: dict[str, Any], before: CpuUsage, after: CpuUsage
@@ -298,9 +298,9 @@ def bars(options: argparse.Namespace) -> tuple[Bar, ...]:
     return SHORT_BARS if options.short else BARS
 
 
-def to_pairs(found: list[CaseResult]) -> list[Pair]:
+def to_pairs(results: list[CaseResult]) -> list[Pair]:
     """Return the CPU for each pod of both versions, round by round."""
-    cpu = {(each.case.name, each.round, each.case.peer): each.cpu / 1e3 for each in found}
+    cpu = {(each.case.name, each.round, each.case.peer): each.cpu / 1e3 for each in results}
     return [
         Pair(f"{name}, a pod", cost, cpu[name, number, OURS])
         for (name, number, peer), cost in cpu.items()
@@ -308,32 +308,32 @@ def to_pairs(found: list[CaseResult]) -> list[Pair]:
     ]
 
 
-def compare(found: list[CaseResult], options: argparse.Namespace) -> int:
+def compare(results: list[CaseResult], options: argparse.Namespace) -> int:
     """Print the verdicts beside an earlier version; return the exit code."""
-    measured = to_pairs(found)
+    measured = to_pairs(results)
     if options.output == "table":
-        print(to_table(USE_HEAD, use_rows(found)))
+        print(to_table(USE_HEAD, use_rows(results)))
         return pairs.report(measured, options.before, "scheduler")
     judged = pairs.verdicts(measured)
-    runs = [each.to_json() for each in found]
+    runs = [each.to_json() for each in results]
     print(json.dumps({"runs": runs, "bars": [each.to_json() for each in judged]}, indent=2))
     return 0 if judged and all(each.met for each in judged) else 1
 
 
-def report(found: list[CaseResult], options: argparse.Namespace) -> int:
+def report(results: list[CaseResult], options: argparse.Namespace) -> int:
     """Print the results and the bars; return the exit code."""
     judged = [
         verdict
-        for verdict in verdicts(found, bars(options))
+        for verdict in verdicts(results, bars(options))
         if not options.only or verdict["ratio"] is not None
     ]
     if options.output == "json":
-        print(json.dumps({"runs": [each.to_json() for each in found], "bars": judged}, indent=2))
+        print(json.dumps({"runs": [each.to_json() for each in results], "bars": judged}, indent=2))
     else:
-        print(to_table(HEAD, rows(found)))
-        print(to_table(USE_HEAD, use_rows(found)))
-        print(f"memory of the others, at most: {memory_of_others(found)}")
-        print(rate_limit(found, (PLAIN, NOTHING), PLAIN))
+        print(to_table(HEAD, rows(results)))
+        print(to_table(USE_HEAD, use_rows(results)))
+        print(f"memory of the others, at most: {memory_of_others(results)}")
+        print(rate_limit(results, (PLAIN, NOTHING), PLAIN))
         for each in judged:
             sign = "<=" if each["at_most"] else ">="
             ratio = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
@@ -375,12 +375,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive this process
     try:
         with run_lab(spec) as lab:
-            found = asyncio.run(run(lab, options))
+            results = asyncio.run(run(lab, options))
     except (KeyboardInterrupt, asyncio.CancelledError):
         log("stopped; nothing is left behind")
         return 130
     log(f"all of it took {time.monotonic() - began:.0f} s")
-    return compare(found, options) if options.before else report(found, options)
+    return compare(results, options) if options.before else report(results, options)
 
 
 def log(line: str) -> None:

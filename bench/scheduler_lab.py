@@ -42,10 +42,10 @@ def group(nodes: int) -> NodeGroup:
 
 def fleet(nodes: int) -> tuple[dict[str, Any], ...]:
     """Return the nodes, annotated as by agents that honour the scheduler's choice of devices."""
-    found = manifests(Fleet((group(nodes),)), load())
-    for node in found:
+    documents = manifests(Fleet((group(nodes),)), load())
+    for node in documents:
         node["metadata"]["annotations"] |= dict([PLACEMENT_FORMAT])
-    return tuple(found)
+    return tuple(documents)
 
 
 async def create_claim_objects(lab: Lab, client: Client, nodes: int) -> None:
@@ -93,7 +93,7 @@ class CpuUsage:
 
     def since(self, before: "CpuUsage") -> dict[str, float]:
         """Return the CPU seconds between two samples."""
-        return {name: found - before.seconds.get(name, 0.0) for name, found in self.seconds.items()}
+        return {name: seconds - before.seconds.get(name, 0.0) for name, seconds in self.seconds.items()}
 
 
 def programs(lab: Lab) -> dict[str, Process]:
@@ -103,9 +103,9 @@ def programs(lab: Lab) -> dict[str, Process]:
 
 def stop_scheduler(lab: Lab) -> tuple[str, ...]:
     """Stop the lab's scheduler, and return its command line: only one scheduler runs at a time."""
-    found = next(program for program in lab.programs if program.name == "kube-scheduler")
-    stop(found.process)
-    return found.argv
+    scheduler = next(program for program in lab.programs if program.name == "kube-scheduler")
+    stop(scheduler.process)
+    return scheduler.argv
 
 
 def stop(running: Process, patience: float = 30.0) -> None:

@@ -73,14 +73,14 @@ class PeerRunner:
 
     def decision_histogram(self, peer: Peer) -> Histogram:
         """Return the histogram of its decisions since its start."""
-        found: dict[float, float] = {}
+        counts: dict[float, float] = {}
         text = (self._fetch(f"{peer.page}/metrics") or b"").decode() if peer.page else ""
         for name, labels, count in _LINE.findall(text):
             bound = _BOUND.search(labels)
             if name in _DECIDING and bound:
                 at = float(bound[1])
-                found[at] = found.get(at, 0.0) + float(count)
-        return found
+                counts[at] = counts.get(at, 0.0) + float(count)
+        return counts
 
     def _kube(self, stack: ExitStack, argv: Sequence[str] = ()) -> Peer:
         running = self._start(stack, "kube-scheduler", argv or self._stock)
@@ -149,8 +149,8 @@ class PeerRunner:
         """Return a page, as an administrator that trusts any certificate; None if the request fails."""
         try:
             with urllib.request.urlopen(url, timeout=5, context=self._tls) as answer:
-                found: bytes = answer.read()
-                return found
+                body: bytes = answer.read()
+                return body
         except OSError:
             return None
 
@@ -179,6 +179,6 @@ def _run_fairlead(*words: str) -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -121,7 +121,7 @@ HEAD = ("WORK", "SCHEDULER", "PODS", "BOUND/S", "DECISION P50", "P99", "CREATED-
 USE_HEAD = ("WORK", "SCHEDULER", "CPU/POD", "API SERVER", "ETCD", "CONTROLLERS", "KWOK", "MEMORY", "START")
 
 
-def rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
+def rows(results: Sequence[CaseResult]) -> list[tuple[str, ...]]:
     """Return the speeds for a table, a line for each case: medians of its rounds."""
     return [
         (
@@ -132,11 +132,11 @@ def rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
             *map(_seconds, _medians([one.decision for one in mine])),
             *map(_seconds, _medians([one.latency for one in mine])),
         )
-        for each, mine in _group_by_case(found)
+        for each, mine in _group_by_case(results)
     ]
 
 
-def use_rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
+def use_rows(results: Sequence[CaseResult]) -> list[tuple[str, ...]]:
     """Return the CPU and memory as rows of a table."""
     programs = ("kube-apiserver", "etcd", "kube-controller-manager", "kwok")
     return [
@@ -148,18 +148,18 @@ def use_rows(found: Sequence[CaseResult]) -> list[tuple[str, ...]]:
             format_bytes(max(one.memory for one in mine)),
             f"{statistics.median(one.start for one in mine):.1f} s",
         )
-        for each, mine in _group_by_case(found)
+        for each, mine in _group_by_case(results)
     ]
 
 
-def verdicts(found: Sequence[CaseResult], bars: Iterable[Bar]) -> list[dict[str, Any]]:
+def verdicts(results: Sequence[CaseResult], bars: Iterable[Bar]) -> list[dict[str, Any]]:
     """Return the verdict on each bar; an unmeasured bar is missed."""
-    return [_verdict(found, bar) for bar in bars]
+    return [_verdict(results, bar) for bar in bars]
 
 
-def _verdict(found: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
+def _verdict(results: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
     sides = [
-        [each for each in found if (each.case.name, each.case.peer) == side]
+        [each for each in results if (each.case.name, each.case.peer) == side]
         for side in (bar.mine, bar.theirs)
     ]
     verdict: dict[str, Any] = {"bar": bar.text, "target": bar.target, "at_most": bar.most}
@@ -177,15 +177,15 @@ def _verdict(found: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
     }
 
 
-def rate_limit(found: Sequence[CaseResult], noop: tuple[str, str], work: str) -> str:
+def rate_limit(results: Sequence[CaseResult], noop: tuple[str, str], work: str) -> str:
     """Return the limit of the rates: how near each scheduler comes to one without decisions."""
-    limit = [each for each in found if (each.case.name, each.case.peer) == noop]
+    limit = [each for each in results if (each.case.name, each.case.peer) == noop]
     if not limit or not _median(limit, lambda one: one.rate):
         return "the limit of the rates was not measured"
     most = _median(limit, lambda one: one.rate)
     near = [
         f"{case.peer} {_median(mine, lambda one: one.rate) / most:.0%}"
-        for case, mine in _group_by_case(found)
+        for case, mine in _group_by_case(results)
         if case.name == work and case.peer != noop[1]
     ]
     server = _median(limit, lambda one: one.others.get("kube-apiserver", 0.0))
@@ -195,20 +195,20 @@ def rate_limit(found: Sequence[CaseResult], noop: tuple[str, str], work: str) ->
     )
 
 
-def memory_of_others(found: Sequence[CaseResult]) -> str:
+def memory_of_others(results: Sequence[CaseResult]) -> str:
     """Return the most memory that each of the lab's programs held."""
-    names = {name for each in found for name in each.held}
-    most = {name: max(each.held.get(name, 0) for each in found) for name in sorted(names)}
+    names = {name for each in results for name in each.held}
+    most = {name: max(each.held.get(name, 0) for each in results) for name in sorted(names)}
     return ", ".join(f"{name} {format_bytes(size)}" for name, size in most.items())
 
 
-def _group_by_case(found: Sequence[CaseResult]) -> list[tuple[Case, list[CaseResult]]]:
-    cases = list(dict.fromkeys(each.case for each in found))
-    return [(case, [each for each in found if each.case == case]) for case in cases]
+def _group_by_case(results: Sequence[CaseResult]) -> list[tuple[Case, list[CaseResult]]]:
+    cases = list(dict.fromkeys(each.case for each in results))
+    return [(case, [each for each in results if each.case == case]) for case in cases]
 
 
-def _median(found: Sequence[CaseResult], what: Callable[[CaseResult], float]) -> float:
-    return statistics.median(what(each) for each in found)
+def _median(results: Sequence[CaseResult], what: Callable[[CaseResult], float]) -> float:
+    return statistics.median(what(each) for each in results)
 
 
 def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -58,14 +58,14 @@ def run_trace(trace: Trace, fleet: SimulatedFleet, policy: str, seed: int) -> Si
 
 def simulate_level(policy: str, level: int, seeds: int, speed: float = 1.0) -> Row:
     """Return makespan, mean pending and worst job, as means over seeds; jobs take `speed` times as long."""
-    found = []
+    rows = []
     for seed in range(seeds):
         trace = TraceReader(CATALOG, seed, level).read(EXAMPLE)
         assert trace.fleet is not None
         slow = replace(trace, jobs=tuple(replace(job, duration=job.duration * speed) for job in trace.jobs))
         each = figures(run_trace(slow, trace.fleet, policy, seed))
-        found.append((each["makespan_s"], each["wait_s"]["mean"], each["completion_s"]["worst"]))
-    makespan, pending, worst = (mean(column) for column in zip(*found, strict=True))
+        rows.append((each["makespan_s"], each["wait_s"]["mean"], each["completion_s"]["worst"]))
+    makespan, pending, worst = (mean(column) for column in zip(*rows, strict=True))
     return makespan, pending, worst
 
 

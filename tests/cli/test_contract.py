@@ -468,13 +468,13 @@ def test_a_machine_without_accelerators_is_no_error(run: Run, world: World) -> N
         assert out.strip() or output == "labels"
 
 
-@pytest.mark.parametrize("command", [("detect",), ("capture", "{room}/x.tar.gz")])
+@pytest.mark.parametrize("command", [("detect",), ("capture", "{folder}/x.tar.gz")])
 @pytest.mark.parametrize("files", [{}, {"/readme.txt": "x"}, {"/proc": FOLDER, "/sys": FOLDER}])
 def test_a_root_that_holds_no_machine_is_refused(
     run: Run, world: World, tmp_path: Path, command: tuple[str, ...], files: Files
 ) -> None:
     root = world(files).root
-    code, out, err = run(*(word.format(room=tmp_path) for word in command), "--root", root)
+    code, out, err = run(*(word.format(folder=tmp_path) for word in command), "--root", root)
     assert (code, out) == (2, "")
     first, hint = err.splitlines()
     assert first == f"fairlead: {root}: not the root of a machine: its proc and sys are empty or missing"

@@ -78,11 +78,11 @@ def file(tmp_path: Path) -> "Writer":
 class Writer:
     """Writes objects as one file of several YAML documents."""
 
-    def __init__(self, room: Path) -> None:
-        self.room = room
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def __call__(self, *documents: dict[str, Any]) -> str:
-        path = self.room / "cluster.yaml"
+        path = self.folder / "cluster.yaml"
         path.write_text(yaml.safe_dump_all(documents, sort_keys=False))
         return str(path)
 

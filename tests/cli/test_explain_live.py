@@ -25,12 +25,12 @@ RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 class CommandRunner:
     """Runs commands on the cluster of a world."""
 
-    def __init__(self, room: RealCluster, world: World) -> None:
-        self._room = room
+    def __init__(self, cluster: RealCluster, world: World) -> None:
+        self._cluster = cluster
         self._world = world
 
     async def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        named = ("--kubeconfig", str(self._room.api.kubeconfig))
+        named = ("--kubeconfig", str(self._cluster.api.kubeconfig))
         return await asyncio.to_thread(
             subprocess.run, [*RUN, *words, *named], capture_output=True, text=True, timeout=60, check=False
         )
@@ -46,12 +46,12 @@ class CommandRunner:
 
 @asynccontextmanager
 async def serving(
-    room: RealCluster, world: World, listen: str = "127.0.0.1:0", **env: str
+    cluster: RealCluster, world: World, listen: str = "127.0.0.1:0", **env: str
 ) -> AsyncIterator[None]:
     """Run a scheduler of this world as a process."""
     there = ("--name", world.namespace, "--lease-namespace", world.namespace, "--listen", listen)
     process = await asyncio.create_subprocess_exec(
-        *(*RUN, "serve", "scheduler", *there, "--kubeconfig", str(room.api.kubeconfig)),
+        *(*RUN, "serve", "scheduler", *there, "--kubeconfig", str(cluster.api.kubeconfig)),
         env={**os.environ, **env},
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -63,15 +63,15 @@ async def serving(
 
 
 def run_scenario(
-    room: RealCluster, script: Callable[[World, CommandRunner], Awaitable[None]], *, serve: bool = True
+    cluster: RealCluster, script: Callable[[World, CommandRunner], Awaitable[None]], *, serve: bool = True
 ) -> None:
     async def scenario() -> None:
-        async with open_world(room, 1) as world:
+        async with open_world(cluster, 1) as world:
             if not serve:
-                await script(world, CommandRunner(room, world))
+                await script(world, CommandRunner(cluster, world))
                 return
-            async with serving(room, world):
-                await script(world, CommandRunner(room, world))
+            async with serving(cluster, world):
+                await script(world, CommandRunner(cluster, world))
 
     asyncio.run(scenario())
 
@@ -223,7 +223,7 @@ def routable_address() -> str:
 
 def test_a_leader_that_is_a_pod_is_asked_through_the_api_server(real_cluster: RealCluster) -> None:
     async def script(world: World, ask: CommandRunner) -> None:
-        room = world.namespace
+        namespace = world.namespace
         await world.pod("leader", schedulerName="none")
         status = {
             "status": {
@@ -232,8 +232,8 @@ def test_a_leader_that_is_a_pod_is_asked_through_the_api_server(real_cluster: Re
                 "phase": "Running",
             }
         }
-        await world.client.patch_status(PODS, "leader", status, room)
-        known = {"POD_NAME": "leader", "POD_NAMESPACE": room, "POD_IP": "203.0.113.9"}
+        await world.client.patch_status(PODS, "leader", status, namespace)
+        known = {"POD_NAME": "leader", "POD_NAMESPACE": namespace, "POD_IP": "203.0.113.9"}
         async with serving(real_cluster, world, "0.0.0.0:0", **known):
             await world.pod("late", mib=9999)
             await world.until(has_reason("late"))

@@ -69,13 +69,13 @@ def test_watch_prints_changes(real_cluster: RealCluster) -> None:
 Change = Callable[[dict[str, Any], Path], object]
 
 
-def _expire(document: dict[str, Any], room: Path) -> None:
+def _expire(document: dict[str, Any], folder: Path) -> None:
     pair = Authority().leaf("late", until=datetime.now(UTC) - timedelta(days=2))
-    (room / "crt").write_bytes(pair.certificate)
-    (room / "key").write_bytes(pair.key)
+    (folder / "crt").write_bytes(pair.certificate)
+    (folder / "key").write_bytes(pair.key)
     document["users"][0]["user"] = {
-        "client-certificate": str(room / "crt"),
-        "client-key": str(room / "key"),
+        "client-certificate": str(folder / "crt"),
+        "client-key": str(folder / "key"),
     }
 
 

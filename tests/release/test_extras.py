@@ -185,10 +185,10 @@ def test_a_program_runs_until_sigterm(installed: Installed, workdir: Path, progr
         )
         asked = server.asked.wait(300) if program != "admission" else _prints_a_line(running)
         running.send_signal(signal.SIGTERM)
-        _, said = running.communicate(timeout=300)
-    assert asked, said
-    assert _fault_in(said) == ""
-    assert running.returncode in (0, -signal.SIGTERM), said
+        _, log = running.communicate(timeout=300)
+    assert asked, log
+    assert _fault_in(log) == ""
+    assert running.returncode in (0, -signal.SIGTERM), log
 
 
 @pytest.mark.parametrize("words", COMMANDS_WITH_AN_EXTRA, ids=lambda words: " ".join(words[:2]))
@@ -210,8 +210,8 @@ def test_the_advice_installs_the_extra(installed: Installed) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def _fault_in(said: str) -> str:
-    return said if "Traceback" in said or "this is a fault of fairlead" in said else ""
+def _fault_in(log: str) -> str:
+    return log if "Traceback" in log or "this is a fault of fairlead" in log else ""
 
 
 def _prints_a_line(program: "subprocess.Popen[str]") -> bool:
