@@ -300,7 +300,7 @@ def _down(options: argparse.Namespace) -> int:
     result = down(home(), options.name)
     seconds = time.monotonic() - began
     processes = pluralize(result.processes, "process", "processes")
-    print(f"lab {result.name!r} is gone: {processes} stopped in {seconds:.1f} s", file=sys.stderr)
+    print(f"lab {result.name!r} is gone: {processes} ended in {seconds:.1f} s", file=sys.stderr)
     return 0
 
 

@@ -44,7 +44,9 @@ def add(commands: Any) -> None:
         "(jetson, nvidia, gpu), or all; may be repeated (default: the accelerators of this machine)",
     )
     command.add_argument(
-        "--precision", metavar="P", help="predict for this precision: int8, fp16 (default: the model's)"
+        "--precision",
+        metavar="P",
+        help="predict for this precision: int8, fp16 (default: the model's, or the nearest)",
     )
     command.add_argument(
         "--batch", metavar="N", type=int, help="inputs in one run (default: the batch of the file)"
