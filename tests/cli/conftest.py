@@ -13,9 +13,9 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     """Run a command, as a user without profiles; return its exit code, stdout and stderr."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
-    def one(*words: str) -> tuple[int, str, str]:
+    def run_command(*words: str) -> tuple[int, str, str]:
         code = main(words)
         out, err = capsys.readouterr()
         return code, out, err
 
-    return one
+    return run_command

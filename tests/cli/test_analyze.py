@@ -49,12 +49,12 @@ OPERATOR = [
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command and return its exit code and what it printed."""
 
-    def one(*words: str) -> tuple[int, str, str]:
+    def run_command(*words: str) -> tuple[int, str, str]:
         code = main(["analyze", *words])
         out, err = capsys.readouterr()
         return code, out, err
 
-    return one
+    return run_command
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ Run = Callable[..., tuple[int, str]]
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command and return its exit code and what it printed."""
 
-    def one(*words: str) -> tuple[int, str]:
+    def run_command(*words: str) -> tuple[int, str]:
         parser = argparse.ArgumentParser()
         bench.add(parser.add_subparsers())
         options = parser.parse_args(["bench", "predict", *words])
         return options.run(options), capsys.readouterr().out
 
-    return one
+    return run_command
 
 
 def test_the_option_lists_every_protocol() -> None:

@@ -43,7 +43,7 @@ def test_models_are_selected_from_the_pack(words: tuple[str, ...], models: tuple
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("--models", "resnet50"), "the pack has no 'resnet50'"),
         (("--models", "0"), "the pack has no '0'"),
@@ -54,8 +54,8 @@ def test_models_are_selected_from_the_pack(words: tuple[str, ...], models: tuple
         (("--out", "."), "it is a folder"),
     ],
 )
-def test_an_invalid_option_is_refused(words: tuple[str, ...], says: str) -> None:
-    with pytest.raises(SettingsError, match=says) as caught:
+def test_an_invalid_option_is_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
         calibrate.plan_of(options(*words))
     assert caught.value.hint
 

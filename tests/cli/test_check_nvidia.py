@@ -11,7 +11,7 @@ CHECK = Path(__file__).parents[2] / "bench/nvidia.py"
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("script", "message"),
     [
         ("", "nvidia-smi cannot be run: No such file or directory: "),
         ("echo no driver; exit 9", "nvidia-smi fails: no driver: "),
@@ -19,7 +19,7 @@ CHECK = Path(__file__).parents[2] / "bench/nvidia.py"
         ("exit 0", "nvidia-smi lists no GPU: "),
     ],
 )
-def test_a_missing_gpu_is_reported_in_one_line(tmp_path: Path, script: str, says: str) -> None:
+def test_a_missing_gpu_is_reported_in_one_line(tmp_path: Path, script: str, message: str) -> None:
     if script:
         program = tmp_path / "nvidia-smi"
         program.write_text(f"#!/bin/sh\n{script}\n")
@@ -33,4 +33,4 @@ def test_a_missing_gpu_is_reported_in_one_line(tmp_path: Path, script: str, says
     )
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert line == f"{says}run this on a machine with an NVIDIA GPU and its driver"
+    assert line == f"{message}run this on a machine with an NVIDIA GPU and its driver"

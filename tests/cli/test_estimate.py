@@ -24,12 +24,12 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     """Run the command, as a user without profiles, and return its exit code and what it printed."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
-    def one(*words: str) -> tuple[int, str, str]:
+    def run_command(*words: str) -> tuple[int, str, str]:
         code = main(["estimate", *words])
         out, err = capsys.readouterr()
         return code, out, err
 
-    return one
+    return run_command
 
 
 @pytest.fixture

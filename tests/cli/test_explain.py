@@ -38,17 +38,17 @@ def test_a_decision_is_read_from_the_standard_input(run: Run, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("--decision", CLUSTER), "not a decision"),
         (("--decision", "none.json"), "none.json: No such file"),
     ],
 )
-def test_an_invalid_file_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
+def test_an_invalid_file_is_refused(run: Run, words: tuple[str, ...], message: str) -> None:
     code, out, err = run("explain", *words)
     assert (code, out) == (2, "")
     assert err.startswith("fairlead: ")
-    assert says in err
+    assert message in err
 
 
 def test_one_accelerator_is_counted_in_the_singular(run: Run, tmp_path: Path) -> None:

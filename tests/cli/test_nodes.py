@@ -94,9 +94,9 @@ WRONG: list[tuple[str, Change, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "change", "code", "says"), WRONG, ids=[row[0] for row in WRONG])
+@pytest.mark.parametrize(("what", "change", "code", "message"), WRONG, ids=[row[0] for row in WRONG])
 def test_a_connection_error_is_reported(
-    real_cluster: RealCluster, tmp_path: Path, what: str, change: Change, code: int, says: str
+    real_cluster: RealCluster, tmp_path: Path, what: str, change: Change, code: int, message: str
 ) -> None:
     document = yaml.safe_load(real_cluster.api.kubeconfig.read_text())
     change(document, tmp_path)
@@ -104,7 +104,7 @@ def test_a_connection_error_is_reported(
     path.write_text(yaml.safe_dump(document))
     done = nodes("--kubeconfig", str(path))
     assert done.returncode == code, done.stderr
-    assert says in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 2
     assert "Traceback" not in done.stderr
 

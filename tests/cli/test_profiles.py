@@ -106,12 +106,12 @@ def test_delete_needs_a_confirmation(folder: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [("none", "no such setup"), ("", "no such setup"), ("same", "2 setups have this name")],
 )
-def test_an_unknown_or_ambiguous_name_is_refused(name: str, says: str) -> None:
+def test_an_unknown_or_ambiguous_name_is_refused(name: str, message: str) -> None:
     known = group_by_setup([calibration(), calibration(host="another board")], [])
-    with pytest.raises(SettingsError, match=says) as caught:
+    with pytest.raises(SettingsError, match=message) as caught:
         profiles.find_setup(known, SETUP.name if name == "same" else name)
     assert ID in caught.value.hint
 

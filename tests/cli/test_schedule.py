@@ -106,7 +106,7 @@ def test_a_snapshot_without_pending_pods(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("schedule", "--cluster", CLUSTER, "--workloads", "none.yaml"), "none.yaml: No such file"),
         (("schedule", "--cluster", os.sep, "--workloads", WORKLOADS), "/: not a file"),
@@ -118,11 +118,11 @@ def test_a_snapshot_without_pending_pods(run: Run, tmp_path: Path) -> None:
         (("schedule", "--cluster", WORKLOADS, "--workloads", WORKLOADS), "neither a snapshot"),
     ],
 )
-def test_invalid_input_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
+def test_invalid_input_is_refused(run: Run, words: tuple[str, ...], message: str) -> None:
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert err.startswith("fairlead: ")
-    assert says in err
+    assert message in err
 
 
 def test_no_pod_is_placed_on_an_unhealthy_gpu(run: Run, tmp_path: Path) -> None:

@@ -54,12 +54,12 @@ SERIES = ["at_s", "allocated", "fragmented", "capacity", "waiting", "running", "
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command and return its exit code and what it printed."""
 
-    def one(*words: str) -> tuple[int, str, str]:
+    def run_command(*words: str) -> tuple[int, str, str]:
         code = main(["simulate", *words])
         out, err = capsys.readouterr()
         return code, out, err
 
-    return one
+    return run_command
 
 
 def test_the_field_names_are_a_contract(run: Run) -> None:

@@ -74,16 +74,16 @@ def test_a_terminal_too_narrow_for_words_gets_names_with_their_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "width", "says"),
+    ("text", "width", "shortened"),
     [
         ("/home/me/.cache/bin/kubectl", 27, "/home/me/.cache/bin/kubectl"),
         ("/home/me/.cache/bin/kubectl", 20, "/home/m…/bin/kubectl"),
         ("/home/me", 2, "/…"),
     ],
 )
-def test_a_path_is_shortened_in_its_middle(text: str, width: int, says: str) -> None:
-    assert shorten_middle(text, width) == says
-    assert len(says) <= width
+def test_a_path_is_shortened_in_its_middle(text: str, width: int, shortened: str) -> None:
+    assert shorten_middle(text, width) == shortened
+    assert len(shortened) <= width
 
 
 def test_a_path_column_is_shortened_and_its_table_fits() -> None:

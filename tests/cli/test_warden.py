@@ -228,7 +228,7 @@ def test_the_warden_loads_few_modules_of_fairlead_and_none_that_is_heavy() -> No
 
 
 @pytest.mark.parametrize(
-    ("argv", "says"),
+    ("argv", "message"),
     [
         (["serve", "--group", "5", "--folder", "{node}/shared"], "nothing to serve"),
         (["serve", "--group", "0", "--folder", "{node}/shared", "--cdi-dir"], "--group 0: not a group for"),
@@ -239,10 +239,10 @@ def test_the_warden_loads_few_modules_of_fairlead_and_none_that_is_heavy() -> No
         (["open", "--group", "5", "--copy", "/a"], "--copy /a: must be FROM:TO"),
     ],
 )
-def test_an_invalid_command_ends_with_2(node: Path, argv: list[str], says: str) -> None:
+def test_an_invalid_command_ends_with_2(node: Path, argv: list[str], message: str) -> None:
     code, err = run(*(word.format(node=node) for word in argv))
     assert code == 2
-    assert says.format(node=node) in err
+    assert message.format(node=node) in err
     assert "Traceback" not in err
 
 

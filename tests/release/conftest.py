@@ -28,14 +28,14 @@ def core(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Environm
 @pytest.fixture(scope="session")
 def installed(release: Release, core: Environment, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Return an environment with an extra and the distributions that it requires, and nothing else."""
-    made: dict[str, Environment] = {}
+    by_extra: dict[str, Environment] = {}
 
-    def one(extra: str) -> Environment:
-        if extra not in made:
-            made[extra] = environments.clone(core, tmp_path_factory.mktemp(extra or "plain") / "venv")
+    def environment_with(extra: str) -> Environment:
+        if extra not in by_extra:
+            by_extra[extra] = environments.clone(core, tmp_path_factory.mktemp(extra or "plain") / "venv")
             environments.link(
-                environments.required_distributions(release.metadata(), extra).values(), made[extra]
+                environments.required_distributions(release.metadata(), extra).values(), by_extra[extra]
             )
-        return made[extra]
+        return by_extra[extra]
 
-    return one
+    return environment_with
