@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fairlead.cli.placement.explain import explanation_page
 from tests.cli.examples import CLUSTER, WORKLOADS, Run
 
 
@@ -64,3 +65,29 @@ def test_one_accelerator_is_counted_in_the_singular(run: Run, tmp_path: Path) ->
     assert "    1 is held by others, and the pod takes whole accelerators on 1 node [busy]" in out
     assert "t4-0    t4     is held by others" in out
     assert "are held" not in out
+
+
+def test_a_waiting_pod_names_its_queue_state_its_victims_and_its_retries() -> None:
+    explanation = {
+        "namespace": "shop",
+        "name": "trainer",
+        "placed": False,
+        "sentence": "0 of 2 accelerators can take trainer",
+        "rejections": [],
+        "changes": [],
+        "state": "unschedulable",
+        "since": "2026-11-16T08:00:00Z",
+        "scheduler": "fairlead",
+        "decided_seconds_ago": 3.2,
+        "pending_victims": ["shop/web", "shop/cache"],
+        "queueing_hints": ["NodeChanged", "PodDeleted"],
+        "retry_in_seconds": 288.4,
+        "note": "",
+    }
+    assert str(explanation_page(explanation, verbose=False)).splitlines()[1:] == [
+        "  unschedulable since 2026-11-16T08:00:00Z, scheduler fairlead",
+        "  decided 3 s ago",
+        "  waits until these pods are gone: shop/web, shop/cache",
+        "  tried again on: NodeChanged, PodDeleted",
+        "  tried again in 288 s at the latest",
+    ]
