@@ -16,7 +16,7 @@ from tests.cli.test_errors import shell
 
 DAY = f"--trace {EXAMPLES}/simulate/day.yaml --cluster {EXAMPLES}/simulate/fleet.yaml --until 1h"
 FAULTY = (
-    "import sys, fairlead.cli.main as main, fairlead.cli.{module} as command; "
+    "import sys; from fairlead.cli import main; import fairlead.cli.{module} as command; "
     "command.run = lambda options: {body}; sys.exit(main.main({words!r}))"
 )
 
