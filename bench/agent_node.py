@@ -111,7 +111,7 @@ class AgentNode:
 
     async def hold(self, count: int) -> bool:
         """Start pods that hold 1 GiB each, and wait until all run; False if the node offers no memory."""
-        node = (await self._client.get(NODES.raw(), self._lab.spaces[0].node)).document()
+        node = (await self._client.get(NODES.raw(), self._lab.namespaces[0].node)).document()
         offered = [name for name in ONE_GIB if node["status"]["allocatable"].get(name, "0") != "0"]
         if not offered:
             return False
@@ -145,7 +145,7 @@ class AgentNode:
         return AgentUsage(weights["agent"], weights["warden"], writes, served)
 
     def _processes(self) -> dict[str, int]:
-        inside = psutil.Process(self._lab.spaces[0].init.pid).children(recursive=True)
+        inside = psutil.Process(self._lab.namespaces[0].init.pid).children(recursive=True)
         lines = {each.pid: " ".join(each.cmdline()) for each in inside}
         return {part: next(pid for pid in lines if sign in lines[pid]) for part, sign in PARTS.items()}
 

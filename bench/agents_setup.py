@@ -16,8 +16,8 @@ from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import AccessError, InvalidError
 from fairlead.keys import PREFIX
-from fairlead.lab.control.dummy import manifests
-from fairlead.lab.control.fleet import plain
+from fairlead.lab.control.fleet import plain_fleet
+from fairlead.lab.control.kwok_nodes import manifests
 
 PATIENCE = 180.0
 Roles = list[dict[str, Any]]
@@ -26,7 +26,7 @@ Roles = list[dict[str, Any]]
 
 def bare_fleet(count: int) -> tuple[dict[str, Any], ...]:
     """Return nodes without labels of fairlead."""
-    nodes = manifests(plain(count), load())
+    nodes = manifests(plain_fleet(count), load())
     for node in nodes:
         labels = node["metadata"]["labels"]
         node["metadata"]["labels"] = {key: labels[key] for key in labels if not key.startswith(PREFIX)}

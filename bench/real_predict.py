@@ -126,7 +126,7 @@ def measure(
         with printer.step("make 19 models"):
             made = make(plan, folder, analyze)
         with printer.step("run them") as step:
-            return calibrate(plan, target, made, machine, step.at), made
+            return calibrate(plan, target, made, machine, step.report), made
 
 
 def summary(rows: list[Row]) -> dict[str, float]:

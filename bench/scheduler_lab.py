@@ -15,8 +15,8 @@ from bench.labs import HOUSE, apply
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import RESOURCE_SLICES
-from fairlead.lab.control.dummy import inventory, manifests
 from fairlead.lab.control.fleet import Fleet, FleetDevice, NodeGroup
+from fairlead.lab.control.kwok_nodes import inventory, manifests
 from fairlead.lab.run import process
 from fairlead.lab.run.process import Process
 from fairlead.lab.run.state import Lab
@@ -110,11 +110,11 @@ def stop_scheduler(lab: Lab) -> tuple[str, ...]:
 
 def stop(running: Process, patience: float = 30.0) -> None:
     """Stop a program; kill it if it does not end."""
-    process.send(running, signal.SIGTERM)
+    process.send_signal(running, signal.SIGTERM)
     until = time.monotonic() + patience
     while process.alive(running) and time.monotonic() < until:
         time.sleep(0.05)
-    process.end([running])
+    process.kill([running])
 
 
 async def _post(client: Client, path: str, body: Mapping[str, Any]) -> None:

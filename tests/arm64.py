@@ -29,7 +29,7 @@ from deploy.image.recipes import RECIPES
 from fairlead.errors import FairleadError
 from fairlead.lab.build import cache as caches
 from fairlead.lab.build.debian import ensure_tools
-from tests.images import HOUSE, image_archive, take_apart
+from tests.images import HOUSE, image_archive, unpack_image
 
 CORE: Final = (
     *("tests/catalog", "tests/detect", "tests/kubelet", "tests/measure", "tests/publish", "tests/warden"),
@@ -136,7 +136,7 @@ def obstacle() -> str:
 
 def board(recipe: str, root: Path) -> Board:
     """Unpack an arm64 image into a folder, and return how to run it."""
-    take_apart(image_archive(recipe, "arm64"), root)
+    unpack_image(image_archive(recipe, "arm64"), root)
     wanted = archive.config(RECIPES[recipe])["Env"]
     qemu = ensure_tools(packages=("qemu-user-static",)).program("qemu-aarch64-static")
     return Board(root, qemu, dict(each.split("=", 1) for each in wanted))

@@ -36,7 +36,7 @@ def scheduler_archive() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class UnpackedImage:
     """An image's archive, taken apart."""
 
     tags: list[str]
@@ -46,7 +46,7 @@ class Parts:
     members: dict[str, tarfile.TarInfo]
 
 
-def take_apart(path: Path, root: Path) -> Parts:
+def unpack_image(path: Path, root: Path) -> UnpackedImage:
     """Unpack an image's archive into a folder, and return what it says of itself."""
     with tarfile.open(path) as outer:
         files = {each.name: outer.extractfile(each).read() for each in outer}  # type: ignore[union-attr]  # all are files
@@ -56,7 +56,7 @@ def take_apart(path: Path, root: Path) -> Parts:
         layer.extractall(root, filter="fully_trusted")
         members = {each.name: each for each in layer}
     root.chmod(0o755)
-    return Parts(listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members)
+    return UnpackedImage(listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members)
 
 
 def image_archive(recipe: str, architecture: str = "") -> Path:
@@ -64,11 +64,11 @@ def image_archive(recipe: str, architecture: str = "") -> Path:
     cache = caches.default(os.environ)
     key = f"{recipe}-image-{architecture}{_digest()}"
     folder = cache.folder(key)
-    if not caches.is_done(folder):
-        with caches.locked(cache, key, lambda: None):
-            if not caches.is_done(folder):
+    if not caches.is_complete(folder):
+        with caches.hold_lock(cache, key, lambda: None):
+            if not caches.is_complete(folder):
                 _forget_old(cache, recipe)
-                with caches.made_aside(cache, key, {}) as aside:
+                with caches.staging_folder(cache, key, {}) as aside:
                     _make(recipe, architecture, aside / "fairlead-image.tar")
     os.utime(folder)
     return folder / "fairlead-image.tar"

@@ -48,7 +48,7 @@ _WANT = "no lab: "
 _CLUSTER_WIDE = (("", "v1", "nodes"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 
 
-def give_up(reason: str) -> NoReturn:
+def skip_without_lab(reason: str) -> NoReturn:
     """Skip for want of a lab; where CI=true promises one, fail."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
         pytest.fail(f"with CI=true a skip is a failure: {_WANT}{reason}")
@@ -146,7 +146,7 @@ class RealNode:
 
     def run(self, *argv: str) -> "subprocess.CompletedProcess[str]":
         """Run a program as one of the node's own: with its files, processes and network."""
-        return inside.run(self.lab.spaces[0], argv)
+        return inside.run(self.lab.namespaces[0], argv)
 
     def prometheus(self, rules: Path | None = None) -> str:
         """Start a Prometheus in the node, or bring it other rules; return its address on the host."""
@@ -201,7 +201,7 @@ def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
     where = home.default(os.environ)
     obstacle = namespaces.obstacle(where.root)
     if obstacle:
-        give_up(obstacle)
+        skip_without_lab(obstacle)
     with _shared_lab(tmp_path_factory, LabProfile.NODE) as lab:
         folder = lab.folder / "shared"
         folder.mkdir(exist_ok=True)
@@ -246,7 +246,7 @@ def own_node(layout: NodeLayout) -> Iterator[RealNode]:
     where = home.default(os.environ)
     obstacle = namespaces.obstacle(where.root)
     if obstacle:
-        give_up(obstacle)
+        skip_without_lab(obstacle)
     name = f"test-{os.getpid()}-{layout.name}"
     lab = _start(where, name, os.getpid(), LabProfile.NODE, layout)
     try:
@@ -280,7 +280,7 @@ def _shared_lab(factory: pytest.TempPathFactory, profile: LabProfile) -> Iterato
 
 def _running(where: LabHome, name: str) -> Lab | None:
     lab = next((lab for lab in where.labs() if lab.name == name), None)
-    return lab if lab is not None and not lab.orphaned() else None
+    return lab if lab is not None and not lab.is_orphaned() else None
 
 
 def _start(where: LabHome, name: str, owner: int, profile: LabProfile, layout: NodeLayout = PLAIN) -> Lab:
@@ -288,7 +288,7 @@ def _start(where: LabHome, name: str, owner: int, profile: LabProfile, layout: N
     try:
         gather(profile, quiet, kwok=False)
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
     return up(where, LabSpec(profile, name, owner=owner, layout=layout), quiet)
 
 

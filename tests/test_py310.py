@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.errors import LabError
 from tests.lab.python310 import ensure_packages, ensure_python
-from tests.labs import give_up
+from tests.labs import skip_without_lab
 
 HOUSE = Path(__file__).parents[1]
 SCRIPT = HOUSE / "scripts" / "py310.py"
@@ -37,7 +37,7 @@ def _python() -> None:
     try:
         ensure_packages(ensure_python(), HOUSE / "requirements/py310.txt")
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
 
 
 def old(*argv: str) -> "subprocess.CompletedProcess[str]":

@@ -41,10 +41,10 @@ def ensure_packages(
     digest = hashlib.sha256(json.dumps(made_for).encode() + lock.read_bytes()).hexdigest()
     key = f"{lock.stem}-packages-{digest[:12]}"
     folder = cache.folder(key)
-    if not caches.is_done(folder):
-        with caches.locked(cache, key, lambda: None):
-            if not caches.is_done(folder):
-                with caches.made_aside(cache, key, {"made_for": made_for}) as aside:
+    if not caches.is_complete(folder):
+        with caches.hold_lock(cache, key, lambda: None):
+            if not caches.is_complete(folder):
+                with caches.staging_folder(cache, key, {"made_for": made_for}) as aside:
                     _install(lock, aside, python, from_source, only)
     return folder
 

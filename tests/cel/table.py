@@ -93,10 +93,10 @@ def write(oracle: Path, kubernetes: str) -> int:
 def main() -> int:
     """Build the oracle where it is missing, and write the table."""
     from fairlead.lab.build.modules import PARTS, pinned_version, sources  # noqa: PLC0415 - likewise
-    from fairlead.lab.build.programs import ensure, have  # noqa: PLC0415 - reading the table needs no lab
+    from fairlead.lab.build.programs import are_built, ensure  # noqa: PLC0415 - reading the table needs no lab
 
     part = next(each for each in PARTS if each.name == "cel")
-    if not have([part.name]):
+    if not are_built([part.name]):
         print("building cel-oracle: some minutes", file=sys.stderr)
     oracle = ensure([part.name])["cel-oracle"]
     count = write(oracle, pinned_version(part, sources() / part.name))

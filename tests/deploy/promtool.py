@@ -8,7 +8,7 @@ from pathlib import Path
 from fairlead.errors import LabError
 from fairlead.lab.control.prometheus import binaries
 from fairlead.lab.run.steps import StepPrinter
-from tests.labs import give_up
+from tests.labs import skip_without_lab
 
 
 @cache
@@ -17,7 +17,7 @@ def promtool() -> Path:
     try:
         return binaries(StepPrinter(io.StringIO()))["promtool"]
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
 
 
 def complaint(*argv: str | Path) -> str:

@@ -18,7 +18,7 @@ from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
 from tests.arm64 import Board, board, obstacle, printed, pytest_command, with_tree
 from tests.images import HOUSE
-from tests.labs import give_up
+from tests.labs import skip_without_lab
 
 HOSTS = HOUSE / "tests" / "hosts"
 BOARDS = ("coral-dev-board", "imx8mp", "jetson-nano", "raspberry-pi-5-hailo", "rock-5b-vendor", "server-t4")
@@ -50,11 +50,11 @@ def boot(recipe: str, root: Path) -> Board:
     if reason.startswith("this machine is"):
         pytest.skip(reason)
     if reason:
-        give_up(reason)
+        skip_without_lab(reason)
     try:
         return board(recipe, root)
     except FairleadError as error:
-        give_up(f"no emulated arm64: {str(error).splitlines()[0]}")
+        skip_without_lab(f"no emulated arm64: {str(error).splitlines()[0]}")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from deploy.image import archive, contents, elf, pythons
 from deploy.image.recipes import RECIPES
 from fairlead import __version__
 from tests.cluster.loopback import Authority, serve_responses
-from tests.images import HOUSE, SCRIPT, agent_archive, scheduler_archive, take_apart
+from tests.images import HOUSE, SCRIPT, agent_archive, scheduler_archive, unpack_image
 
 FORBIDDEN = {
     "a shell": ("sh", "bash", "dash", "ash", "busybox", "toybox"),
@@ -91,7 +91,7 @@ def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def taken_apart(recipe: str, root: Path) -> Made:
-    parts = take_apart(ARCHIVES[recipe](), root)
+    parts = unpack_image(ARCHIVES[recipe](), root)
     return Made(recipe, parts.tags, parts.about, parts.packed, parts.members, root)
 
 

@@ -12,8 +12,8 @@ from deploy.image.pythons import Python
 from deploy.image.recipes import RECIPES
 from fairlead.errors import FairleadError, UserError
 from fairlead.lab.build.modules import architecture
-from tests.images import HOUSE, Parts, image_archive, take_apart
-from tests.labs import give_up
+from tests.images import HOUSE, UnpackedImage, image_archive, unpack_image
+from tests.labs import skip_without_lab
 
 LARGEST_PAGE = 64 * 1024
 """Kernels for 64-bit ARM have pages of 4, 16 (Raspberry Pi 5) or 64 KiB."""
@@ -37,16 +37,16 @@ def recipe(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def unpacked(recipe: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Parts, Path]:
+def unpacked(recipe: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[UnpackedImage, Path]:
     try:
         pythons.choose("arm64")
     except FairleadError as error:
-        give_up(f"no packages for arm64: {str(error).splitlines()[0]}")
+        skip_without_lab(f"no packages for arm64: {str(error).splitlines()[0]}")
     root = tmp_path_factory.mktemp("arm64")
-    return take_apart(image_archive(recipe, "arm64"), root), root
+    return unpack_image(image_archive(recipe, "arm64"), root), root
 
 
-def test_says_what_it_is_for(recipe: str, unpacked: tuple[Parts, Path]) -> None:
+def test_says_what_it_is_for(recipe: str, unpacked: tuple[UnpackedImage, Path]) -> None:
     parts, _ = unpacked
     assert (parts.about["architecture"], parts.about["variant"], parts.about["os"]) == (
         "arm64",
@@ -56,7 +56,9 @@ def test_says_what_it_is_for(recipe: str, unpacked: tuple[Parts, Path]) -> None:
     assert parts.tags == [RECIPES[recipe].tag]
 
 
-def test_every_program_and_library_is_for_arm64_and_pages_of_any_size(unpacked: tuple[Parts, Path]) -> None:
+def test_every_program_and_library_is_for_arm64_and_pages_of_any_size(
+    unpacked: tuple[UnpackedImage, Path],
+) -> None:
     _, root = unpacked
     data = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
     binaries = {name: each for name, each in data.items() if elf.is_elf(each)}
@@ -72,7 +74,7 @@ def test_every_program_and_library_is_for_arm64_and_pages_of_any_size(unpacked: 
     assert small == set()
 
 
-def test_every_library_that_is_named_is_there(unpacked: tuple[Parts, Path]) -> None:
+def test_every_library_that_is_named_is_there(unpacked: tuple[UnpackedImage, Path]) -> None:
     _, root = unpacked
     there = {path.name for path in root.rglob("*.so*")}
     for path in [*root.rglob("*.so*"), root / "usr/bin/python3"]:
@@ -80,11 +82,11 @@ def test_every_library_that_is_named_is_there(unpacked: tuple[Parts, Path]) -> N
 
 
 def test_holds_the_same_modules_as_the_image_for_this_machine(
-    recipe: str, unpacked: tuple[Parts, Path], tmp_path: Path
+    recipe: str, unpacked: tuple[UnpackedImage, Path], tmp_path: Path
 ) -> None:
-    ours = take_apart(image_archive(recipe), tmp_path)
+    ours = unpack_image(image_archive(recipe), tmp_path)
 
-    def modules(parts: Parts) -> set[str]:
+    def modules(parts: UnpackedImage) -> set[str]:
         return {name for name in parts.members if name.startswith("usr/lib/fairlead/fairlead/")}
 
     assert modules(unpacked[0]) == modules(ours)

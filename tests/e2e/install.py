@@ -36,7 +36,7 @@ class Site:
         self.lab = lab
         self.api = api
         self.machine = machine
-        self.name = lab.lab.spaces[0].node
+        self.name = lab.lab.namespaces[0].node
         self.unusual = False
         """Whether it was installed with values of some test."""
         self._tls = False

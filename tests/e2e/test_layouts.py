@@ -24,7 +24,7 @@ HOME = "shop"
 @pytest.fixture(params=LAYOUTS)
 def laid_out(request: pytest.FixtureRequest) -> Iterator[Site]:
     """Return a node of its own, laid out as a distribution has it, with the agent's image."""
-    with own_node(layout.named(request.param)) as real:
+    with own_node(layout.find_layout(request.param)) as real:
         api = Api(real.config)
         real.load(agent_archive())
         api.create(f"{CORE}/namespaces", [{"metadata": {"name": NAMESPACE}}])

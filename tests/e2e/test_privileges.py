@@ -60,7 +60,7 @@ def test_it_can_write_to_what_is_named_and_nowhere_else(processes: dict[str, Pat
 
 
 def test_it_shares_no_namespace_with_the_node(processes: dict[str, Path], installed: Site) -> None:
-    node = Path("/proc") / str(installed.lab.lab.spaces[0].init.pid)
+    node = Path("/proc") / str(installed.lab.lab.namespaces[0].init.pid)
     for process in processes.values():
         for kind in ("net", "pid", "ipc", "uts", "mnt"):
             assert os.readlink(process / "ns" / kind) != os.readlink(node / "ns" / kind), kind

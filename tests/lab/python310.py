@@ -18,8 +18,8 @@ from fairlead.errors import LabError
 from fairlead.lab.build import cache as caches
 from fairlead.lab.build import toolchain
 from fairlead.lab.build.cache import BuildCache
-from fairlead.lab.build.modules import architecture, needs_go
-from fairlead.lab.build.programs import BuildEnvironment, default_site
+from fairlead.lab.build.modules import architecture, required_go
+from fairlead.lab.build.programs import BuildEnvironment, default_environment
 from fairlead.lab.run import subprocess
 from fairlead.units import parse_bytes
 
@@ -37,7 +37,7 @@ def ensure_python(
     machine: str = "", tick: Tick = lambda: None, *, site: BuildEnvironment | None = None
 ) -> Path:
     """Return the path of a Python 3.10 for a machine (Go's name; empty: this one); fetch it if missing."""
-    site, machine = site or default_site(), machine or architecture()
+    site, machine = site or default_environment(), machine or architecture()
     if machine not in MACHINES:
         raise LabError(
             f"{MODULE} has no Python 3.10 for {machine}", hint=f"it has one for {', '.join(MACHINES)}"
@@ -46,11 +46,11 @@ def ensure_python(
     pins = "".join((source / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum"))
     key = f"{_NAME}-{machine}-{_digest(pins)}"
     folder = site.cache.folder(key)
-    if not caches.is_done(folder):
-        with caches.locked(site.cache, key, tick):
-            if not caches.is_done(folder):
-                caches.make_room(site.cache, _ROOM)
-                with caches.using_go(site.cache), caches.made_aside(site.cache, key, {}) as aside:
+    if not caches.is_complete(folder):
+        with caches.hold_lock(site.cache, key, tick):
+            if not caches.is_complete(folder):
+                caches.require_space(site.cache, _ROOM)
+                with caches.hold_go_caches(site.cache), caches.staging_folder(site.cache, key, {}) as aside:
                     unpack(
                         _module(site, source, aside, tick) / f"python/internal/data/linux-{machine}", aside
                     )
@@ -68,10 +68,10 @@ def ensure_packages(
     """Return a folder with the packages that a hashed requirements file names, for such a Python."""
     cache = cache or caches.default(environ)
     key = f"{_NAME}-packages-{_digest(pins.read_text(encoding='utf-8') + str(python))}"
-    if not caches.is_done(cache.folder(key)):
-        with caches.locked(cache, key, tick):
-            if not caches.is_done(cache.folder(key)):
-                with caches.made_aside(cache, key, {}) as aside:
+    if not caches.is_complete(cache.folder(key)):
+        with caches.hold_lock(cache, key, tick):
+            if not caches.is_complete(cache.folder(key)):
+                with caches.staging_folder(cache, key, {}) as aside:
                     _install(python, pins, aside, cache.log(key), environ, tick)
                 cache.log(key).unlink()
     return cache.folder(key)
@@ -107,7 +107,7 @@ def _module(site: BuildEnvironment, source: Path, aside: Path, tick: Tick) -> Pa
     """Download the pinned module, and return its folder."""
     pins, log = site.sources / "toolchain.txt", site.cache.log(aside.name.lstrip("."))
     go = toolchain.fetch(
-        site.cache, toolchain.find(needs_go(source), pins, site.environ), pins, site.environ, tick
+        site.cache, toolchain.find(required_go(source), pins, site.environ), pins, site.environ, tick
     )
     env, answer = toolchain.environment(site.cache, aside, site.environ), aside / "module.json"
     argv = [str(go), "mod", "download", "-json", MODULE]

@@ -14,8 +14,16 @@ from fairlead.errors import LabError
 from fairlead.lab.build import cache as caches
 from fairlead.lab.build import toolchain
 from fairlead.lab.build.cache import BuildCache
-from fairlead.lab.build.modules import PARTS, GoModule, key, needs_go, parse_version, pinned_version, sources
-from fairlead.lab.build.programs import BuildEnvironment, BuildPhase, BuildProgress, ensure, have
+from fairlead.lab.build.modules import (
+    PARTS,
+    GoModule,
+    key,
+    parse_version,
+    pinned_version,
+    required_go,
+    sources,
+)
+from fairlead.lab.build.programs import BuildEnvironment, BuildPhase, BuildProgress, are_built, ensure
 from fairlead.units import Bytes
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +31,7 @@ TINY = GoModule(
     name="tiny",
     programs=("hello", "goodbye"),
     pin="example.com/pin",
-    room=Bytes(1),
+    disk=Bytes(1),
     target=".",
     binary="tiny",
     stamps=(("main.version", "{version}"),),
@@ -111,7 +119,7 @@ CHANGES = {
 }
 SAME = {
     "nothing": become(),
-    "room": become(room=Bytes(2)),
+    "room": become(disk=Bytes(2)),
     "test file": edit("main_test.go", "", "package main\n"),
     "readme": edit("README.md", "", "read me"),
 }
@@ -144,8 +152,8 @@ def test_key_knows_the_release_of_go_but_not_its_patch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_shipped_part_is_pinned(part: GoModule) -> None:
     folder = sources() / part.name
-    pins = toolchain.find(needs_go(folder), sources() / "toolchain.txt", {"PATH": ""})
-    assert pins.version >= needs_go(folder)
+    pins = toolchain.find(required_go(folder), sources() / "toolchain.txt", {"PATH": ""})
+    assert pins.version >= required_go(folder)
     assert f"{part.pin} {pinned_version(part, folder)} h1:" in (folder / "go.sum").read_text()
     assert (part.target == ".") == (folder / "main.go").exists()
 
@@ -188,9 +196,9 @@ def test_builds_stamps_links_and_copies(site: BuildEnvironment) -> None:
 
 
 def test_what_is_missing_can_be_asked_without_building(site: BuildEnvironment) -> None:
-    assert not have(["hello"], site=site)
+    assert not are_built(["hello"], site=site)
     ensure(["hello"], site=site)
-    assert have(["tiny"], site=site)
+    assert are_built(["tiny"], site=site)
 
 
 def test_what_is_built_is_not_built_again(site: BuildEnvironment) -> None:
@@ -298,7 +306,7 @@ def test_interrupted_build_leaves_nothing_and_can_be_taken_up(site: BuildEnviron
 
 
 def test_too_little_room_says_where_and_how_much(site: BuildEnvironment) -> None:
-    huge = replace(site, parts=(replace(TINY, room=Bytes(2**60)),))
+    huge = replace(site, parts=(replace(TINY, disk=Bytes(2**60)),))
     (site.cache.root / "go").unlink()  # what other tests compiled is not to be dropped
     with pytest.raises(LabError, match=f"needs .* of disk, {site.cache.root} has") as caught:
         ensure(["hello"], site=huge)
@@ -307,10 +315,10 @@ def test_too_little_room_says_where_and_how_much(site: BuildEnvironment) -> None
 
 def test_go_caches_are_dropped_unless_in_use(tmp_path: Path) -> None:
     cache = BuildCache(tmp_path)
-    with caches.using_go(cache):
+    with caches.hold_go_caches(cache):
         (cache.go / "mod").mkdir()
-        assert not caches.drop_go(cache)
-    assert caches.drop_go(cache)
+        assert not caches.drop_go_caches(cache)
+    assert caches.drop_go_caches(cache)
     assert not cache.go.exists()
 
 

@@ -10,10 +10,10 @@ from fairlead.lab.node import cgroups
 def test_one_tree_gets_its_controllers_handed_down(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
     (tmp_path / "cgroup.subtree_control").write_text("cpu memory cpuset\n")
-    cgroups.make("fairlead-x-1", tmp_path)
+    cgroups.create("fairlead-x-1", tmp_path)
     assert (tmp_path / "fairlead-x-1").is_dir()
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+pids"  # a real one would add it
-    assert cgroups.trees(tmp_path) == [tmp_path]
+    assert cgroups.hierarchies(tmp_path) == [tmp_path]
 
 
 def test_several_trees_get_a_group_each_and_links_none(tmp_path: Path) -> None:
@@ -21,17 +21,17 @@ def test_several_trees_get_a_group_each_and_links_none(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "cgroup.procs").write_text("")
     (tmp_path / "cpu").symlink_to("cpu,cpuacct")
-    assert [tree.name for tree in cgroups.trees(tmp_path)] == ["cpu,cpuacct", "cpuset"]
-    cgroups.make("fairlead-x-1", tmp_path)
+    assert [tree.name for tree in cgroups.hierarchies(tmp_path)] == ["cpu,cpuacct", "cpuset"]
+    cgroups.create("fairlead-x-1", tmp_path)
     assert (tmp_path / "cpuset" / "fairlead-x-1").is_dir()
 
 
 def test_a_lab_removes_its_own_groups_and_no_others(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("")
     (tmp_path / "cgroup.subtree_control").write_text("")
-    mine, other = (f"{cgroups.family(Path(name))}1" for name in ("/labs/a", "/labs/b"))
+    mine, other = (f"{cgroups.name_prefix(Path(name))}1" for name in ("/labs/a", "/labs/b"))
     for name in (mine, other, "user.slice"):
-        cgroups.make(name, tmp_path)
+        cgroups.create(name, tmp_path)
     (tmp_path / mine / "kubepods" / "pod1").mkdir(parents=True)
     assert cgroups.remove(Path("/labs/a"), tmp_path) == []
     assert not (tmp_path / mine).exists()
@@ -42,16 +42,16 @@ def test_a_lab_removes_its_own_groups_and_no_others(tmp_path: Path) -> None:
 def test_a_group_that_will_not_go_is_named(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("")
     (tmp_path / "cgroup.subtree_control").write_text("")
-    group = f"{cgroups.family(Path('/labs/a'))}1"
-    cgroups.make(group, tmp_path)
+    group = f"{cgroups.name_prefix(Path('/labs/a'))}1"
+    cgroups.create(group, tmp_path)
     (tmp_path / group / "busy").write_text("")  # as a process in it would, this keeps it from going
     assert cgroups.remove(Path("/labs/a"), tmp_path, patience=0.1) == [tmp_path / group]
 
 
 def test_a_machine_without_groups_has_no_trees(tmp_path: Path) -> None:
-    assert cgroups.trees(tmp_path / "none") == []
+    assert cgroups.hierarchies(tmp_path / "none") == []
 
 
 @pytest.mark.parametrize("folder", ["/a", "/a b", "/ü"])
 def test_names_fit_into_a_file_name(folder: str) -> None:
-    assert cgroups.family(Path(folder)).isascii()
+    assert cgroups.name_prefix(Path(folder)).isascii()

@@ -12,7 +12,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from fairlead.errors import NotFoundError
 from fairlead.lab.run import home
-from tests.lab.ports import stand_ins
+from tests.lab.command_line import write_fake_programs
 from tests.labs import LABEL, RealApi, RealCluster, open_namespace, wipe_namespace
 
 ROOT = Path(__file__).parents[2]
@@ -121,7 +121,7 @@ def test_with_ci_a_skip_is_a_failure(tmp_path: Path, environ: dict[str, str]) ->
 
 
 def test_a_lab_that_does_not_start_is_an_error_and_no_skip(tmp_path: Path, environ: dict[str, str]) -> None:
-    broken = stand_ins(tmp_path / "assets", "#!/bin/sh\necho broken >&2; exit 1\n")
+    broken = write_fake_programs(tmp_path / "assets", "#!/bin/sh\necho broken >&2; exit 1\n")
     done = run_sample(tmp_path, {**environ, **broken, "PATH": "/usr/bin:/bin"})
     assert done.returncode == 1
     assert "kube-apiserver stopped while the lab started" in done.stdout

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.catalog import Catalog
 from fairlead.errors import FleetError
-from fairlead.lab.control import dummy
-from fairlead.lab.control.fleet import Fleet, load_fleet, plain
+from fairlead.lab.control import kwok_nodes
+from fairlead.lab.control.fleet import Fleet, load_fleet, plain_fleet
 from fairlead.publish.labels import labels
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet.toml"
@@ -20,7 +20,7 @@ def read(folder: Path, text: str, catalog: Catalog, name: str = "fleet.toml") ->
 
 
 def test_the_example_is_a_mixed_fleet(catalog: Catalog) -> None:
-    nodes = dummy.manifests(load_fleet(str(EXAMPLE), catalog), catalog)
+    nodes = kwok_nodes.manifests(load_fleet(str(EXAMPLE), catalog), catalog)
     names = [node["metadata"]["name"] for node in nodes]
     assert names == ["nano-0", "nano-1", "nano-2", "pi-0", "pi-1", "server-0"]
     capacity = {node["metadata"]["name"]: node["status"]["capacity"] for node in nodes}
@@ -35,8 +35,8 @@ def test_the_example_is_a_mixed_fleet(catalog: Catalog) -> None:
 
 def test_nodes_carry_the_labels_that_discovery_would_give(catalog: Catalog) -> None:
     fleet = load_fleet(str(EXAMPLE), catalog)
-    found = dummy.inventory(fleet.groups[0], catalog)
-    node = dummy.manifests(fleet, catalog)[0]
+    found = kwok_nodes.inventory(fleet.groups[0], catalog)
+    node = kwok_nodes.manifests(fleet, catalog)[0]
     assert labels(found).items() <= node["metadata"]["labels"].items()
     assert node["metadata"]["labels"]["fairlead.dev/jetson-nano.state"] == "healthy"
     assert node["metadata"]["labels"]["fairlead.dev/jetson-nano.memory-mib"] == "4096"
@@ -50,22 +50,22 @@ def test_yaml_says_the_same_as_toml(tmp_path: Path, catalog: Catalog) -> None:
 
 def test_memory_may_be_said_where_a_model_comes_with_several(tmp_path: Path, catalog: Catalog) -> None:
     text = '[[group]]\nname = "a"\n[group.devices]\na100 = { count = 2, memory = "80GiB" }\n'
-    (node,) = dummy.manifests(read(tmp_path, text, catalog), catalog)
+    (node,) = kwok_nodes.manifests(read(tmp_path, text, catalog), catalog)
     assert node["status"]["capacity"]["fairlead.dev/gpu-mem"] == str(2 * 80 * 1024)
 
 
 def test_every_device_of_the_catalog_makes_a_node(catalog: Catalog, tmp_path: Path) -> None:
     for name in catalog.devices:
         text = f'[[group]]\nname = "a"\ndevices = ["{name}"]\n'
-        (node,) = dummy.manifests(read(tmp_path, text, catalog), catalog)
+        (node,) = kwok_nodes.manifests(read(tmp_path, text, catalog), catalog)
         assert all(len(value) <= 63 for value in node["metadata"]["labels"].values()), name
 
 
 def test_a_plain_fleet_has_no_accelerators(catalog: Catalog) -> None:
-    nodes = dummy.manifests(plain(2), catalog)
+    nodes = kwok_nodes.manifests(plain_fleet(2), catalog)
     assert [node["metadata"]["name"] for node in nodes] == ["node-0", "node-1"]
     assert set(nodes[0]["status"]["capacity"]) == {"cpu", "memory", "pods"}
-    assert plain(0).size == 0
+    assert plain_fleet(0).size == 0
 
 
 BAD = {

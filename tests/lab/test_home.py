@@ -29,7 +29,7 @@ def test_the_state_file_says_all_that_is_known(where: LabHome) -> None:
         make(where),
         owner=Process(1, 2),
         programs=(LabProgram("etcd", Process(3, 4), "/log"),),
-        spaces=(NodeNamespaces("node-1", "10.0.0.1", Process(5, 6)),),
+        namespaces=(NodeNamespaces("node-1", "10.0.0.1", Process(5, 6)),),
         nodes=7,
         times={"keys": 0.5},
     )
@@ -44,9 +44,9 @@ def test_the_state_file_says_all_that_is_known(where: LabHome) -> None:
 def test_a_state_file_that_says_nonsense_is_no_lab(where: LabHome, text: str) -> None:
     make(where).file.write_text(text)
     assert where.labs() == []
-    with home.held(where.folder("one")) as ours:
+    with home.hold_lock(where.folder("one")) as ours:
         assert ours
-        assert home.left_behind(where.folder("one"))
+        assert home.is_unused(where.folder("one"))
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a-", "a" * 33, "../x", "a/b", "a b", "."])
@@ -67,26 +67,28 @@ def test_an_unknown_lab_is_refused_with_those_that_there_are(where: LabHome) -> 
 
 def test_a_lab_is_held_by_one_at_a_time(where: LabHome) -> None:
     folder = make(where).folder
-    with home.held(folder) as first:
+    with home.hold_lock(folder) as first:
         assert first
-        with home.held(folder) as second:
+        with home.hold_lock(folder) as second:
             assert not second
-    with home.held(folder) as again:
+    with home.hold_lock(folder) as again:
         assert again
-    with home.held(where.folder("none")) as none:
+    with home.hold_lock(where.folder("none")) as none:
         assert not none
 
 
 def test_a_lab_is_left_behind_when_its_owner_or_its_boot_is(where: LabHome) -> None:
     lab = make(where)
-    assert not home.left_behind(lab.folder)
+    assert not home.is_unused(lab.folder)
     save(replace(lab, owner=Process(1, 2)))  # number 1 lives, but did not start then
-    assert home.left_behind(lab.folder)
+    assert home.is_unused(lab.folder)
     save(replace(lab, boot="an earlier one"))
-    assert home.left_behind(lab.folder)
-    assert replace(lab, boot="an earlier one", programs=(LabProgram("a", Process(1, 2), ""),)).dead() == ["a"]
+    assert home.is_unused(lab.folder)
+    assert replace(
+        lab, boot="an earlier one", programs=(LabProgram("a", Process(1, 2), ""),)
+    ).stopped_programs() == ["a"]
     save(replace(lab, phase=LabPhase.STARTING))
-    assert home.left_behind(lab.folder)
+    assert home.is_unused(lab.folder)
 
 
 def test_with_the_last_lab_goes_the_folder_of_all(where: LabHome, tmp_path: Path) -> None:
@@ -114,7 +116,10 @@ def test_home_follows_the_xdg_rules(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LabError, match="Not a directory"), home.gate(LabHome(tmp_path / "file" / "lab")):
+    with (
+        pytest.raises(LabError, match="Not a directory"),
+        home.hold_root_lock(LabHome(tmp_path / "file" / "lab")),
+    ):
         pass
 
 

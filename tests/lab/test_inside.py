@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairlead.lab.build.prerequisites import RUNC
-from fairlead.lab.build.programs import have
+from fairlead.lab.build.programs import are_built
 from tests.labs import RealNode
 
 
@@ -19,7 +19,7 @@ def test_a_node_has_names_and_files_of_its_own_and_sees_those_of_the_host(real_n
 
 
 def test_a_pod_can_have_users_of_its_own(real_node: RealNode, node_namespace: str) -> None:
-    if not have([RUNC]):
+    if not are_built([RUNC]):
         pytest.skip("without a C compiler runc is Debian's, which is too old for user namespaces")
     spec = json.dumps({"spec": {"hostUsers": False}})
     pod = ["run", "p", "--image=localhost/busybox:1", "--image-pull-policy=Never", f"--overrides={spec}"]

@@ -10,25 +10,25 @@ from pathlib import Path
 import pytest
 
 from fairlead.lab.run import process
-from tests.lab.ports import Door, stand_ins, until
+from tests.lab.command_line import LabCommandLine, wait_until, write_fake_programs
 
 CRASH = "#!/bin/sh\necho 'first words'\necho 'address already in use' >&2\nexit 1\n"
 HANG = "#!/bin/sh\necho thinking\nexec sleep 600\n"
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
-    door = Door(tmp_path / "state", stand_ins(tmp_path / "assets"))
+def door(tmp_path: Path) -> Iterator[LabCommandLine]:
+    door = LabCommandLine(tmp_path / "state", write_fake_programs(tmp_path / "assets"))
     yield door
     for each in door.processes():
-        process.send(each, signal.SIGKILL)
+        process.send_signal(each, signal.SIGKILL)
 
 
-def with_api(door: Door, tmp_path: Path, script: str) -> Door:
-    return Door(door.root, stand_ins(tmp_path / "other", script))
+def with_api(door: LabCommandLine, tmp_path: Path, script: str) -> LabCommandLine:
+    return LabCommandLine(door.root, write_fake_programs(tmp_path / "other", script))
 
 
-def test_up_status_kubeconfig_logs_down(door: Door) -> None:
+def test_up_status_kubeconfig_logs_down(door: LabCommandLine) -> None:
     done = door("up", "--profile", "api")
     assert done.returncode == 0, done.stderr
     assert "lab 'lab' is up at https://127.0.0.1:" in done.stdout
@@ -50,13 +50,13 @@ def test_up_status_kubeconfig_logs_down(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_only_the_owner_can_look_into_a_lab(door: Door) -> None:
+def test_only_the_owner_can_look_into_a_lab(door: LabCommandLine) -> None:
     lab = door.json("up", "--profile", "api")
     assert Path(lab["kubeconfig"]).parent.stat().st_mode & 0o077 == 0
     door("down")
 
 
-def test_an_unknown_lab_or_program_is_refused(door: Door) -> None:
+def test_an_unknown_lab_or_program_is_refused(door: LabCommandLine) -> None:
     missing = door("down")
     assert (missing.returncode, missing.stderr) == (
         2,
@@ -86,7 +86,7 @@ def test_an_unknown_lab_or_program_is_refused(door: Door) -> None:
     ],
 )
 def test_a_wish_that_cannot_be_granted_is_refused_before_anything_starts(
-    door: Door, arguments: tuple[str, ...], says: str
+    door: LabCommandLine, arguments: tuple[str, ...], says: str
 ) -> None:
     done = door("up", "--profile", "api", *arguments)
     assert done.returncode == 2
@@ -94,7 +94,7 @@ def test_a_wish_that_cannot_be_granted_is_refused_before_anything_starts(
     assert not door.root.exists()
 
 
-def test_a_failed_start_names_the_program_and_its_last_words(door: Door, tmp_path: Path) -> None:
+def test_a_failed_start_names_the_program_and_its_last_words(door: LabCommandLine, tmp_path: Path) -> None:
     broken = with_api(door, tmp_path, CRASH)
     done = broken("up", "--profile", "api")
     assert done.returncode == 2
@@ -104,19 +104,21 @@ def test_a_failed_start_names_the_program_and_its_last_words(door: Door, tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_start_leaves_nothing(door: Door, tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupted_start_leaves_nothing(
+    door: LabCommandLine, tmp_path: Path, number: signal.Signals
+) -> None:
     slow = with_api(door, tmp_path, HANG)
     with slow.start("up", "--profile", "api") as starting:
-        until(lambda: len(slow.processes()) >= 2)
+        wait_until(lambda: len(slow.processes()) >= 2)
         starting.send_signal(number)
         assert starting.wait(20) == 130
     assert slow.leftovers() == []
 
 
-def test_what_a_killed_starter_left_is_reaped_by_the_next_start(door: Door, tmp_path: Path) -> None:
+def test_what_a_killed_starter_left_is_reaped_by_the_next_start(door: LabCommandLine, tmp_path: Path) -> None:
     slow = with_api(door, tmp_path, HANG)
     with slow.start("up", "--profile", "api", "--name", "one") as starting:
-        until(lambda: len(slow.processes()) >= 2)
+        wait_until(lambda: len(slow.processes()) >= 2)
         busy = slow("down", "--name", "one")
         assert busy.returncode == 2
         assert "being started or ended by another process" in busy.stderr
@@ -131,7 +133,7 @@ def test_what_a_killed_starter_left_is_reaped_by_the_next_start(door: Door, tmp_
     assert door.leftovers() == []
 
 
-def test_a_program_that_nobody_wrote_down_is_ended_too(door: Door) -> None:
+def test_a_program_that_nobody_wrote_down_is_ended_too(door: LabCommandLine) -> None:
     lab = door.json("up", "--profile", "api")
     folder = Path(lab["kubeconfig"]).parent
     state = json.loads((folder / "lab.json").read_text())
@@ -141,7 +143,7 @@ def test_a_program_that_nobody_wrote_down_is_ended_too(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_a_lab_goes_with_its_owner(door: Door) -> None:
+def test_a_lab_goes_with_its_owner(door: LabCommandLine) -> None:
     with subprocess.Popen(["sleep", "60"]) as owner:
         lab = door.json("up", "--profile", "api", "--owner", str(owner.pid))
         assert lab["owner"] == owner.pid
@@ -152,17 +154,17 @@ def test_a_lab_goes_with_its_owner(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_a_lab_without_an_owner_stays(door: Door) -> None:
+def test_a_lab_without_an_owner_stays(door: LabCommandLine) -> None:
     door("up", "--profile", "api")
     assert door.json("reap") == []
     assert len(door.processes()) == 2
     door("down")
 
 
-def test_a_program_that_died_makes_the_lab_broken(door: Door) -> None:
+def test_a_program_that_died_makes_the_lab_broken(door: LabCommandLine) -> None:
     lab = door.json("up", "--profile", "api")
     os.kill(lab["programs"][0]["pid"], signal.SIGKILL)
-    until(lambda: door("status").returncode == 1)
+    wait_until(lambda: door("status").returncode == 1)
     (status,) = json.loads(door("status", "-o", "json").stdout)
     assert status["state"] == "broken"
     assert [program["running"] for program in status["programs"]] == [False, True]
@@ -170,7 +172,7 @@ def test_a_program_that_died_makes_the_lab_broken(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_two_labs_live_side_by_side(door: Door) -> None:
+def test_two_labs_live_side_by_side(door: LabCommandLine) -> None:
     with (
         door.start("up", "--profile", "api", "--name", "one") as one,
         door.start("up", "--profile", "api", "--name", "two") as two,
@@ -186,7 +188,7 @@ def test_two_labs_live_side_by_side(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_of_two_that_want_the_same_name_one_gets_it(door: Door) -> None:
+def test_of_two_that_want_the_same_name_one_gets_it(door: LabCommandLine) -> None:
     with door.start("up", "--profile", "api") as one, door.start("up", "--profile", "api") as two:
         assert sorted([one.wait(60), two.wait(60)]) == [0, 2]
     assert len(door.processes()) == 2
@@ -194,7 +196,7 @@ def test_of_two_that_want_the_same_name_one_gets_it(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_following_a_log_ends_with_the_program(door: Door) -> None:
+def test_following_a_log_ends_with_the_program(door: LabCommandLine) -> None:
     lab = door.json("up", "--profile", "api")
     with door.start("logs", "kube-apiserver", "-f") as following:
         os.kill(lab["programs"][1]["pid"], signal.SIGKILL)

@@ -20,7 +20,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 def sleeper(tmp_path: Path) -> Iterator[Process]:
     started = process.start(SLEEP, tmp_path / "log", tmp_path, os.environ)
     yield started
-    process.end([started])
+    process.kill([started])
 
 
 def test_a_started_process_is_alive_until_it_is_ended(sleeper: Process) -> None:
@@ -28,7 +28,7 @@ def test_a_started_process_is_alive_until_it_is_ended(sleeper: Process) -> None:
     assert process.find(sleeper.pid) == sleeper
     assert process.parent(sleeper.pid) == os.getpid()
     assert process.memory(sleeper) > 0
-    assert process.end([sleeper]) == []
+    assert process.kill([sleeper]) == []
     assert not process.alive(sleeper)
     assert process.exit_code(sleeper) == -signal.SIGKILL
     assert process.find(sleeper.pid) is None
@@ -48,21 +48,21 @@ def test_a_program_may_outlive_the_python_that_started_it(tmp_path: Path) -> Non
     )  # fmt: skip
     left = process.find(int(done.stdout))
     assert left is not None
-    process.end([left])
+    process.kill([left])
     assert done.stderr == ""
 
 
 def test_a_number_that_was_given_out_again_is_not_signalled(sleeper: Process) -> None:
     earlier = Process(sleeper.pid, sleeper.started - 1)
     assert not process.alive(earlier)
-    assert not process.send(earlier, signal.SIGKILL)
-    assert process.end([earlier]) == []
+    assert not process.send_signal(earlier, signal.SIGKILL)
+    assert process.kill([earlier]) == []
     assert process.alive(sleeper)
 
 
 def test_what_a_lab_started_is_found_by_its_mark(sleeper: Process, tmp_path: Path) -> None:
-    assert list(process.marked(tmp_path)) == [sleeper]
-    assert list(process.marked(tmp_path / "other")) == []
+    assert list(process.processes_of_lab(tmp_path)) == [sleeper]
+    assert list(process.processes_of_lab(tmp_path / "other")) == []
 
 
 def test_a_program_that_ended_is_not_alive_even_before_it_is_buried(tmp_path: Path) -> None:
@@ -89,4 +89,4 @@ def test_a_name_that_looks_like_the_kernels_own_fields_confuses_nobody(tmp_path:
 def test_there_is_no_process_of_an_unused_number() -> None:
     assert process.find(2**22 + 1) is None
     assert process.parent(2**22 + 1) is None
-    assert not process.send(Process(2**22 + 1, 0), signal.SIGTERM)
+    assert not process.send_signal(Process(2**22 + 1, 0), signal.SIGTERM)

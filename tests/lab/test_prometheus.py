@@ -12,8 +12,8 @@ from fairlead.errors import LabError
 from fairlead.lab.control.prometheus import check_rules, config
 from fairlead.lab.run.home import LabHome
 from fairlead.lab.run.state import LabProfile
-from fairlead.lab.run.up import LabSpec, check
-from tests.lab.ports import until
+from fairlead.lab.run.up import LabSpec, check_spec
+from tests.lab.command_line import wait_until
 from tests.labs import RealNode
 
 POD = Path(__file__).with_name("speaker.yaml")
@@ -45,7 +45,7 @@ def test_rules_that_are_not_there_are_refused(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").touch()
     check_rules(tmp_path)
     with pytest.raises(LabError, match="Prometheus runs in a real node"):
-        check(LabHome(tmp_path), LabSpec(LabProfile.CONTROL, prometheus=True))
+        check_spec(LabHome(tmp_path), LabSpec(LabProfile.CONTROL, prometheus=True))
 
 
 def test_a_pods_metrics_and_what_rules_make_of_them_are_there(
@@ -54,7 +54,7 @@ def test_a_pods_metrics_and_what_rules_make_of_them_are_there(
     real_node.kubectl("-n", node_namespace, "apply", "-f", str(POD))
     (tmp_path / "rules.yaml").write_text(RULES)
     url = real_node.prometheus(tmp_path)
-    until(lambda: ask(url, "doubled"), 60)
+    wait_until(lambda: ask(url, "doubled"), 60)
     (found,) = ask(url, f'a_metric{{namespace="{node_namespace}"}}')
     labels = {name: value for name, value in found["metric"].items() if name != "instance"}
     assert labels == {

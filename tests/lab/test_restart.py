@@ -8,18 +8,18 @@ import pytest
 
 from fairlead.lab.run.process import Process
 from fairlead.lab.run.state import Lab, LabProfile, LabProgram, load, save
-from tests.lab.ports import Door, stand_ins
+from tests.lab.command_line import LabCommandLine, write_fake_programs
 from tests.labs import RealNode
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
-    door = Door(tmp_path / "state", stand_ins(tmp_path / "assets"))
+def door(tmp_path: Path) -> Iterator[LabCommandLine]:
+    door = LabCommandLine(tmp_path / "state", write_fake_programs(tmp_path / "assets"))
     yield door
     door("down")
 
 
-def test_a_restarted_program_has_the_same_command_line(door: Door) -> None:
+def test_a_restarted_program_has_the_same_command_line(door: LabCommandLine) -> None:
     before = door.json("up", "--profile", "api")["programs"]
     line = Path(f"/proc/{before[1]['pid']}/cmdline").read_bytes()
     done = door.json("restart", "kube-apiserver")
@@ -33,7 +33,7 @@ def test_a_restarted_program_has_the_same_command_line(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_what_stops_again_says_its_last_words(door: Door, tmp_path: Path) -> None:
+def test_what_stops_again_says_its_last_words(door: LabCommandLine, tmp_path: Path) -> None:
     door("up", "--profile", "api")
     (tmp_path / "assets" / "kube-apiserver").write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
     done = door("restart", "kube-apiserver")
@@ -43,7 +43,7 @@ def test_what_stops_again_says_its_last_words(door: Door, tmp_path: Path) -> Non
     assert door.json_of("status")[0]["state"] == "broken"
 
 
-def test_what_cannot_be_restarted_is_refused(door: Door) -> None:
+def test_what_cannot_be_restarted_is_refused(door: LabCommandLine) -> None:
     assert "there is no lab 'lab'" in door("restart", "etcd").stderr
     door("up", "--profile", "api")
     unknown = door("restart", "kubelet")
@@ -80,7 +80,7 @@ def test_pods_outlive_the_restart_of_what_runs_them(
     before = real_node.kubectl("-n", node_namespace, "get", "pod", "p", "-o", container)
     done = real_node.restart(program, kill=program == "kubelet")
     assert done.started != done.ended
-    assert not real_node.lab.dead()
+    assert not real_node.lab.stopped_programs()
     real_node.kubectl(*ready)
     assert real_node.kubectl("-n", node_namespace, "get", "pod", "p", "-o", container) == before
     assert real_node.kubectl("-n", node_namespace, "exec", "p", "--", "echo", "here") == "here\n"

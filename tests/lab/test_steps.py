@@ -26,7 +26,7 @@ def test_a_log_gets_one_line_a_step() -> None:
         for _ in range(20):
             clock.now += 0.1
             step.tick()
-    narrator.say("done")
+    narrator.print_line("done")
     assert stream.getvalue() == f"  {'keys':24} 2.0 s\ndone\n"
     assert narrator.times == {"keys": 2.0}
 
@@ -36,7 +36,7 @@ def test_a_long_step_speaks_up_now_and_then() -> None:
     with StepPrinter(stream, clock).step("nodes") as step:
         for done in range(25):
             clock.now += 1
-            step.at(done, 25, "so far")
+            step.report(done, 25, "so far")
     assert stream.getvalue().splitlines() == [
         f"  {'nodes':24} 10 s 9 of 25 so far",
         f"  {'nodes':24} 20 s 19 of 25 so far",
@@ -48,7 +48,7 @@ def test_a_terminal_gets_a_bar() -> None:
     clock, stream = Clock(), Terminal()
     with StepPrinter(stream, clock).step("nodes") as step:
         clock.now = 3
-        step.at(12, 24)
+        step.report(12, 24)
     assert "[############            ] 12 of 24" in stream.getvalue()
     assert stream.getvalue().endswith("3.0 s\n")
 

@@ -12,8 +12,8 @@ from fairlead.lab.control import tuning
 from fairlead.lab.control.tuning import LabTuning
 from fairlead.lab.run.home import LabHome
 from fairlead.lab.run.state import LabProfile
-from fairlead.lab.run.up import LabSpec, check
-from tests.lab.ports import Door, stand_ins
+from fairlead.lab.run.up import LabSpec, check_spec
+from tests.lab.command_line import LabCommandLine, write_fake_programs
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -25,13 +25,15 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def told(tmp_path: Path, text: str) -> Any:
-    return yaml.safe_load(tuning.scheduler_text(tuning.scheduler(written(tmp_path, text)), Path("/k")))
+    return yaml.safe_load(
+        tuning.render_scheduler_config(tuning.load_scheduler_config(written(tmp_path, text)), Path("/k"))
+    )
 
 
 def test_switches_are_read() -> None:
-    assert tuning.gates("GenericWorkload=true, X1=false") == "GenericWorkload=true,X1=false"
+    assert tuning.parse_feature_gates("GenericWorkload=true, X1=false") == "GenericWorkload=true,X1=false"
     given = "api/alpha=true,v1=true,resource.k8s.io/v1beta2=true,apps/v1/deployments=false"
-    assert tuning.apis(given) == given
+    assert tuning.parse_runtime_config(given) == given
     tuned = LabTuning("A=true", "api/all=true")
     assert tuned.all_programs() == ["--feature-gates=A=true"]
     assert tuned.api_server() == ["--feature-gates=A=true", "--runtime-config=api/all=true"]
@@ -41,18 +43,18 @@ def test_switches_are_read() -> None:
 @pytest.mark.parametrize("text", ["", "A", "A=yes", "a=true", "A=true,", "A=true B=false", "--x=true"])
 def test_what_is_no_switch_is_refused(text: str) -> None:
     with pytest.raises(LabError, match="is not NAME=true or NAME=false") as caught:
-        tuning.gates(text)
+        tuning.parse_feature_gates(text)
     assert "--feature-gates" in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "scheduling.k8s.io=true", "x/v1", "X/v1=true", "../v1=true"])
 def test_what_is_no_api_is_refused(text: str) -> None:
     with pytest.raises(LabError, match="--runtime-config"):
-        tuning.apis(text)
+        tuning.parse_runtime_config(text)
 
 
 def test_the_lab_says_what_the_file_does_not(tmp_path: Path) -> None:
-    stock = yaml.safe_load(tuning.scheduler_text(None, Path("/k")))
+    stock = yaml.safe_load(tuning.render_scheduler_config(None, Path("/k")))
     assert stock["clientConnection"] == {"kubeconfig": "/k", "qps": 5000, "burst": 5000}
     assert stock["leaderElection"] == {"leaderElect": False}
     assert told(tmp_path, CONFIG) == stock
@@ -81,22 +83,22 @@ def test_the_lab_says_what_the_file_does_not(tmp_path: Path) -> None:
 )
 def test_a_file_that_configures_no_scheduler_is_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(LabError, match=re.escape(says)):
-        tuning.scheduler(written(tmp_path, text))
+        tuning.load_scheduler_config(written(tmp_path, text))
 
 
 @pytest.mark.parametrize("name", ["none.yaml", "."])
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(LabError, match=r"No such file|Is a directory"):
-        tuning.scheduler(tmp_path / name)
+        tuning.load_scheduler_config(tmp_path / name)
 
 
 def test_a_lab_without_a_scheduler_takes_no_configuration_of_one(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="the profile api has no scheduler"):
-        check(LabHome(tmp_path), LabSpec(LabProfile.API, tuning=LabTuning(scheduler={})))
+        check_spec(LabHome(tmp_path), LabSpec(LabProfile.API, tuning=LabTuning(scheduler={})))
 
 
 def test_the_api_server_is_told_and_told_again_after_a_restart(tmp_path: Path) -> None:
-    door = Door(tmp_path / "state", stand_ins(tmp_path / "assets"))
+    door = LabCommandLine(tmp_path / "state", write_fake_programs(tmp_path / "assets"))
     switches = (
         "--feature-gates",
         "GenericWorkload=true",

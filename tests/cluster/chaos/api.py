@@ -48,8 +48,8 @@ class ChaosApi:
 
     def kill(self, name: str = "kube-apiserver") -> None:
         """Kill a program and wait until it is gone."""
-        program = self._running.named(name)
-        assert not process.end([program.process])
+        program = self._running.program(name)
+        assert not process.kill([program.process])
         while process.exit_code(program.process) is None:
             time.sleep(0.01)  # the first thread ends before the others, which still hold the port
         left = tuple(other for other in self._running.lab.programs if other != program)
@@ -63,8 +63,8 @@ class ChaosApi:
         if "kube-apiserver" not in alive:
             arguments = [*commands.api_server(self._site, controllers=False), *flags]
             self._running.start("kube-apiserver", self._programs["kube-apiserver"], arguments)
-        context, until = ready.trusting(self._site.keys), time.monotonic() + _LIMIT
-        while not await asyncio.to_thread(ready.answers, self.port, "/readyz", context):
+        context, until = ready.admin_tls_context(self._site.keys), time.monotonic() + _LIMIT
+        while not await asyncio.to_thread(ready.responds_ok, self.port, "/readyz", context):
             assert time.monotonic() < until, ready.tail(self._running.lab.log("kube-apiserver"))
             self._running.check()
             await asyncio.sleep(0.05)
@@ -95,7 +95,7 @@ class ChaosApi:
         await self.restart()
 
     def _signal(self, name: str, number: int) -> None:
-        assert process.send(self._running.named(name).process, number), f"{name} is not running"
+        assert process.send_signal(self._running.program(name).process, number), f"{name} is not running"
 
     def _etcd(self, path: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
         url = f"http://127.0.0.1:{self._site.ports['etcd']}{path}"

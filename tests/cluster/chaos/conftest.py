@@ -14,7 +14,7 @@ from fairlead.lab.run.state import LabProfile
 from fairlead.lab.run.steps import StepPrinter
 from fairlead.lab.run.up import LabSpec, up
 from tests.cluster.chaos.api import ChaosApi
-from tests.labs import give_up
+from tests.labs import skip_without_lab
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def chaos_api() -> Iterator[ChaosApi]:
     try:
         kit = gather(LabProfile.API, quiet, kwok=False)
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
     where, name = home.default(os.environ), f"chaos-{os.getpid()}"
     lab = up(where, LabSpec(LabProfile.API, name, owner=os.getpid()), quiet)
     try:

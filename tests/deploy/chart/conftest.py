@@ -8,7 +8,7 @@ from fairlead.errors import LabError
 from fairlead.lab.build.programs import ensure
 from tests.deploy.chart.charts import Chart
 from tests.deploy.chart.worlds import World, installed
-from tests.labs import RealApi, give_up
+from tests.labs import RealApi, skip_without_lab
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def chart() -> Chart:
     try:
         return Chart(ensure(["helm"])["helm"])
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["as shipped", "generous role"])

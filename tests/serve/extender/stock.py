@@ -25,8 +25,8 @@ from fairlead.cluster.kinds import EVENTS, PODS
 from fairlead.errors import ClusterError, LabError
 from fairlead.lab.build.prerequisites import gather
 from fairlead.lab.control import tuning
-from fairlead.lab.control.dummy import manifests
 from fairlead.lab.control.fleet import Fleet, FleetDevice, NodeGroup
+from fairlead.lab.control.kwok_nodes import manifests
 from fairlead.lab.run import home
 from fairlead.lab.run.down import down
 from fairlead.lab.run.restart import restart
@@ -35,7 +35,7 @@ from fairlead.lab.run.steps import StepPrinter
 from fairlead.lab.run.up import LabSpec, up
 from fairlead.serve.extender.config import configuration
 from tests import catalogs
-from tests.labs import give_up
+from tests.labs import skip_without_lab
 
 NAMESPACE = "default"
 
@@ -189,7 +189,7 @@ def started(folder: Path) -> Iterator[Stock]:
     try:
         gather(LabProfile.CONTROL, quiet, kwok=True)
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     config = yaml.safe_load(configuration(f"http://127.0.0.1:{port}"))

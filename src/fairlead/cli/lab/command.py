@@ -144,12 +144,12 @@ def _up(options: argparse.Namespace) -> int:
         owner=options.owner,
         prometheus=options.prometheus or options.rules is not None,
         rules=options.rules,
-        layout=layout.named(options.layout),
+        layout=layout.find_layout(options.layout),
         tuning=_tuning(options),
     )
     printer = StepPrinter(sys.stderr)
     lab = up(home(), spec, printer)
-    printer.say(f"  {'ready after':24} {lab.times['total']:.1f} s")
+    printer.print_line(f"  {'ready after':24} {lab.times['total']:.1f} s")
     if options.output != "table":
         show(describe(lab), options.output)
         return 0
@@ -171,15 +171,21 @@ def _tuning(options: argparse.Namespace) -> "LabTuning":
     from fairlead.lab.control import tuning
 
     return tuning.LabTuning(
-        gates="" if options.feature_gates is None else tuning.gates(options.feature_gates),
-        apis="" if options.runtime_config is None else tuning.apis(options.runtime_config),
-        scheduler=None if options.scheduler_config is None else tuning.scheduler(options.scheduler_config),
+        feature_gates=""
+        if options.feature_gates is None
+        else tuning.parse_feature_gates(options.feature_gates),
+        runtime_config=""
+        if options.runtime_config is None
+        else tuning.parse_runtime_config(options.runtime_config),
+        scheduler=None
+        if options.scheduler_config is None
+        else tuning.load_scheduler_config(options.scheduler_config),
     )
 
 
 def _fleet(options: argparse.Namespace) -> tuple[dict[str, Any], ...]:
-    from fairlead.lab.control.dummy import manifests
-    from fairlead.lab.control.fleet import MOST_NODES, load_fleet, plain
+    from fairlead.lab.control.fleet import MOST_NODES, load_fleet, plain_fleet
+    from fairlead.lab.control.kwok_nodes import manifests
 
     if options.profile == "api":
         if options.fleet or options.nodes is not None:
@@ -195,14 +201,14 @@ def _fleet(options: argparse.Namespace) -> tuple[dict[str, Any], ...]:
     count = _PLAIN_NODES if options.nodes is None else options.nodes
     if not 0 <= count <= MOST_NODES:
         raise LabError(f"--nodes {count}: out of range", hint=f"choose from 0 to {MOST_NODES}")
-    return tuple(manifests(plain(count), shared.catalog_of(options)))
+    return tuple(manifests(plain_fleet(count), shared.catalog_of(options)))
 
 
 def describe(lab: "Lab") -> dict[str, Any]:
     """Return a lab as a document."""
     from fairlead.lab.run import process
 
-    dead = lab.dead()
+    dead = lab.stopped_programs()
     return {
         "name": lab.name,
         "profile": lab.profile.value,

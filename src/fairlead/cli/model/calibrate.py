@@ -183,11 +183,13 @@ def _calibrate(
     cpu = next((acc.name for acc in inventory.accelerators if acc.kind == "cpu"), "")
     printer = StepPrinter(sys.stderr)
     with printer.step(f"{target.accelerator.model} by {target.provider}") as step:
-        calibration = calibrate(plan, target, made, inventory.machine.board or cpu, step.at)
+        calibration = calibrate(plan, target, made, inventory.machine.board or cpu, step.report)
     waited = max((trial.measured.waited for trial in calibration.done if trial.measured), default=0.0)
     if waited > _BUSY:
-        printer.say(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
-        printer.say("  The figures exclude that time, but are less sure; calibrate again on an idle machine.")
+        printer.print_line(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
+        printer.print_line(
+            "  The figures exclude that time, but are less sure; calibrate again on an idle machine."
+        )
     return calibration
 
 

@@ -57,7 +57,7 @@ def default(environ: Mapping[str, str]) -> BuildCache:
     return BuildCache(folder / "fairlead" / "lab")
 
 
-def is_done(folder: Path) -> bool:
+def is_complete(folder: Path) -> bool:
     """Return whether a folder holds everything that was in it when it was finished."""
     try:
         sizes = json.loads((folder / _DONE).read_text(encoding="utf-8"))["sizes"]
@@ -66,14 +66,14 @@ def is_done(folder: Path) -> bool:
         return False
 
 
-def about(folder: Path) -> dict[str, object]:
+def read_metadata(folder: Path) -> dict[str, object]:
     """Return what was written down when a folder was finished."""
     said: dict[str, object] = json.loads((folder / _DONE).read_text(encoding="utf-8"))
     return said
 
 
 @contextmanager
-def made_aside(cache: BuildCache, key: str, facts: dict[str, object]) -> Iterator[Path]:
+def staging_folder(cache: BuildCache, key: str, facts: dict[str, object]) -> Iterator[Path]:
     """Give an empty folder to fill; when the block ends well, it becomes the finished folder at once.
 
     To be called by the holder of the key's lock: what an earlier, dead holder left aside is removed.
@@ -95,7 +95,7 @@ def made_aside(cache: BuildCache, key: str, facts: dict[str, object]) -> Iterato
 
 
 @contextmanager
-def locked(cache: BuildCache, name: str, waiting: Callable[[], None]) -> Iterator[None]:
+def hold_lock(cache: BuildCache, name: str, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of one thing; while another process holds it, call `waiting` now and then.
 
     The kernel lets go of the lock when its holder dies, however it dies.
@@ -108,7 +108,7 @@ def locked(cache: BuildCache, name: str, waiting: Callable[[], None]) -> Iterato
 
 
 @contextmanager
-def using_go(cache: BuildCache) -> Iterator[None]:
+def hold_go_caches(cache: BuildCache) -> Iterator[None]:
     """Keep others from dropping Go's caches meanwhile."""
     with _lock_file(cache, "go-caches") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -116,7 +116,7 @@ def using_go(cache: BuildCache) -> Iterator[None]:
         yield
 
 
-def drop_go(cache: BuildCache) -> bool:
+def drop_go_caches(cache: BuildCache) -> bool:
     """Remove Go's caches, unless someone builds with them; return whether they are gone."""
     with _lock_file(cache, "go-caches") as file:
         if not _take(file, fcntl.LOCK_EX):
@@ -125,17 +125,17 @@ def drop_go(cache: BuildCache) -> bool:
         return True
 
 
-def free(cache: BuildCache) -> Bytes:
+def free_space(cache: BuildCache) -> Bytes:
     """Return how much may still be written into the cache."""
     cache.root.mkdir(parents=True, exist_ok=True)
     return Bytes(shutil.disk_usage(cache.root).free)
 
 
-def make_room(cache: BuildCache, need: Bytes) -> None:
+def require_space(cache: BuildCache, need: Bytes) -> None:
     """Raise when there is too little room; Go's caches from earlier builds go first."""
-    if free(cache) < need:
-        drop_go(cache)
-    left = free(cache)
+    if free_space(cache) < need:
+        drop_go_caches(cache)
+    left = free_space(cache)
     if left < need:
         raise LabError(
             f"building the lab needs {format_bytes(need)} of disk, {cache.root} has {format_bytes(left)}",

@@ -119,7 +119,7 @@ class _Apt:
         """Return the packages to unpack with their versions: ours, and the libraries that the host lacks."""
         # --reinstall names also those that the host has: its own may be changed or removed meanwhile.
         argv = ["apt-get", *self.options, "--simulate", "--no-install-recommends", "--reinstall", "install"]
-        said = subprocess.ask([*argv, *self.packages], env=self.environ) or ""
+        said = subprocess.read_output([*argv, *self.packages], env=self.environ) or ""
         found = dict(_INST.findall(said))
         return found if found.keys() >= set(self.packages) else {}
 
@@ -149,7 +149,7 @@ def ensure_tools(
             raise LabError(
                 f"{name} is not on this machine, so {', '.join(packages)} cannot be had", hint=_HOW
             )
-    with caches.locked(cache, "debian", tick):
+    with caches.hold_lock(cache, "debian", tick):
         apt = _Apt(packages, {**environ, "LC_ALL": "C"}, cache.log("debian"), tick, architecture)
         return (None if refresh else _kept(cache, host)) or _fetch(cache, host, apt)
 
@@ -165,15 +165,15 @@ def _host(architecture: str) -> list[str]:
 
 def _kept(cache: BuildCache, host: list[str]) -> DebianTools | None:
     """Return the newest tools at hand that fit this host."""
-    folders = [folder for folder in cache.root.glob("debian-*/") if caches.is_done(folder)]
+    folders = [folder for folder in cache.root.glob("debian-*/") if caches.is_complete(folder)]
     for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True):
-        if caches.about(folder).get("host") == host:
+        if caches.read_metadata(folder).get("host") == host:
             return _tools(folder)
     return None
 
 
 def _tools(folder: Path) -> DebianTools:
-    versions = caches.about(folder)["versions"]
+    versions = caches.read_metadata(folder)["versions"]
     assert isinstance(versions, dict)
     return DebianTools(folder / "root", versions)
 
@@ -197,8 +197,8 @@ def _fetch(cache: BuildCache, host: list[str], theirs: _Apt) -> DebianTools:
 def _unpack(cache: BuildCache, host: list[str], apt: _Apt, versions: dict[str, str]) -> DebianTools:
     digest = hashlib.sha256(json.dumps([host, versions], sort_keys=True).encode()).hexdigest()
     key = f"debian-{digest[:12]}"
-    if not caches.is_done(cache.folder(key)):
-        with caches.made_aside(cache, key, {"host": host, "versions": versions}) as aside:
+    if not caches.is_complete(cache.folder(key)):
+        with caches.staging_folder(cache, key, {"host": host, "versions": versions}) as aside:
             debs, root = aside / "debs", aside / "root"
             debs.mkdir()
             exact = [f"{package}={version}" for package, version in sorted(versions.items())]

@@ -86,11 +86,11 @@ def ensure_images(busybox: Path, coredns: Path, *, cache: BuildCache | None = No
     made_of = json.dumps([_RECIPE, architecture(), str(busybox), str(coredns)])
     key = f"images-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
     archive = cache.folder(key) / "images.tar"
-    if not caches.is_done(cache.folder(key)):
-        with caches.locked(cache, key, lambda: None):
-            if not caches.is_done(cache.folder(key)):
+    if not caches.is_complete(cache.folder(key)):
+        with caches.hold_lock(cache, key, lambda: None):
+            if not caches.is_complete(cache.folder(key)):
                 images = [pause_image(busybox), busybox_image(busybox), coredns_image(coredns)]
-                with caches.made_aside(cache, key, {"images": [image.tag for image in images]}) as aside:
+                with caches.staging_folder(cache, key, {"images": [image.tag for image in images]}) as aside:
                     write_archive(aside / "images.tar", images)
     return archive
 

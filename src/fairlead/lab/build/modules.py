@@ -36,7 +36,7 @@ class GoModule:
     programs: tuple[str, ...]
     pin: str
     """The required module whose version is this part's version."""
-    room: Bytes
+    disk: Bytes
     """The disk that a build from nothing takes at its peak: sources, and every object file twice, in
     Go's build cache and in its working folder."""
     target: str = "tool"
@@ -65,7 +65,7 @@ PARTS: Final = (
             "kubelet",
         ),
         pin="k8s.io/kubernetes",
-        room=parse_bytes("9GiB"),
+        disk=parse_bytes("9GiB"),
         target=".",
         binary="kube",
         stamps=tuple(
@@ -78,7 +78,7 @@ PARTS: Final = (
         name="kwok",
         programs=("kwok",),
         pin="sigs.k8s.io/kwok",
-        room=parse_bytes("3GiB"),
+        disk=parse_bytes("3GiB"),
         stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", "{version}"),),
         # kwok refuses to start without stages. Its own come with the pin, so they never drift from it.
         files=(
@@ -96,7 +96,7 @@ PARTS: Final = (
         name="node",
         programs=("containerd", "containerd-shim-runc-v2", "ctr"),
         pin="github.com/containerd/containerd/v2",
-        room=parse_bytes("3GiB"),
+        disk=parse_bytes("3GiB"),
         stamps=(("github.com/containerd/containerd/v2/version.Version", "{bare}"),),
         # Snapshotters that need C libraries or devices; the lab uses overlayfs.
         tags=("no_btrfs", "no_devmapper", "no_zfs"),
@@ -105,7 +105,7 @@ PARTS: Final = (
         name="dns",
         programs=("coredns",),
         pin="github.com/coredns/coredns",
-        room=parse_bytes("3GiB"),
+        disk=parse_bytes("3GiB"),
         target=".",
         binary="coredns",
     ),
@@ -113,7 +113,7 @@ PARTS: Final = (
         name="runc",
         programs=("runc",),
         pin="github.com/opencontainers/runc",
-        room=parse_bytes("1GiB"),
+        disk=parse_bytes("1GiB"),
         tags=("seccomp", "netgo", "osusergo", "urfave_cli_no_docs"),
         library="libseccomp",
     ),
@@ -121,14 +121,14 @@ PARTS: Final = (
         name="deploy",
         programs=("helm",),
         pin="helm.sh/helm/v4",
-        room=parse_bytes("3GiB"),
+        disk=parse_bytes("3GiB"),
         stamps=(("helm.sh/helm/v4/internal/version.version", "{version}"),),
     ),
     GoModule(
         name="monitor",
         programs=("prometheus", "promtool"),
         pin="github.com/prometheus/prometheus",
-        room=parse_bytes("4GiB"),
+        disk=parse_bytes("4GiB"),
         # The clients of every cloud are left out. Debian's package leaves out Kubernetes instead.
         tags=("remove_all_sd", "enable_kubernetes_sd"),
     ),
@@ -137,7 +137,7 @@ PARTS: Final = (
         name="cel",
         programs=("cel-oracle",),
         pin="k8s.io/dynamic-resource-allocation",
-        room=parse_bytes("2GiB"),
+        disk=parse_bytes("2GiB"),
         target=".",
         binary="cel-oracle",
     ),
@@ -161,7 +161,7 @@ def parse_version(text: str) -> Version:
     return tuple(int(number) for number in text.split("."))
 
 
-def needs_go(folder: Path) -> Version:
+def required_go(folder: Path) -> Version:
     """Return the oldest Go that a module's go.mod allows."""
     found = _GO_LINE.search(_read(folder / "go.mod"))
     if found is None:

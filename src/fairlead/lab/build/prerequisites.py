@@ -14,9 +14,9 @@ from fairlead.lab.build.programs import (
     BuildPhase,
     BuildProgress,
     BuiltPrograms,
-    default_site,
+    are_built,
+    default_environment,
     ensure,
-    have,
 )
 from fairlead.lab.run.state import LabProfile
 from fairlead.lab.run.steps import LabStep, StepPrinter
@@ -54,9 +54,9 @@ def gather(
     """Return what a profile needs, and `more` programs; build and fetch what is missing."""
     wanted = [*NEEDS[profile], *more, *(["kwok"] if kwok else [])]
     if profile is LabProfile.NODE:
-        obstacle = "" if have([RUNC]) else compiler.obstacle(os.environ)
+        obstacle = "" if are_built([RUNC]) else compiler.obstacle(os.environ)
         if obstacle:
-            narrator.say(f"  {obstacle}: pods with hostUsers: false will not run (runc is Debian's)")
+            narrator.print_line(f"  {obstacle}: pods with hostUsers: false will not run (runc is Debian's)")
         else:
             wanted.append(RUNC)
     with narrator.step("programs") as step:
@@ -70,9 +70,9 @@ def gather(
 def build(wanted: Iterable[str], narrator: StepPrinter) -> BuiltPrograms:
     """Return programs that no profile needs; nothing is said where all of them are there."""
     wanted = list(wanted)
-    if have(wanted):
+    if are_built(wanted):
         return ensure(wanted)
-    narrator.say(announcement(wanted, default_site()))
+    narrator.print_line(announcement(wanted, default_environment()))
     with narrator.step("programs") as step:
         return ensure(wanted, lambda progress: _tell(step, progress))
 
@@ -82,7 +82,7 @@ def announcement(wanted: Iterable[str], site: BuildEnvironment) -> str:
     names = set(wanted)
     parts = [part for part in site.parts if names.intersection((part.name, *part.programs))]
     programs = ", ".join(program for part in parts for program in part.programs)
-    room = format_bytes(Bytes(sum(part.room for part in parts)))
+    room = format_bytes(Bytes(sum(part.disk for part in parts)))
     return (
         f"  {programs}: not built yet for this user. Compiled once, from the pinned Go sources, into "
         f"{site.cache.root}; about ten minutes on two cores, and up to {room} of disk meanwhile."
@@ -90,4 +90,4 @@ def announcement(wanted: Iterable[str], site: BuildEnvironment) -> str:
 
 
 def _tell(step: LabStep, progress: BuildProgress) -> None:
-    step.at(progress.done, progress.total, f"{_DOING[progress.phase]} {progress.part}")
+    step.report(progress.done, progress.total, f"{_DOING[progress.phase]} {progress.part}")

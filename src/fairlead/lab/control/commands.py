@@ -7,11 +7,11 @@ from typing import Final
 
 from fairlead.lab.control.certs import SERVICES
 
-NOWHERE: Final = "192.0.2.1"
+PLACEHOLDER_ADDRESS: Final = "192.0.2.1"
 """An address that exists nowhere (RFC 5737): where no pod runs, none asks for the API server's."""
 STAGES: Final = ("node-initialize.yaml", "pod-ready.yaml", "pod-complete.yaml", "pod-delete.yaml")
 """What kwok's nodes and pods go through; without any it refuses to start."""
-KWOK_MARK: Final = ("kwok.x-k8s.io/node", "fake")
+KWOK_ANNOTATION: Final = ("kwok.x-k8s.io/node", "fake")
 """The annotation that gives a node to kwok."""
 _KWOK_AT_ONCE: Final = 16
 PORTS: Final = {
@@ -27,7 +27,7 @@ PORTS: Final = {
     "node": ("kube-apiserver",),
 }
 """The ports that a profile takes on the host's loopback; in the node profile only the way in."""
-OWN_PORTS: Final = {
+DEFAULT_PORTS: Final = {
     "etcd": 2379,
     "etcd-peer": 2380,
     "kube-apiserver": 6443,
@@ -91,7 +91,7 @@ def api_server(site: ControlPlane, *, controllers: bool) -> list[str]:
         f"--secure-port={site.ports['kube-apiserver']}",
         # 0.0.0.0 is every address of a network that holds nothing but the lab.
         f"--bind-address={'0.0.0.0' if site.address else '127.0.0.1'}",  # noqa: S104  # see above
-        f"--advertise-address={site.address or NOWHERE}",
+        f"--advertise-address={site.address or PLACEHOLDER_ADDRESS}",
         f"--tls-cert-file={keys / 'apiserver.crt'}",
         f"--tls-private-key-file={keys / 'apiserver.key'}",
         f"--client-ca-file={keys / 'ca.crt'}",
@@ -172,7 +172,7 @@ def kwok(site: ControlPlane, stages: Mapping[str, Path], nodes: int) -> list[str
     return [
         f"--kubeconfig={site.kubeconfig('admin')}",
         "--manage-all-nodes=false",
-        f"--manage-nodes-with-annotation-selector={'='.join(KWOK_MARK)}",
+        f"--manage-nodes-with-annotation-selector={'='.join(KWOK_ANNOTATION)}",
         "--cidr=10.0.0.0/8",
         "--node-ip=10.0.0.1",
         f"--node-lease-duration-seconds={4 * heartbeat(nodes)}",

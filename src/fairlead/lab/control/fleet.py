@@ -66,7 +66,7 @@ class NodeGroup:
 
     name: str
     count: int = 1
-    fittings: tuple[FleetDevice, ...] = ()
+    devices: tuple[FleetDevice, ...] = ()
     cpu: int = 8
     memory: Bytes = field(default=parse_bytes("32GiB"))
     arch: str = "x86_64"
@@ -93,7 +93,7 @@ class Fleet:
         return sum(group.count for group in self.groups)
 
 
-def plain(count: int) -> Fleet:
+def plain_fleet(count: int) -> Fleet:
     """Return a fleet of nodes without accelerators."""
     return Fleet((NodeGroup("node", count),)) if count else Fleet(())
 
@@ -179,7 +179,7 @@ def _group(where: str, table: Any, catalog: Catalog) -> NodeGroup:
     return NodeGroup(
         name=name,
         count=_whole(where, "count", table.get("count", 1), MOST_NODES),
-        fittings=_fittings(where, table.get("devices", {}), catalog),
+        devices=_fittings(where, table.get("devices", {}), catalog),
         cpu=_whole(where, "cpu", table.get("cpu", 8), 4096),
         memory=_memory(where, "memory", table.get("memory", "32GiB")),
         arch=arch,

@@ -18,21 +18,25 @@ IN_FLIGHT: Final = 64
 """Requests under way at once; more only wait in the API server instead of here."""
 _NOT_READY: Final = "node.kubernetes.io/"
 
-Tell = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
-def config(keys: Path, server: str) -> ClusterConfig:
+def admin_config(keys: Path, server: str) -> ClusterConfig:
     """Return the lab's administrator."""
     login = AuthInfo((keys / "admin.crt").read_bytes(), (keys / "admin.key").read_bytes())
     return ClusterConfig(server, source=str(keys), ca=(keys / "ca.crt").read_bytes(), login=login)
 
 
-def create_nodes(where: ClusterConfig, manifests: Sequence[Mapping[str, Any]], tell: Tell) -> None:
+def create_nodes(
+    where: ClusterConfig, manifests: Sequence[Mapping[str, Any]], tell: ProgressCallback
+) -> None:
     """Create every node, many at once."""
     asyncio.run(_create_nodes(where, manifests, tell))
 
 
-async def _create_nodes(where: ClusterConfig, manifests: Sequence[Mapping[str, Any]], tell: Tell) -> None:
+async def _create_nodes(
+    where: ClusterConfig, manifests: Sequence[Mapping[str, Any]], tell: ProgressCallback
+) -> None:
     waiting, done = iter(manifests), 0
 
     async def worker(client: Client) -> None:
@@ -51,7 +55,7 @@ async def _create_nodes(where: ClusterConfig, manifests: Sequence[Mapping[str, A
                 task.cancel()
 
 
-def ready_nodes(where: ClusterConfig) -> int:
+def count_ready_nodes(where: ClusterConfig) -> int:
     """Return how many nodes would take a pod."""
 
     async def ask() -> int:
@@ -63,7 +67,7 @@ def ready_nodes(where: ClusterConfig) -> int:
     return asyncio.run(ask())
 
 
-def kubelet_ready(where: ClusterConfig, node: str, since: float) -> bool:
+def is_kubelet_ready(where: ClusterConfig, node: str, since: float) -> bool:
     """Say whether a kubelet has said, `since` then, that it takes pods, and knows those that it has."""
 
     async def ask() -> bool:
@@ -99,7 +103,7 @@ def _holds(conditions: Iterable[Condition], kind: str) -> bool:
     return any(each.type == kind and each.status == "True" for each in conditions)
 
 
-def accounts_made(where: ClusterConfig) -> bool:
+def has_default_service_account(where: ClusterConfig) -> bool:
     """Say whether the controllers have made what pods need: a service account."""
 
     async def ask() -> bool:
@@ -113,7 +117,7 @@ def accounts_made(where: ClusterConfig) -> bool:
     return asyncio.run(ask())
 
 
-def create(where: ClusterConfig, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+def create_objects(where: ClusterConfig, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     """Create objects at their paths; those that are there already stay as they are."""
 
     async def ask() -> None:
@@ -127,7 +131,7 @@ def create(where: ClusterConfig, objects: Iterable[tuple[str, Mapping[str, Any]]
     asyncio.run(ask())
 
 
-def pod_ready(where: ClusterConfig, namespace: str, labels: str) -> bool:
+def is_pod_ready(where: ClusterConfig, namespace: str, labels: str) -> bool:
     """Say whether a pod of these labels is ready."""
 
     async def ask() -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from fairlead.errors import LabError
 from fairlead.lab.build.prerequisites import build
 from fairlead.lab.build.programs import BuiltPrograms
-from fairlead.lab.control.commands import OWN_PORTS
+from fairlead.lab.control.commands import DEFAULT_PORTS
 from fairlead.lab.node import inside
 from fairlead.lab.run import health, home, process, ready
 from fairlead.lab.run.home import LabHome
@@ -37,7 +37,7 @@ def start(where: LabHome, name: str, narrator: StepPrinter, rules: Path | None =
     """Start Prometheus in a lab that runs; where it runs already it is started anew, with these rules."""
     inside.nodes(where.get(name))
     check_rules(rules)
-    with home.held(where.get(name).folder) as ours:
+    with home.hold_lock(where.get(name).folder) as ours:
         if not ours:
             raise LabError(
                 f"lab {name!r} is being started, changed or ended by another process", hint="try again"
@@ -55,9 +55,9 @@ def launch(where: LabHome, running: StartingLab, narrator: StepPrinter, rules: P
         _check(found["promtool"], folder / "prometheus.yaml", rules)
         _open_way_in(where, running)
         old = next((program for program in running.lab.programs if program.name == NAME), None)
-        process.end([old.process] if old else [])
-        started = running.start(NAME, found[NAME], _arguments(folder), running.lab.spaces[0])
-        ready.wait_again(lambda: health.well(running.lab, started), started, step.tick, LIMIT)
+        process.kill([old.process] if old else [])
+        started = running.start(NAME, found[NAME], _arguments(folder), running.lab.namespaces[0])
+        ready.wait_healthy(lambda: health.is_healthy(running.lab, started), started, step.tick, LIMIT)
     return running.lab
 
 
@@ -106,7 +106,7 @@ def _arguments(folder: Path) -> list[str]:
     return [
         f"--config.file={folder / 'prometheus.yaml'}",
         f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address=127.0.0.1:{OWN_PORTS[NAME]}",
+        f"--web.listen-address=127.0.0.1:{DEFAULT_PORTS[NAME]}",
         "--log.level=warn",
     ]
 
@@ -138,9 +138,9 @@ def _open_way_in(where: LabHome, running: StartingLab) -> None:
     if any(program.name == relay and process.alive(program.process) for program in running.lab.programs):
         return
     with ExitStack() as stack:
-        stack.enter_context(home.gate(where))
+        stack.enter_context(home.hold_root_lock(where))
         taken = [port for other in where.labs() for port in other.ports.values()]
         port = home.free_ports([NAME], taken)[NAME]
         listener = stack.enter_context(socket.create_server(("127.0.0.1", port), backlog=512))
         running.lab = save(replace(running.lab, ports={**running.lab.ports, NAME: port}))
-        running.start_relay(listener, running.lab.spaces[0], OWN_PORTS[NAME], relay)
+        running.start_relay(listener, running.lab.namespaces[0], DEFAULT_PORTS[NAME], relay)

@@ -20,33 +20,36 @@ _SIZE_LIMIT: Final = 1 << 20
 class LabTuning:
     """How the programs of a lab differ from stock ones."""
 
-    gates: str = ""
+    feature_gates: str = ""
     """Feature gates of all programs, as their command lines take them; empty: the usual ones."""
-    apis: str = ""
+    runtime_config: str = ""
     """APIs that the API server serves, or does not, as its command line takes them; empty: the usual ones."""
     scheduler: Mapping[str, Any] | None = None
     """The scheduler's configuration; None: the usual one."""
 
     def all_programs(self) -> list[str]:
         """Return the arguments that every program of Kubernetes gets."""
-        return [f"--feature-gates={self.gates}"] if self.gates else []
+        return [f"--feature-gates={self.feature_gates}"] if self.feature_gates else []
 
     def api_server(self) -> list[str]:
         """Return the arguments that the API server gets."""
-        return [*self.all_programs(), *([f"--runtime-config={self.apis}"] if self.apis else [])]
+        return [
+            *self.all_programs(),
+            *([f"--runtime-config={self.runtime_config}"] if self.runtime_config else []),
+        ]
 
 
-def gates(text: str) -> str:
+def parse_feature_gates(text: str) -> str:
     """Read feature gates, `A=true,B=false`; the programs themselves know which ones there are."""
     return _switches("--feature-gates", text, _GATE, "DRAConsumableCapacity=true")
 
 
-def apis(text: str) -> str:
+def parse_runtime_config(text: str) -> str:
     """Read which APIs to serve, `GROUP/VERSION=true,...`."""
     return _switches("--runtime-config", text, _API, "resource.k8s.io/v1beta1=true")
 
 
-def scheduler(path: Path) -> Mapping[str, Any]:
+def load_scheduler_config(path: Path) -> Mapping[str, Any]:
     """Read a KubeSchedulerConfiguration."""
     try:
         with path.open("rb") as file:
@@ -68,7 +71,7 @@ def scheduler(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def scheduler_text(given: Mapping[str, Any] | None, kubeconfig: Path) -> str:
+def render_scheduler_config(given: Mapping[str, Any] | None, kubeconfig: Path) -> str:
     """Return the configuration that a lab's scheduler reads: as given, and what only the lab can know.
 
     Where nothing is given it is stock, but for the rate at which it may write. It never waits for a Lease

@@ -13,7 +13,7 @@ _INHERITED: Final = ("cpuset.cpus", "cpuset.mems")
 """In version 1 a new group has no processors and no memory until it is told."""
 
 
-def family(folder: Path) -> str:
+def name_prefix(folder: Path) -> str:
     """Return how the names of all groups of a lab begin: no other lab of this machine has the same."""
     return f"{PREFIX}{hashlib.sha256(os.fsencode(folder)).hexdigest()[:10]}-"
 
@@ -23,7 +23,7 @@ def is_unified(root: Path = ROOT) -> bool:
     return (root / "cgroup.controllers").exists()
 
 
-def trees(root: Path = ROOT) -> list[Path]:
+def hierarchies(root: Path = ROOT) -> list[Path]:
     """Return the root of every tree of groups."""
     if is_unified(root):
         return [root]
@@ -34,9 +34,9 @@ def trees(root: Path = ROOT) -> list[Path]:
         return []
 
 
-def make(name: str, root: Path = ROOT) -> None:
+def create(name: str, root: Path = ROOT) -> None:
     """Make a node's group in every tree."""
-    for tree in trees(root):
+    for tree in hierarchies(root):
         if is_unified(root):
             _delegate(tree)
         group = tree / name
@@ -50,7 +50,7 @@ def remove(folder: Path, root: Path = ROOT, patience: float = 5.0) -> list[Path]
     """Remove all groups of a lab and what is below them; return those that still hold processes."""
     until = time.monotonic() + patience
     while True:
-        groups = [group for tree in trees(root) for group in tree.glob(f"{family(folder)}*")]
+        groups = [group for tree in hierarchies(root) for group in tree.glob(f"{name_prefix(folder)}*")]
         left = [group for group in groups if not _removed(group)]
         if not left or time.monotonic() > until:
             return left

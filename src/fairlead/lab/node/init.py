@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 
-KNOBS = (
+SYSCTLS = (
     "kernel/keys/root_maxbytes",
     "kernel/keys/root_maxkeys",
     "kernel/panic",
@@ -26,7 +26,7 @@ def mount(*arguments: str) -> None:
         sys.exit(f"mount {' '.join(arguments)} failed")
 
 
-def make_tree(folder: str, kubelet: str, containerd: str) -> None:
+def mount_filesystems(folder: str, kubelet: str, containerd: str) -> None:
     """Give the node its own /proc, /run, /var/log and /var/lib, kept below `folder` or in memory.
 
     The kubelet and device plugins have fixed paths below /var/lib. An overlay shows what the host has
@@ -40,7 +40,7 @@ def make_tree(folder: str, kubelet: str, containerd: str) -> None:
         os.mkdir(f"{folder}/overlay/{name}")
     # The kernel lets a user namespace mount /proc only where one is to be seen without anything over it.
     mount("-t", "proc", "proc", f"{folder}/overlay/proc")
-    hide_knobs(f"{folder}/overlay/knobs")
+    mask_sysctls(f"{folder}/overlay/knobs")
     layers = f"lowerdir=/var/lib,upperdir={folder}/overlay/upper,workdir={folder}/overlay/work"
     mount("-t", "overlay", "overlay", "-o", layers, "/var/lib")
     for name, place in (("kubelet", kubelet), ("containerd", containerd)):
@@ -51,9 +51,9 @@ def make_tree(folder: str, kubelet: str, containerd: str) -> None:
     mount("--make-rshared", "/")
 
 
-def hide_knobs(folder: str) -> None:
+def mask_sysctls(folder: str) -> None:
     """Lay copies over the settings of the whole machine that a kubelet insists on changing."""
-    for knob in KNOBS:
+    for knob in SYSCTLS:
         place, copy = f"/proc/sys/{knob}", f"{folder}/{knob.replace('/', '.')}"
         if os.path.exists(place):
             with open(place, encoding="ascii") as real, open(copy, "w", encoding="ascii") as own:
@@ -61,7 +61,7 @@ def hide_knobs(folder: str) -> None:
             mount("--bind", copy, place)
 
 
-def name_itself(folder: str, hostname: str, address: str) -> None:
+def set_hostname(folder: str, hostname: str, address: str) -> None:
     """Let the node know its own name: who asks for it would wait ten seconds for the host's name server."""
     socket.sethostname(hostname)
     if os.path.isfile("/etc/hosts"):
@@ -70,7 +70,7 @@ def name_itself(folder: str, hostname: str, address: str) -> None:
         mount("--bind", f"{folder}/hosts", "/etc/hosts")
 
 
-def bury() -> None:
+def reap_orphans() -> None:
     """Wait for orphans to end, until asked to end."""
     signals = {signal.SIGCHLD, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -86,14 +86,14 @@ def main(folder: str, hostname: str, address: str, kubelet: str, containerd: str
     """Make the node's world, say under which number the host knows us, and stay."""
     # Before our own /proc is mounted, this one still counts as the host does.
     number = os.readlink("/proc/self")
-    make_tree(folder, kubelet, containerd)
-    name_itself(folder, hostname, address)
+    mount_filesystems(folder, kubelet, containerd)
+    set_hostname(folder, hostname, address)
     with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as knob:
         knob.write("1")
     with open(f"{folder}/init.new", "w", encoding="ascii") as file:
         file.write(number)
     os.rename(f"{folder}/init.new", f"{folder}/init.pid")
-    bury()
+    reap_orphans()
 
 
 if __name__ == "__main__":

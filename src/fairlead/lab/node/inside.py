@@ -19,13 +19,13 @@ def nodes(lab: Lab) -> tuple[NodeNamespaces, ...]:
         )
     if lab.phase is not LabPhase.READY:
         raise LabError(f"lab {lab.name!r} is not ready", hint="wait for whoever starts it")
-    gone = [space.node for space in lab.spaces if not process.alive(space.init)]
+    gone = [space.node for space in lab.namespaces if not process.alive(space.init)]
     if gone:
         raise LabError(
             f"lab {lab.name!r} is broken: {', '.join(gone)} ended",
             hint=f"end the rest of it: fairlead lab down --name {lab.name}",
         )
-    return lab.spaces
+    return lab.namespaces
 
 
 def run(

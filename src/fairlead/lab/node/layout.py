@@ -47,7 +47,7 @@ LAYOUTS: Final = (
 NAMES: Final = tuple(layout.name for layout in LAYOUTS)
 
 
-def named(name: str) -> NodeLayout:
+def find_layout(name: str) -> NodeLayout:
     """Return a layout by its name."""
     for layout in LAYOUTS:
         if layout.name == name:

@@ -39,7 +39,7 @@ def node_name(number: int) -> str:
     return f"node-{number}"
 
 
-def address(number: int) -> str:
+def node_address(number: int) -> str:
     """Return a node's own address."""
     return f"10.89.0.{number}"
 
@@ -58,7 +58,7 @@ def obstacle(folder: Path) -> str:
             return f"real nodes need {tool} (package {package})"
     if any(folder.resolve().is_relative_to(private) for private in _PRIVATE):
         return f"a node's files cannot be kept in {folder}: set XDG_STATE_HOME to another place"
-    if not any(os.access(tree, os.W_OK) for tree in cgroups.trees()):
+    if not any(os.access(tree, os.W_OK) for tree in cgroups.hierarchies()):
         return "real nodes need control groups that can be written"
     trial = subprocess.run(  # noqa: S603  # no shell; every argument is ours
         [*_UNSHARE, "mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False, text=True
@@ -87,7 +87,7 @@ def create(
     node, log = node_name(number), folder / "init.log"
     init = [sys.executable, "-I", "-S", str(Path(__file__).with_name("init.py"))]
     paths = (lab.layout.kubelet, lab.layout.containerd)
-    argv = [*_UNSHARE, *init, str(folder), node, address(number), *paths]
+    argv = [*_UNSHARE, *init, str(folder), node, node_address(number), *paths]
     if first is not None:
         argv = ["nsenter", "-t", str(first.init.pid), "-p", *argv]
     outer = process.start(argv, log, lab.folder, env)
@@ -100,7 +100,7 @@ def create(
     found = process.find(int((folder / "init.pid").read_text(encoding="ascii")))
     if found is None:
         raise LabError(f"the namespaces of {node} ended as soon as they were made")
-    return NodeNamespaces(node, address(number), found)
+    return NodeNamespaces(node, node_address(number), found)
 
 
 def enter(space: NodeNamespaces, argv: Sequence[str]) -> list[str]:
@@ -113,7 +113,7 @@ def enter_network(space: NodeNamespaces, argv: Sequence[str]) -> list[str]:
     return ["nsenter", "-t", str(space.init.pid), "-n", "--", *argv]
 
 
-def inner(outer: Process, patience: float = _PATIENCE) -> Process | None:
+def inner_process(outer: Process, patience: float = _PATIENCE) -> Process | None:
     """Return the program behind an `nsenter` that entered a PID namespace; None where it is gone."""
     until = time.monotonic() + patience
     while process.alive(outer) and time.monotonic() < until:
@@ -142,7 +142,9 @@ def join(spaces: Sequence[NodeNamespaces]) -> None:
     for number, space in enumerate(spaces, 1):
         # Nothing is behind the default route; without one, services' addresses would be unreachable.
         gateway = "10.89.0.254" if number == 1 else first.address
-        routes = [f"route add {pod_range(other)} via {address(other)}" for other in range(1, len(spaces) + 1)]
+        routes = [
+            f"route add {pod_range(other)} via {node_address(other)}" for other in range(1, len(spaces) + 1)
+        ]
         del routes[number - 1]
         setup = ["link set lo up", f"addr add {space.address}/24 dev lan", "link set lan up"]
         _ip(space, [*setup, f"route add default via {gateway}", *routes])

@@ -21,7 +21,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.write_eof()
 
 
-async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
     """Carry one connection; when either side breaks, both end."""
     with contextlib.suppress(OSError):
         inner_reader, inner_writer = await asyncio.open_connection(host, port)
@@ -34,7 +34,7 @@ async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host
 
 async def serve(listener: socket.socket, host: str, port: int) -> None:
     """Carry every connection."""
-    server = await asyncio.start_server(lambda r, w: carry(r, w, host, port), sock=listener, backlog=512)
+    server = await asyncio.start_server(lambda r, w: forward(r, w, host, port), sock=listener, backlog=512)
     async with server:
         await server.serve_forever()
 

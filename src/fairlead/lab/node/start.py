@@ -41,7 +41,7 @@ class NodeStarter:
     def start(self, fleet: Sequence[Mapping[str, Any]]) -> None:
         """Start everything, and wait until a pod runs: the name server's."""
         with self._narrator.step("namespaces"):
-            made = [self._running.add_space(number, self._folder(number)) for number in self._numbers]
+            made = [self._running.create_namespaces(number, self._folder(number)) for number in self._numbers]
             namespaces.join(made)
             self._open_way_in(made[0])
         control = ControlPlaneStarter(self._running, self._kit, self._narrator, self._tuning, made[0])
@@ -55,7 +55,7 @@ class NodeStarter:
         control.start_controllers(len(fleet) or None)
         for number, space in zip(self._numbers, made, strict=True):
             self._launch_kubelet(number, space, control)
-        populate.create(control.administrator(), files.name_server())
+        populate.create_objects(control.administrator(), files.name_server())
         control.populate(fleet)
         self._await_images(imports)
         control.await_nodes(self._count + len(fleet), "real nodes ready", self._called("kubelet", 1))
@@ -81,7 +81,7 @@ class NodeStarter:
         """Make the API server reachable from the host's loopback."""
         port = self._running.lab.ports["kube-apiserver"]
         with socket.create_server(("127.0.0.1", port), backlog=512) as listener:
-            self._running.start_relay(listener, first, commands.OWN_PORTS["kube-apiserver"])
+            self._running.start_relay(listener, first, commands.DEFAULT_PORTS["kube-apiserver"])
 
     def _launch_runtime(self, number: int, space: NodeNamespaces) -> LabProgram:
         """Start containerd, and what imports the images as soon as it can."""
@@ -101,17 +101,17 @@ class NodeStarter:
             f'exec {ctr} -n k8s.io images import --local --snapshotter {snapshotter} "$2"'
         )
         shell = ["/bin/sh", "-c", script, "sh", str(self._kit.programs["ctr"]), str(self._images)]
-        return self._running.start_errand(self._called("images", number), shell, space)
+        return self._running.start_one_shot(self._called("images", number), shell, space)
 
     def _launch_kubelet(self, number: int, space: NodeNamespaces, control: ControlPlaneStarter) -> None:
         """Start a node's kubelet and kube-proxy."""
-        folder, keys, name = self._folder(number), control.site.keys, space.node
-        server = f"https://{control.site.address}:{control.site.ports['kube-apiserver']}"
+        folder, keys, name = self._folder(number), control.plane.keys, space.node
+        server = f"https://{control.plane.address}:{control.plane.ports['kube-apiserver']}"
         for user in (f"kubelet-{name}", "kube-proxy"):
             text = certs.kubeconfig(keys, user, server, f"fairlead-{self._running.lab.name}")
-            certs.write_private(control.site.kubeconfig(user), text)
-        group = f"{cgroups.family(self._running.lab.folder)}{number}"
-        cgroups.make(group)
+            certs.write_private(control.plane.kubeconfig(user), text)
+        group = f"{cgroups.name_prefix(self._running.lab.folder)}{number}"
+        cgroups.create(group)
         (folder / "resolv.conf").write_text(files.RESOLV_CONF, encoding="utf-8")
         text = files.kubelet(keys, folder, name, group, self._layout)
         (folder / "kubelet.yaml").write_text(text, encoding="utf-8")
@@ -132,8 +132,8 @@ class NodeStarter:
     def _await_pod(self, control: ControlPlaneStarter) -> None:
         where = control.administrator()
         with self._narrator.step("name server's pod ready") as step:
-            slowest = self._running.named(self._called("kubelet", 1))
-            runs = lambda: populate.pod_ready(where, "kube-system", "k8s-app=kube-dns")  # noqa: E731
+            slowest = self._running.program(self._called("kubelet", 1))
+            runs = lambda: populate.is_pod_ready(where, "kube-system", "k8s-app=kube-dns")  # noqa: E731
             ready.wait(runs, self._running.lab.programs, slowest, step, LIMIT, 0.1)
 
 

@@ -29,7 +29,7 @@ def down(where: LabHome, name: str) -> EndedLab:
     folder = where.folder(name)
     if not folder.exists():
         where.get(name)  # raises, and says which labs there are
-    with home.held(folder) as ours:
+    with home.hold_lock(folder) as ours:
         if not ours:
             raise LabError(
                 f"lab {name!r} is being started or ended by another process",
@@ -42,8 +42,8 @@ def reap(where: LabHome, tell: Callable[[EndedLab], None] = lambda ended: None) 
     """End every lab that nobody wants: its owner or its starter died, or the machine booted since."""
     reaped = []
     for folder in where.folders():
-        with home.held(folder) as ours:
-            if ours and home.left_behind(folder):
+        with home.hold_lock(folder) as ours:
+            if ours and home.is_unused(folder):
                 reaped.append(end(where, folder))
                 tell(reaped[-1])
     return reaped
@@ -68,14 +68,14 @@ def _end_processes(folder: Path, lab: Lab | None) -> int:
     The first processes of the nodes go first: with them the kernel ends whatever runs inside.
     """
     same_boot = lab is not None and lab.boot == process.boot_id()
-    known = [space.init for space in lab.spaces] if lab and same_boot else []
+    known = [space.init for space in lab.namespaces] if lab and same_boot else []
     known += [program.process for program in lab.programs] if lab and same_boot else []
     seen = {each for each in known if process.alive(each)}
     until = time.monotonic() + _PATIENCE
-    left = process.end(known, _PATIENCE)
-    while marked := list(process.marked(folder)):
+    left = process.kill(known, _PATIENCE)
+    while marked := list(process.processes_of_lab(folder)):
         seen.update(marked)
-        left = process.end(marked, max(0.1, until - time.monotonic()))
+        left = process.kill(marked, max(0.1, until - time.monotonic()))
         if time.monotonic() > until:
             break
     if left:

@@ -80,7 +80,7 @@ def default(environ: Mapping[str, str]) -> LabHome:
 
 
 @contextmanager
-def gate(home: LabHome) -> Iterator[None]:
+def hold_root_lock(home: LabHome) -> Iterator[None]:
     """Let one process at a time make or remove folders of labs."""
     while True:
         try:
@@ -102,7 +102,7 @@ def gate(home: LabHome) -> Iterator[None]:
 
 
 @contextmanager
-def held(folder: Path, patience: float = 0.0) -> Iterator[bool]:
+def hold_lock(folder: Path, patience: float = 0.0) -> Iterator[bool]:
     """Hold a lab's lock; yield False where another process starts or ends the lab, or it is gone."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -115,10 +115,10 @@ def held(folder: Path, patience: float = 0.0) -> Iterator[bool]:
         os.close(handle)
 
 
-def left_behind(folder: Path) -> bool:
+def is_unused(folder: Path) -> bool:
     """Say whether nobody wants a lab any more; to be asked by the holder of its lock."""
     lab = load(folder)
-    return lab is None or lab.phase is LabPhase.STARTING or lab.orphaned()
+    return lab is None or lab.phase is LabPhase.STARTING or lab.is_orphaned()
 
 
 def remove(home: LabHome, folder: Path) -> None:
@@ -128,7 +128,7 @@ def remove(home: LabHome, folder: Path) -> None:
         if not folder.exists():
             break
         time.sleep(0.05)  # something that is just ending wrote once more
-    with gate(home), suppress(OSError):  # not empty: others live there
+    with hold_root_lock(home), suppress(OSError):  # not empty: others live there
         home.root.rmdir()
         home.root.parent.rmdir()
 

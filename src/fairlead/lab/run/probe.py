@@ -11,7 +11,7 @@ import urllib.parse
 _PATIENCE = 5.0
 
 
-def well(url: str) -> bool:
+def is_healthy(url: str) -> bool:
     """Say whether a program answers with 200. Its certificate may be its own."""
     parts = urllib.parse.urlsplit(url)
     where = f"{parts.hostname}:{parts.port}"
@@ -31,4 +31,4 @@ def well(url: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if well(sys.argv[1]) else 1)
+    sys.exit(0 if is_healthy(sys.argv[1]) else 1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-MARK: Final = "FAIRLEAD_LAB_FOLDER"
+FOLDER_VARIABLE: Final = "FAIRLEAD_LAB_FOLDER"
 """In the environment of everything that a lab starts: the folder of the lab.
 
 It finds what no list holds: a program whose starter was killed before it could write it down.
@@ -99,7 +99,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**env, MARK: str(folder)},
+            env={**env, FOLDER_VARIABLE: str(folder)},
             cwd=folder,
             start_new_session=True,
             pass_fds=hand,
@@ -110,7 +110,7 @@ def start(
     return Process(child.pid, int(fields[19]) if fields else 0)
 
 
-def send(process: Process, number: int) -> bool:
+def send_signal(process: Process, number: int) -> bool:
     """Send a signal to this very process and to no other; return whether it was there."""
     try:
         handle = os.pidfd_open(process.pid)
@@ -127,9 +127,9 @@ def send(process: Process, number: int) -> bool:
     return True
 
 
-def marked(folder: Path) -> Iterator[Process]:
+def processes_of_lab(folder: Path) -> Iterator[Process]:
     """Yield every process of this user that was started for the lab in `folder`."""
-    wanted = f"{MARK}={folder}".encode()
+    wanted = f"{FOLDER_VARIABLE}={folder}".encode()
     for pid in pids():
         if pid == os.getpid():
             continue
@@ -149,7 +149,7 @@ def children(pid: int) -> list[Process]:
     return [child for each in pids() if parent(each) == pid and (child := find(each))]
 
 
-def end(processes: Iterable[Process], patience: float = 10.0) -> list[Process]:
+def kill(processes: Iterable[Process], patience: float = 10.0) -> list[Process]:
     """Kill processes and wait until they are gone; return those that would not go.
 
     Nothing of a lab is worth a farewell: its files go with it, and an API server with open watches takes
@@ -157,7 +157,7 @@ def end(processes: Iterable[Process], patience: float = 10.0) -> list[Process]:
     """
     left = list(processes)
     for process in left:
-        send(process, signal.SIGKILL)
+        send_signal(process, signal.SIGKILL)
     until = time.monotonic() + patience
     while (left := [process for process in left if alive(process)]) and time.monotonic() < until:
         time.sleep(0.01)

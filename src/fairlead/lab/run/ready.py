@@ -29,7 +29,7 @@ def tail(log: Path, lines: int = _TAIL) -> str:
     return "\n".join(f"  | {line}" for line in last) or "  | (it said nothing)"
 
 
-def check(programs: Iterable[LabProgram]) -> None:
+def check_running(programs: Iterable[LabProgram]) -> None:
     """Raise when a program that should run does not."""
     for program in programs:
         if not alive(program.process):
@@ -51,7 +51,7 @@ def wait(
     programs = tuple(programs)
     until = time.monotonic() + limit
     while True:
-        check(programs)
+        check_running(programs)
         if what():
             return
         if time.monotonic() > until:
@@ -64,7 +64,9 @@ def wait(
         time.sleep(poll)
 
 
-def wait_again(what: Callable[[], bool], program: LabProgram, tick: Callable[[], None], limit: float) -> None:
+def wait_healthy(
+    what: Callable[[], bool], program: LabProgram, tick: Callable[[], None], limit: float
+) -> None:
     """Wait until a program that was started in a lab that runs is well."""
     until = time.monotonic() + limit
     while not what():
@@ -80,7 +82,7 @@ def wait_again(what: Callable[[], bool], program: LabProgram, tick: Callable[[],
         time.sleep(_POLL)
 
 
-def answers(port: int, path: str, context: ssl.SSLContext) -> bool:
+def responds_ok(port: int, path: str, context: ssl.SSLContext) -> bool:
     """Say whether a program on the loopback says that it is well."""
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=5)
     try:
@@ -92,14 +94,14 @@ def answers(port: int, path: str, context: ssl.SSLContext) -> bool:
         connection.close()
 
 
-def trusting(keys: Path) -> ssl.SSLContext:
+def admin_tls_context(keys: Path) -> ssl.SSLContext:
     """Return how the administrator speaks to the API server."""
     context = ssl.create_default_context(cafile=str(keys / "ca.crt"))
     context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
     return context
 
 
-def curious() -> ssl.SSLContext:
+def unverified_tls_context() -> ssl.SSLContext:
     """Return how to ask a program for its health that makes its own certificate; nothing is sent to it."""
     context = ssl.create_default_context()
     context.check_hostname = False

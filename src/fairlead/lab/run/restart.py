@@ -37,27 +37,27 @@ def restart(
     where: LabHome, name: str, program: str, narrator: StepPrinter, *, kill: bool = False
 ) -> RestartedProgram:
     """Restart a program with the same command line, and return when it is well; `kill` gives it no time."""
-    with home.held(where.get(name).folder) as ours:
+    with home.hold_lock(where.get(name).folder) as ours:
         if not ours:
             raise LabError(
                 f"lab {name!r} is being started, changed or ended by another process", hint="try again"
             )
         lab = where.get(name)
-        old = find(lab, program)
+        old = find_program(lab, program)
         began = time.monotonic()
         with narrator.step("ended"):
             killed = _end(old, kill=kill)
         since = time.time()
         with narrator.step("well again") as step:
-            new = StartingLab(lab, lab.environ).start_again(old)
-            ready.wait_again(lambda: health.well(lab, new, since), new, step.tick, LIMIT)
+            new = StartingLab(lab, lab.environ).restart(old)
+            ready.wait_healthy(lambda: health.is_healthy(lab, new, since), new, step.tick, LIMIT)
         seconds = round(time.monotonic() - began, 2)
         return RestartedProgram(program, old.process.pid, new.process.pid, killed, seconds)
 
 
-def find(lab: Lab, name: str) -> LabProgram:
+def find_program(lab: Lab, name: str) -> LabProgram:
     """Return a program that can be restarted, or say which ones there are."""
-    if lab.phase is not LabPhase.READY or lab.orphaned():
+    if lab.phase is not LabPhase.READY or lab.is_orphaned():
         raise LabError(f"lab {lab.name!r} is not ready", hint="look at it: fairlead lab status")
     known = {program.name: program for program in lab.programs if program.argv}
     if name not in known:
@@ -69,11 +69,11 @@ def find(lab: Lab, name: str) -> LabProgram:
 
 def _end(program: LabProgram, *, kill: bool) -> bool:
     """End a program, with time to do so by itself unless `kill`; return whether it had to be killed."""
-    if not kill and process.send(program.process, signal.SIGTERM):
+    if not kill and process.send_signal(program.process, signal.SIGTERM):
         until = time.monotonic() + PATIENCE
         while process.alive(program.process) and time.monotonic() < until:
             time.sleep(_POLL)
     killed = process.alive(program.process)
-    if process.end([program.process]):
+    if process.kill([program.process]):
         raise LabError(f"{program.name} will not end: the kernel holds process {program.process.pid}")
     return killed

@@ -25,12 +25,12 @@ class StartingLab:
         """Start a program on the host, or as one of a node's own."""
         return self._start(name, (str(program), *arguments), space)
 
-    def start_again(self, program: LabProgram) -> LabProgram:
+    def restart(self, program: LabProgram) -> LabProgram:
         """Start a program that has ended, as it was started before."""
-        space = next((each for each in self.lab.spaces if each.node == program.node), None)
+        space = next((each for each in self.lab.namespaces if each.node == program.node), None)
         return self._start(program.name, program.argv, space)
 
-    def start_errand(self, name: str, argv: Sequence[str], space: NodeNamespaces) -> LabProgram:
+    def start_one_shot(self, name: str, argv: Sequence[str], space: NodeNamespaces) -> LabProgram:
         """Start something that ends by itself."""
         log = self.lab.log(name)
         line = namespaces.enter(space, argv)
@@ -46,26 +46,26 @@ class StartingLab:
         found = process.start(line, log, self.lab.folder, self.env, hand=[listener.fileno()])
         return self._remember(LabProgram(name, found, str(log)))
 
-    def add_space(self, number: int, folder: Path) -> NodeNamespaces:
+    def create_namespaces(self, number: int, folder: Path) -> NodeNamespaces:
         """Make a node's namespaces."""
-        first = self.lab.spaces[0] if self.lab.spaces else None
+        first = self.lab.namespaces[0] if self.lab.namespaces else None
         space = namespaces.create(number, folder, self.lab, self.env, first)
-        self.lab = save(replace(self.lab, spaces=(*self.lab.spaces, space)))
+        self.lab = save(replace(self.lab, namespaces=(*self.lab.namespaces, space)))
         return space
 
-    def named(self, name: str) -> LabProgram:
+    def program(self, name: str) -> LabProgram:
         """Return a program that was started."""
         return next(program for program in self.lab.programs if program.name == name)
 
     def check(self) -> None:
         """Raise when a program has stopped."""
-        ready.check(self.lab.programs)
+        ready.check_running(self.lab.programs)
 
     def _start(self, name: str, argv: tuple[str, ...], space: NodeNamespaces | None) -> LabProgram:
         log = self.lab.log(name)
         line = namespaces.enter(space, argv) if space else argv
         outer = process.start(line, log, self.lab.folder, self.env)
-        found = namespaces.inner(outer) if space else outer
+        found = namespaces.inner_process(outer) if space else outer
         if found is None:
             raise LabError(f"{name} could not be started; it said last:\n{ready.tail(log)}")
         return self._remember(LabProgram(name, found, str(log), argv, space.node if space else ""))

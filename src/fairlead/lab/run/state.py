@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fairlead.compat import StrEnum
 from fairlead.errors import LabError
-from fairlead.lab.node.layout import PLAIN, NodeLayout, named
+from fairlead.lab.node.layout import PLAIN, NodeLayout, find_layout
 from fairlead.lab.run.process import Process, alive, boot_id
 
 FORMAT: Final = 1
@@ -89,7 +89,7 @@ class Lab:
     programs: tuple[LabProgram, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     """What its programs were started with."""
-    spaces: tuple[NodeNamespaces, ...] = ()
+    namespaces: tuple[NodeNamespaces, ...] = ()
     nodes: int = 0
     layout: NodeLayout = PLAIN
     """Where its real nodes keep their files."""
@@ -120,13 +120,13 @@ class Lab:
         """Return the log of a program."""
         return self.folder / "logs" / f"{name}.log"
 
-    def dead(self) -> list[str]:
+    def stopped_programs(self) -> list[str]:
         """Return the programs that should run and do not."""
         if self.boot != boot_id():
             return [program.name for program in self.programs]
         return [program.name for program in self.programs if not alive(program.process)]
 
-    def orphaned(self) -> bool:
+    def is_orphaned(self) -> bool:
         """Say whether the one that it was started for is gone, or it was left from before this boot."""
         return self.boot != boot_id() or (self.owner is not None and not alive(self.owner))
 
@@ -145,7 +145,7 @@ class Lab:
             "environ": dict(self.environ),
             "spaces": [
                 {"node": space.node, "address": space.address, **space.init.to_json()}
-                for space in self.spaces
+                for space in self.namespaces
             ],
             "nodes": self.nodes,
             "layout": self.layout.name,
@@ -183,11 +183,11 @@ def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
         ports={str(name): int(port) for name, port in fields["ports"].items()},
         programs=tuple(LabProgram.from_json(each) for each in fields["programs"]),
         environ={str(name): str(value) for name, value in fields.get("environ", {}).items()},
-        spaces=tuple(
+        namespaces=tuple(
             NodeNamespaces(str(each["node"]), str(each["address"]), Process.from_json(each))
             for each in fields["spaces"]
         ),
         nodes=int(fields["nodes"]),
-        layout=named(str(fields.get("layout", PLAIN.name))),
+        layout=find_layout(str(fields.get("layout", PLAIN.name))),
         times={str(step): float(seconds) for step, seconds in fields["times"].items()},
     )

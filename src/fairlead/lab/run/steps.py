@@ -28,7 +28,7 @@ class LabStep:
         """How long it has taken so far."""
         return self._clock() - self._began
 
-    def at(self, done: int, total: int, note: str = "") -> None:
+    def report(self, done: int, total: int, note: str = "") -> None:
         """Say how far it is."""
         self._done, self._total, self._note = done, total, note
         self.tick()
@@ -43,7 +43,7 @@ class LabStep:
         self._stream.write(f"\r\033[K{line}" if self._terminal else f"{line}\n")
         self._stream.flush()
 
-    def end(self, outcome: str = "") -> None:
+    def finish(self, outcome: str = "") -> None:
         """Say that it is over."""
         line = f"  {self.name:24} {outcome or f'{self.seconds:.1f} s'}"
         self._stream.write(f"\r\033[K{line}\n" if self._terminal else f"{line}\n")
@@ -74,12 +74,12 @@ class StepPrinter:
         try:
             yield step
         except BaseException:
-            step.end(f"failed after {step.seconds:.1f} s")
+            step.finish(f"failed after {step.seconds:.1f} s")
             raise
         self.times[name] = round(step.seconds, 2)
-        step.end()
+        step.finish()
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Say something else."""
         self._stream.write(f"{line}\n")
         self._stream.flush()

@@ -44,7 +44,7 @@ def run(
         raise
 
 
-def ask(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> str | None:
+def read_output(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> str | None:
     """Return what a program prints, or None when it cannot be run or fails."""
     try:
         answer = subprocess.run(  # noqa: S603  # no shell; every argument is ours or a path

@@ -51,9 +51,9 @@ class LabSpec:
 
 def up(where: LabHome, wish: LabSpec, narrator: StepPrinter) -> Lab:
     """Start a lab and return it when it is ready; programs that are missing are built first."""
-    check(where, wish)
+    check_spec(where, wish)
     for ended in reap(where):
-        narrator.say(f"  reaped lab {ended.name!r}, which nobody wanted any more")
+        narrator.print_line(f"  reaped lab {ended.name!r}, which nobody wanted any more")
     more = [prometheus.PART] if wish.prometheus else []
     kit = gather(wish.profile, narrator, kwok=bool(wish.fleet), more=more)
     began = time.monotonic()
@@ -67,7 +67,7 @@ def up(where: LabHome, wish: LabSpec, narrator: StepPrinter) -> Lab:
         return save(replace(lab, phase=LabPhase.READY, times={**narrator.times, **total}))
 
 
-def check(where: LabHome, wish: LabSpec) -> None:
+def check_spec(where: LabHome, wish: LabSpec) -> None:
     """Raise, before anything is built, when the wish cannot be granted."""
     folder = where.folder(wish.name)
     prometheus.check_rules(wish.rules)
@@ -98,7 +98,7 @@ def _claimed(where: LabHome, wish: LabSpec) -> Iterator[Lab]:
     """Make the folder of a lab that no one else has, and hold its lock meanwhile."""
     folder = where.folder(wish.name)
     with ExitStack() as stack:
-        with home.gate(where):
+        with home.hold_root_lock(where):
             if folder.exists():
                 raise LabError(
                     f"lab {wish.name!r} is there already",
@@ -106,7 +106,7 @@ def _claimed(where: LabHome, wish: LabSpec) -> Iterator[Lab]:
                 )
             taken = [port for other in where.labs() for port in other.ports.values()]
             folder.mkdir(mode=0o700)
-            stack.enter_context(home.held(folder))
+            stack.enter_context(home.hold_lock(folder))
             lab = Lab(
                 name=wish.name,
                 profile=wish.profile,

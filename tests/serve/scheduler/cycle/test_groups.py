@@ -29,8 +29,8 @@ from tests.labs import (
     OWN_CLUSTER,
     RealApi,
     RealCluster,
-    give_up,
     open_namespace,
+    skip_without_lab,
     wipe_namespace,
 )
 from tests.serve.scheduler.leader.mixed import Mixed, mixed
@@ -56,7 +56,7 @@ def api() -> Iterator[RealApi]:
     try:
         gather(LabProfile.API, quiet, kwok=False)
     except LabError as error:
-        give_up(str(error).splitlines()[0])
+        skip_without_lab(str(error).splitlines()[0])
     lab = up(where, LabSpec(LabProfile.API, name, owner=os.getpid(), tuning=WITH_GROUPS), quiet)
     try:
         yield RealApi(kubeconfig.load(str(lab.kubeconfig)), lab.kubeconfig, lab)

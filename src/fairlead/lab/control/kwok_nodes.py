@@ -7,7 +7,7 @@ from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.compat.times import UTC
 from fairlead.inventory import Accelerator, Engine, Inventory, Machine, State
 from fairlead.keys import GPU_MEM, PREFIX
-from fairlead.lab.control.commands import KWOK_MARK
+from fairlead.lab.control.commands import KWOK_ANNOTATION
 from fairlead.lab.control.fleet import ARCHITECTURES, Fleet, FleetDevice, NodeGroup
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
@@ -37,7 +37,7 @@ def inventory(group: NodeGroup, catalog: Catalog) -> Inventory:
     """Return what a look at a node of the group would find: everything named, and all of it healthy."""
     found = [
         _accelerator(fitting, index, group.memory)
-        for fitting in group.fittings
+        for fitting in group.devices
         for index in range(fitting.count)
     ]
     cpu = catalog.by_cpu(group.arch, frozenset())
@@ -158,7 +158,7 @@ def _node(name: str, common: dict[str, str], status: dict[str, Any]) -> dict[str
         "kind": "Node",
         "metadata": {
             "name": name,
-            "annotations": dict([KWOK_MARK]),
+            "annotations": dict([KWOK_ANNOTATION]),
             "labels": {**common, "kubernetes.io/hostname": name},
         },
         "status": {**status, "addresses": addresses},

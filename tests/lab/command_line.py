@@ -32,18 +32,18 @@ server.serve_forever()
 """
 
 
-def network_names() -> frozenset[str]:
+def network_namespaces() -> frozenset[str]:
     """Return the network namespaces that have a name on this machine."""
     return frozenset(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class LabCommandLine:
     """The command line, with a home of its own."""
 
     root: Path
     environ: Mapping[str, str] = field(default_factory=dict)
-    networks: frozenset[str] = field(default_factory=network_names)
+    networks: frozenset[str] = field(default_factory=network_namespaces)
     """Those that were there before."""
 
     @property
@@ -89,7 +89,7 @@ class Door:
 
     def processes(self) -> list[process.Process]:
         """Return every process that was started for a lab in this home."""
-        wanted = f"{process.MARK}={self.root}/".encode()
+        wanted = f"{process.FOLDER_VARIABLE}={self.root}/".encode()
         found = []
         for pid in process.pids():
             try:
@@ -104,18 +104,18 @@ class Door:
     def leftovers(self) -> list[str]:
         """Return everything that labs of this home have left on the machine."""
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        groups = [str(group) for tree in cgroups.trees() for group in tree.glob(f"{cgroups.PREFIX}*")]
-        ours = [cgroups.family(self.home.folder(name)) for name in ("lab", "one", "two", "real")]
+        groups = [str(group) for tree in cgroups.hierarchies() for group in tree.glob(f"{cgroups.PREFIX}*")]
+        ours = [cgroups.name_prefix(self.home.folder(name)) for name in ("lab", "one", "two", "real")]
         return [
             *(f"process {each.pid}" for each in self.processes()),
             *(f"mount {line}" for line in mounts if str(self.root) in line),
             *(f"group {path}" for path in groups if any(family in path for family in ours)),
-            *(f"network namespace {name}" for name in network_names() - self.networks),
+            *(f"network namespace {name}" for name in network_namespaces() - self.networks),
             *(f"file {path}" for path in self.root.rglob("*")),
         ]
 
 
-def stand_ins(folder: Path, api_server: str = "") -> dict[str, str]:
+def write_fake_programs(folder: Path, api_server: str = "") -> dict[str, str]:
     """Write programs that only look like etcd and the API server; return the environment that names them.
 
     Without a script of its own the API server answers every question with yes.
@@ -132,7 +132,7 @@ def stand_ins(folder: Path, api_server: str = "") -> dict[str, str]:
     return {"KUBEBUILDER_ASSETS": str(folder)}
 
 
-def until(what: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_until(what: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not what():
