@@ -1,4 +1,4 @@
-"""Fixtures that every test may ask for: a world on disk, and the catalogs."""
+"""Fixtures for every test: a host on disk, and the catalogs."""
 
 import signal
 from pathlib import Path
@@ -13,11 +13,11 @@ from tests.worlds import Files, World, build
 
 pytest_plugins = ("tests.labs",)
 
-# Steady by default: whoever runs the tests sees what CI sees. To hunt: pytest --hypothesis-profile=wild
+# Steady by default: a local run sees what CI sees. To hunt for bugs: pytest --hypothesis-profile=wild
 settings.register_profile(
     "steady",
     derandomize=True,
-    deadline=None,  # tests that promise an end measure processor time themselves
+    deadline=None,  # tests with a time bound measure processor time themselves
     max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -26,14 +26,14 @@ settings.load_profile("steady")
 
 
 def pytest_configure() -> None:
-    """Let SIGINT end what tests start: a run in the background ignores it, and so would its children."""
+    """Let SIGINT end the programs that tests start: a background run ignores it, and so would its children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Write files below a root of their own and return the host that they make."""
+    """Return a function that writes files below a root folder and returns the host that reads them."""
 
     def make(files: Files) -> Host:
         root = tmp_path / "root"
@@ -52,11 +52,11 @@ def catalog() -> Catalog:
 
 @pytest.fixture(scope="session")
 def small() -> Catalog:
-    """Return the catalog of the tests: one device for each way of being recognised."""
+    """Return the catalog of the tests: one device for each way to recognise one."""
     return catalogs.small()
 
 
 @pytest.fixture(autouse=True)
 def no_catalog_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what the developer has set for himself out of the tests."""
+    """Keep the developer's own settings out of the tests."""
     monkeypatch.delenv("FAIRLEAD_CATALOG", raising=False)

@@ -1,4 +1,4 @@
-"""The images for tests: each made once from what the working tree holds, and kept for this user."""
+"""The images for tests: each is built once from the working tree, and cached for this user."""
 
 import hashlib
 import io
@@ -22,11 +22,11 @@ from fairlead.lab.build.cache import BuildCache
 HOUSE = Path(__file__).parent.parent
 SCRIPT = HOUSE / "deploy" / "image" / "rootfs.py"
 _KEPT = 24 * 3600.0
-"""Seconds for which an image that nobody asked for is kept: a working tree makes many of them."""
+"""Seconds for which an unused image is kept: a working tree builds many of them."""
 
 
 def agent_archive() -> Path:
-    """Return the archive of the agent's image; the test fails where it cannot be made."""
+    """Return the archive of the agent's image; the test fails if it cannot be built."""
     return image_archive("agent")
 
 
@@ -37,7 +37,7 @@ def scheduler_archive() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class UnpackedImage:
-    """An image's archive, taken apart."""
+    """The contents of an image's archive."""
 
     tags: list[str]
     about: dict[str, Any]
@@ -47,47 +47,47 @@ class UnpackedImage:
 
 
 def unpack_image(path: Path, root: Path) -> UnpackedImage:
-    """Unpack an image's archive into a folder, and return what it says of itself."""
+    """Unpack an image's archive into a folder, and return its tags, configuration and members."""
     with tarfile.open(path) as outer:
-        files = {each.name: outer.extractfile(each).read() for each in outer}  # type: ignore[union-attr]  # all are files
+        files = {member.name: outer.extractfile(member).read() for member in outer}  # type: ignore[union-attr]  # files
     listed = json.loads(files["manifest.json"])[0]
     packed = files[listed["Layers"][0]]
     with tarfile.open(fileobj=io.BytesIO(packed)) as layer:
         layer.extractall(root, filter="fully_trusted")
-        members = {each.name: each for each in layer}
+        members = {member.name: member for member in layer}
     root.chmod(0o755)
     return UnpackedImage(listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members)
 
 
 def image_archive(recipe: str, architecture: str = "") -> Path:
-    """Return the archive of an image; empty: for machines of this kind."""
+    """Return the archive of an image; an empty architecture is this machine's."""
     cache = caches.default(os.environ)
     key = f"{recipe}-image-{architecture}{_digest()}"
     folder = cache.folder(key)
     if not caches.is_complete(folder):
         with caches.hold_lock(cache, key, lambda: None):
             if not caches.is_complete(folder):
-                _forget_old(cache, recipe)
-                with caches.staging_folder(cache, key, {}) as aside:
-                    _make(recipe, architecture, aside / "fairlead-image.tar")
+                _remove_old(cache, recipe)
+                with caches.staging_folder(cache, key, {}) as staging:
+                    _build(recipe, architecture, staging / "fairlead-image.tar")
     os.utime(folder)
     return folder / "fairlead-image.tar"
 
 
-def _make(recipe: str, architecture: str, archive: Path) -> None:
+def _build(recipe: str, architecture: str, archive: Path) -> None:
     command: list[str | Path] = [sys.executable, SCRIPT, "--for", recipe, "--archive", archive]
     command += ["--arch", architecture] if architecture else []
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     if done.returncode:
-        pytest.fail(f"the {recipe}'s image cannot be made:\n{done.stderr}", pytrace=False)
+        pytest.fail(f"the {recipe}'s image cannot be built:\n{done.stderr}", pytrace=False)
 
 
 def _digest() -> str:
-    """Return what stands for everything that the images are made of."""
-    made_of = hashlib.sha256(f"{sys.version} {sys.base_prefix}".encode())
+    """Return a digest of everything that the images are built from."""
+    digest = hashlib.sha256(f"{sys.version} {sys.base_prefix}".encode())
     for path in _inputs():
-        made_of.update(f"\0{path.relative_to(HOUSE)}\0".encode() + path.read_bytes())
-    return made_of.hexdigest()[:12]
+        digest.update(f"\0{path.relative_to(HOUSE)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _inputs() -> Iterator[Path]:
@@ -97,7 +97,7 @@ def _inputs() -> Iterator[Path]:
     yield from sorted(path for path in (HOUSE / "src").rglob("*") if path.suffix in (".py", ".toml"))
 
 
-def _forget_old(cache: BuildCache, recipe: str) -> None:
+def _remove_old(cache: BuildCache, recipe: str) -> None:
     for folder in cache.root.glob(f"{recipe}-image-*"):
         if time.time() - folder.stat().st_mtime > _KEPT:
             shutil.rmtree(folder, ignore_errors=True)

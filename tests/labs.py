@@ -1,10 +1,10 @@
 """Fixtures on a real Kubernetes: one API server for a whole test run, a fresh namespace for each test.
 
 `real_node` is a second lab of the run, with a real node; `node_namespace` is a fresh namespace there. Tests
-that ask for it run one after the other, on one worker: they share the node's kubelet and may restart it.
+that use it run one after the other, on one worker: they share the node's kubelet and may restart it.
 
-`FAIRLEAD_TEST_KUBECONFIG` names a cluster of the user's own (kind, k3s) to use instead. Where there is
-none and the lab cannot be built, tests skip, in one counted line; with CI=true that is a failure.
+`FAIRLEAD_TEST_KUBECONFIG` names a cluster of the user's own (kind, k3s) to use instead. Without one, if the
+lab cannot be built, tests skip, in one counted line; with CI=true that is a failure.
 """
 
 import asyncio
@@ -43,23 +43,23 @@ from fairlead.lab.run.up import LabSpec, up
 
 OWN_CLUSTER = "FAIRLEAD_TEST_KUBECONFIG"
 LABEL = "fairlead.dev/test"
-"""Whatever a test makes outside of its namespace goes with it when it carries this label with its name."""
-_WANT = "no lab: "
+"""A cluster-wide object with this label and the namespace as its value is deleted with the namespace."""
+_NO_LAB = "no lab: "
 _CLUSTER_WIDE = (("", "v1", "nodes"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 
 
 def skip_without_lab(reason: str) -> NoReturn:
-    """Skip for want of a lab; where CI=true promises one, fail."""
+    """Skip a test that needs a lab; with CI=true, which promises one, fail."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
-        pytest.fail(f"with CI=true a skip is a failure: {_WANT}{reason}")
-    pytest.skip(f"{_WANT}{reason}")
+        pytest.fail(f"with CI=true a skip is a failure: {_NO_LAB}{reason}")
+    pytest.skip(f"{_NO_LAB}{reason}")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let all tests that want the same lab skip at the same place, so that they are counted in one line."""
+    """Report all skips for lack of a lab at the same place, so that pytest counts them in one line."""
     report = yield
-    if report.skipped and isinstance(report.longrepr, tuple) and f": {_WANT}" in report.longrepr[2]:
+    if report.skipped and isinstance(report.longrepr, tuple) and f": {_NO_LAB}" in report.longrepr[2]:
         report.longrepr = (__file__, None, report.longrepr[2])  # type: ignore[assignment]  # None: no line
     return report
 
@@ -71,19 +71,19 @@ class RealApi:
     config: ClusterConfig
     kubeconfig: Path
     lab: Lab | None
-    """None: a cluster of the user's own, which must not be harmed."""
+    """None: a cluster of the user's own, which tests must not harm."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealCluster:
-    """A real API server, and a namespace there that nobody else uses."""
+    """A real API server, and a namespace there that no other test uses."""
 
     api: RealApi
     namespace: str
 
     @property
     def config(self) -> ClusterConfig:
-        """Who we are there: the administrator."""
+        """The administrator's configuration."""
         return self.api.config
 
     @asynccontextmanager
@@ -95,10 +95,10 @@ class RealCluster:
 
 @dataclass(frozen=True, slots=True)
 class RealNode:
-    """A lab with one real node, shared by all tests of a run that ask for it."""
+    """A lab with one real node, shared by all tests of a run that use it."""
 
     config: ClusterConfig
-    """Who we are there: the administrator."""
+    """The administrator's configuration."""
     home: LabHome
     name: str
     folder: Path
@@ -106,7 +106,7 @@ class RealNode:
 
     @property
     def lab(self) -> Lab:
-        """The lab as it is now: a restart changes it."""
+        """The current state of the lab: a restart changes it."""
         return self.home.get(self.name)
 
     @property
@@ -116,7 +116,7 @@ class RealNode:
 
     @property
     def kubelet(self) -> Path:
-        """Where the host has what the node has in the kubelet's folder."""
+        """The kubelet's folder of the node, at its path on the host."""
         return self.lab.folder / "nodes" / "1" / "kubelet"
 
     @property
@@ -126,56 +126,56 @@ class RealNode:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment in which helm and kubectl speak to this lab."""
+        """The environment in which helm and kubectl talk to this lab."""
         return helm.environment(self.lab, os.environ)
 
     def load(self, *archives: Path) -> list[str]:
-        """Bring images into the node and return their names."""
-        return [each.image for each in load(self.lab, archives, ensure(["ctr"])["ctr"])]
+        """Import images into the node and return their names."""
+        return [loaded.image for loaded in load(self.lab, archives, ensure(["ctr"])["ctr"])]
 
     def restart(self, program: str, *, kill: bool = False) -> RestartedProgram:
-        """Restart a program of the lab, and return when it is well again."""
+        """Restart a program of the lab, and return when it is healthy again."""
         return restart(self.home, self.name, program, StepPrinter(io.StringIO()), kill=kill)
 
     def kubectl(self, *arguments: str) -> str:
-        """Run kubectl, which must succeed, and return what it prints."""
+        """Run kubectl, which must succeed, and return its output."""
         argv = [str(ensure(["kubectl"])["kubectl"]), *arguments]
         done = subprocess.run(argv, env=self.environ, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def run(self, *argv: str) -> "subprocess.CompletedProcess[str]":
-        """Run a program as one of the node's own: with its files, processes and network."""
+        """Run a program inside the node: with its files, processes and network."""
         return inside.run(self.lab.namespaces[0], argv)
 
     def prometheus(self, rules: Path | None = None) -> str:
-        """Start a Prometheus in the node, or bring it other rules; return its address on the host."""
+        """Start a Prometheus in the node, or restart it with other rules; return its address on the host."""
         return prometheus.start(self.home, self.name, StepPrinter(io.StringIO()), rules).prometheus
 
 
 def pytest_unconfigure() -> None:
-    """End the run's labs where a worker died before it could."""
+    """End the run's labs if a worker died before it could."""
     where = home.default(os.environ)
     for name in (f"test-{os.getpid()}", f"test-{os.getpid()}-node"):
         if (where.root / name).exists():
             down(where, name)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let one worker run all tests of the real node, and of every other group."""
+    """Run all tests of the real node, and of every other group, on one worker."""
     for item in items:
         if "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("node"))
         group = item.get_closest_marker("xdist_group")
-        # xdist 3.8 writes the group where pytest 9.2 no longer looks (pytest-dev/pytest-xdist#1386).
+        # xdist 3.8 writes the group to an attribute that pytest 9.2 ignores (pytest-dev/pytest-xdist#1386).
         if group is not None and config.getoption("loadgroup", default=False) and hasattr(item, "_id"):
             item._id = item._id.parse(f"{item.nodeid}@{group.args[0]}")
 
 
 @pytest.fixture(scope="session")
 def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    """Return the API server of this test run, started by whoever asks first."""
+    """Return the API server of this test run; the first test that uses it starts it."""
     own = os.environ.get(OWN_CLUSTER)
     if own:
         yield RealApi(kubeconfig.load(own), Path(own), None)
@@ -186,7 +186,7 @@ def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
 
 @pytest.fixture
 def real_cluster(real_api: RealApi) -> Iterator[RealCluster]:
-    """Return a fresh namespace on the API server; all of it is gone afterwards."""
+    """Return a fresh namespace on the API server; it is removed with its objects afterwards."""
     namespace = f"test-{uuid.uuid4().hex[:10]}"
     asyncio.run(open_namespace(real_api, namespace))
     try:
@@ -197,7 +197,7 @@ def real_cluster(real_api: RealApi) -> Iterator[RealCluster]:
 
 @pytest.fixture(scope="session")
 def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
-    """Return the lab with a real node of this test run, started by whoever asks first."""
+    """Return the lab with a real node of this test run; the first test that uses it starts it."""
     where = home.default(os.environ)
     obstacle = namespaces.obstacle(where.root)
     if obstacle:
@@ -226,9 +226,9 @@ def namespace(real_cluster: RealCluster) -> str:
 
 
 async def _drop_namespace(config: ClusterConfig, namespace: str) -> None:
-    """Delete a namespace where controllers and kubelets run, and wait until no pod of it is left.
+    """Delete a namespace of a cluster with controllers and kubelets, and wait until it has no pods.
 
-    The rest goes by itself, seconds later: nothing new can be made there.
+    The controllers delete the rest seconds later; no new objects can be created there.
     """
     async with Client.connect(config) as client:
         await client.delete(NAMESPACES, namespace)
@@ -237,12 +237,12 @@ async def _drop_namespace(config: ClusterConfig, namespace: str) -> None:
             if not (await client.list(PODS, namespace)).items:
                 return
             await asyncio.sleep(0.1)
-    raise AssertionError(f"pods of namespace {namespace} will not go")
+    raise AssertionError(f"pods of namespace {namespace} are not deleted")
 
 
 @contextmanager
 def own_node(layout: NodeLayout) -> Iterator[RealNode]:
-    """Hold a lab of one's own, with a real node that keeps its files where a distribution does."""
+    """Run a separate lab, whose real node has the file layout of a distribution."""
     where = home.default(os.environ)
     obstacle = namespaces.obstacle(where.root)
     if obstacle:
@@ -261,7 +261,7 @@ def _shared_lab(factory: pytest.TempPathFactory, profile: LabProfile) -> Iterato
     """Hold the lab of this test run; the first holder starts it, the last one ends it."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     base = factory.getbasetemp().parent if worker else factory.getbasetemp()
-    # Workers are children of the run; with it goes the lab, however the run ends.
+    # Workers are children of the run, which owns the lab: it is unused once the run ends, however it ends.
     owner = os.getppid() if worker else os.getpid()
     me = process.find(os.getpid())
     assert me is not None
@@ -294,22 +294,22 @@ def _start(where: LabHome, name: str, owner: int, profile: LabProfile, layout: N
 
 @contextmanager
 def _holders(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """Read and change, alone, who holds the lab; those that died hold nothing."""
+    """Read and change the list of processes that hold the lab, under a lock; dead ones are dropped."""
     with path.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         listed = json.loads(file.read() or "[]")
-        holders = [each for each in listed if process.alive(process.Process.from_json(each))]
+        holders = [holder for holder in listed if process.alive(process.Process.from_json(holder))]
         yield holders
         file.truncate(0)
         file.write(json.dumps(holders))
 
 
 async def open_namespace(api: RealApi, namespace: str) -> None:
-    """Make a namespace in which pods can be made."""
+    """Create a namespace in which pods can be created."""
     async with Client.connect(api.config) as client:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        if api.lab is None:  # its controllers must have made what pods need
+        if api.lab is None:  # its controllers create the service account that pods need
             for _ in range(100):
                 with suppress(NotFoundError):
                     await client.get(SERVICE_ACCOUNTS, "default", namespace)
@@ -318,9 +318,9 @@ async def open_namespace(api: RealApi, namespace: str) -> None:
 
 
 async def wipe_namespace(api: RealApi, namespace: str) -> None:
-    """Remove a namespace with all that is in it.
+    """Remove a namespace with all its objects.
 
-    A bare API server has no controller that would do so, and none takes finalizers away.
+    A bare API server has no namespace controller, and nothing removes finalizers.
     """
     async with Client.connect(api.config) as client:
         for group, version, plural in _CLUSTER_WIDE:
@@ -336,28 +336,28 @@ async def wipe_namespace(api: RealApi, namespace: str) -> None:
 
 async def _empty(client: Client, kind: Kind[Any], namespace: str) -> None:
     try:
-        found = await client.list(kind, namespace)
+        listing = await client.list(kind, namespace)
     except MissingApiError:  # another test has just deleted its definition
         return
-    for each in found.items:
+    for item in listing.items:
         with suppress(ClusterError):
-            if each.metadata.finalizers:
-                free = {"metadata": {"finalizers": None}}
-                await client.patch(kind, each.metadata.name, free, namespace)
-            await client.delete(kind, each.metadata.name, namespace, grace=0)
+            if item.metadata.finalizers:
+                without = {"metadata": {"finalizers": None}}
+                await client.patch(kind, item.metadata.name, without, namespace)
+            await client.delete(kind, item.metadata.name, namespace, grace=0)
 
 
 async def _namespaced_kinds(client: Client) -> list[Kind[Any]]:
-    """Return every kind that can live in a namespace, can be listed and can be deleted."""
+    """Return every namespaced kind that can be listed and deleted."""
     groups = json.loads(await client.request("GET", "/apis"))["groups"]
-    versions = [("", "v1"), *((each["name"], each["preferredVersion"]["version"]) for each in groups)]
-    found: list[Kind[Any]] = []
+    versions = [("", "v1"), *((group["name"], group["preferredVersion"]["version"]) for group in groups)]
+    kinds: list[Kind[Any]] = []
     for group, version in versions:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         rows: list[dict[str, Any]] = []
-        with suppress(MissingApiError):  # its definition is gone, the list of groups lags behind
+        with suppress(MissingApiError):  # its definition is gone, but the list of groups still has it
             rows = json.loads(await client.request("GET", path))["resources"]
         for row in rows:
             if row["namespaced"] and {"list", "delete"} <= set(row["verbs"]) and "/" not in row["name"]:
-                found.append(Kind.of(group, version, row["name"], namespaced=True, name=row["kind"]))
-    return found
+                kinds.append(Kind.of(group, version, row["name"], namespaced=True, name=row["kind"]))
+    return kinds

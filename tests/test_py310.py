@@ -1,4 +1,4 @@
-"""The core on a real Python 3.10, as JetPack 6 has it: some of its tests; `make test-py310` runs them all."""
+"""A slice of the core's tests on Python 3.10, the version of JetPack 6; `make test-py310` runs them all."""
 
 import json
 import os
@@ -33,35 +33,37 @@ pytestmark = pytest.mark.xdist_group("py310")
 
 @pytest.fixture(scope="module", autouse=True)
 def _python() -> None:
-    """Have the interpreter and its packages; where they cannot be fetched, skip, or fail where CI=true."""
+    """Fetch the interpreter and its packages; if that fails, skip, or fail with CI=true."""
     try:
         ensure_packages(ensure_python(), HOUSE / "requirements/py310.txt")
     except LabError as error:
         skip_without_lab(str(error).splitlines()[0])
 
 
-def old(*argv: str) -> "subprocess.CompletedProcess[str]":
-    """Run that Python."""
+def python310(*argv: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python 3.10."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     line = [sys.executable, str(SCRIPT), *argv]
     return subprocess.run(line, env=environ, cwd=HOUSE, capture_output=True, text=True, check=False)
 
 
 def test_the_tests_of_the_core_pass() -> None:
-    done = old("-m", "pytest", "-q", "-p", "no:cacheprovider", *SLICE)
+    done = python310("-m", "pytest", "-q", "-p", "no:cacheprovider", *SLICE)
     assert done.returncode == 0, done.stdout[-4000:]
     assert " passed" in done.stdout
 
 
-def test_a_board_is_found() -> None:
-    done = old("-m", "fairlead", "detect", "--root", "tests/hosts/jetson-orin-nano/root", "-o", "json")
+def test_detect_finds_a_board() -> None:
+    done = python310("-m", "fairlead", "detect", "--root", "tests/hosts/jetson-orin-nano/root", "-o", "json")
     assert done.returncode == 0, done.stderr
-    assert "jetson-orin-nano" in {each["model"] for each in json.loads(done.stdout)["accelerators"]}
+    assert "jetson-orin-nano" in {
+        accelerator["model"] for accelerator in json.loads(done.stdout)["accelerators"]
+    }
 
 
 @pytest.mark.parametrize("program", ["scheduler", "extender"])
-def test_what_needs_a_newer_python_says_so(program: str) -> None:
-    done = old("-m", "fairlead", "serve", program)
+def test_a_program_that_needs_a_newer_python_exits_with_a_message(program: str) -> None:
+    done = python310("-m", "fairlead", "serve", program)
     assert done.returncode == 2
     assert f"serve {program} needs Python 3.11 or newer, this is Python 3.10" in done.stderr
     assert "Traceback" not in done.stderr

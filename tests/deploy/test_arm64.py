@@ -16,7 +16,7 @@ from fairlead.cli.main import main
 from fairlead.errors import FairleadError
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
-from tests.arm64 import Board, board, obstacle, printed, pytest_command, with_tree
+from tests.arm64 import Board, board, obstacle, output_of, pytest_command, with_tree
 from tests.images import HOUSE
 from tests.labs import skip_without_lab
 
@@ -108,10 +108,10 @@ def test_models_are_analyzed_and_estimated_as_on_this_machine(
         return [["analyze", path, "-o", "json"], ["estimate", path, "--on", DEVICES, "-o", "json"]]
 
     # The image leaves out what estimate learns from, so that the command is the working tree's.
-    shown = printed(with_tree(scheduler, ["-c", SEVERAL, json.dumps(commands("/models/model.onnx"))]))
+    shown = output_of(with_tree(scheduler, ["-c", SEVERAL, json.dumps(commands("/models/model.onnx"))]))
     assert rounded(shown.replace("/models/model.onnx", str(model))) == rounded(here(commands(str(model))))
     assert "jetson-orin-nano" in shown
 
 
 def test_a_slice_of_the_cores_tests_passes(agent: Board) -> None:
-    assert " passed in " in printed(pytest_command(agent, SLICE))
+    assert " passed in " in output_of(pytest_command(agent, SLICE))

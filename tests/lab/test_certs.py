@@ -1,4 +1,4 @@
-"""Keys: everyone is vouched for by the lab's own authority, for what he does and nothing else."""
+"""Keys: the lab's own authority signs every certificate, each for one usage."""
 
 import stat
 from datetime import datetime
@@ -32,7 +32,7 @@ def test_every_leaf_is_signed_by_the_authority(keys: Path) -> None:
         assert read(path).not_valid_before_utc < datetime.now(UTC) < read(path).not_valid_after_utc
 
 
-def test_names_and_uses_are_those_that_kubernetes_asks_for(keys: Path) -> None:
+def test_subjects_and_usages_are_those_that_kubernetes_requires(keys: Path) -> None:
     node = read(keys / "kubelet-node-1.crt")
     assert node.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "system:node:node-1"
     assert node.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)[0].value == "system:nodes"
@@ -60,11 +60,11 @@ def test_two_labs_share_no_key(keys: Path, tmp_path: Path) -> None:
     assert mine != other
 
 
-def test_the_kubeconfig_holds_all_that_a_client_needs(keys: Path, tmp_path: Path) -> None:
+def test_the_kubeconfig_has_its_keys_inline(keys: Path, tmp_path: Path) -> None:
     text = certs.kubeconfig(keys, "admin", "https://127.0.0.1:20001", "fairlead-lab")
     path = certs.write_private(tmp_path / "kubeconfig", text)
-    for each in keys.iterdir():
-        each.unlink()
+    for key in keys.iterdir():
+        key.unlink()
     config = kubeconfig.load(str(path))
     assert config.server == "https://127.0.0.1:20001"
     assert config.context == "fairlead-lab"

@@ -1,4 +1,4 @@
-"""Control groups: one tree or one tree a controller; a lab removes its own and no others."""
+"""Control groups of v1 and v2; a lab removes its own and no others."""
 
 from pathlib import Path
 
@@ -7,21 +7,21 @@ import pytest
 from fairlead.lab.node import cgroups
 
 
-def test_one_tree_gets_its_controllers_handed_down(tmp_path: Path) -> None:
+def test_a_unified_hierarchy_delegates_its_controllers(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
     (tmp_path / "cgroup.subtree_control").write_text("cpu memory cpuset\n")
     cgroups.create("fairlead-x-1", tmp_path)
     assert (tmp_path / "fairlead-x-1").is_dir()
-    assert (tmp_path / "cgroup.subtree_control").read_text() == "+pids"  # a real one would add it
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+pids"  # the kernel's file would add it
     assert cgroups.hierarchies(tmp_path) == [tmp_path]
 
 
-def test_several_trees_get_a_group_each_and_links_none(tmp_path: Path) -> None:
+def test_every_v1_hierarchy_gets_a_group_and_links_are_skipped(tmp_path: Path) -> None:
     for name in ("cpu,cpuacct", "cpuset"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "cgroup.procs").write_text("")
     (tmp_path / "cpu").symlink_to("cpu,cpuacct")
-    assert [tree.name for tree in cgroups.hierarchies(tmp_path)] == ["cpu,cpuacct", "cpuset"]
+    assert [hierarchy.name for hierarchy in cgroups.hierarchies(tmp_path)] == ["cpu,cpuacct", "cpuset"]
     cgroups.create("fairlead-x-1", tmp_path)
     assert (tmp_path / "cpuset" / "fairlead-x-1").is_dir()
 
@@ -39,19 +39,19 @@ def test_a_lab_removes_its_own_groups_and_no_others(tmp_path: Path) -> None:
     assert (tmp_path / "user.slice").is_dir()
 
 
-def test_a_group_that_will_not_go_is_named(tmp_path: Path) -> None:
+def test_a_group_that_cannot_be_removed_is_returned(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("")
     (tmp_path / "cgroup.subtree_control").write_text("")
     group = f"{cgroups.name_prefix(Path('/labs/a'))}1"
     cgroups.create(group, tmp_path)
-    (tmp_path / group / "busy").write_text("")  # as a process in it would, this keeps it from going
+    (tmp_path / group / "busy").write_text("")  # like a process in the group, this prevents its removal
     assert cgroups.remove(Path("/labs/a"), tmp_path, patience=0.1) == [tmp_path / group]
 
 
-def test_a_machine_without_groups_has_no_trees(tmp_path: Path) -> None:
+def test_a_machine_without_cgroups_has_no_hierarchies(tmp_path: Path) -> None:
     assert cgroups.hierarchies(tmp_path / "none") == []
 
 
 @pytest.mark.parametrize("folder", ["/a", "/a b", "/ü"])
-def test_names_fit_into_a_file_name(folder: str) -> None:
+def test_a_prefix_is_ascii(folder: str) -> None:
     assert cgroups.name_prefix(Path(folder)).isascii()

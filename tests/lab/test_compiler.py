@@ -1,4 +1,4 @@
-"""The C compiler: found, tried, and where there is none a node lab says what will not run."""
+"""The C compiler: found and tried; without one a node lab reports what will not run."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def tool(folder: Path, name: str, text: str) -> dict[str, str]:
     return {"PATH": f"{folder}"}
 
 
-def test_a_compiler_is_the_users_choice_or_the_first_there_is(tmp_path: Path) -> None:
+def test_the_compiler_is_the_one_that_cc_names_or_the_first_on_path(tmp_path: Path) -> None:
     environ = tool(tmp_path, "cc", "#!/bin/sh\n")
     assert compiler.find(environ) == "cc"
     assert compiler.find({**environ, "CC": "cc -m64"}) == "cc -m64"
@@ -23,7 +23,7 @@ def test_a_compiler_is_the_users_choice_or_the_first_there_is(tmp_path: Path) ->
     assert compiler.find({"PATH": ""}) is None
 
 
-def test_a_compiler_that_cannot_link_is_none(tmp_path: Path) -> None:
+def test_a_compiler_that_cannot_link_is_unusable(tmp_path: Path) -> None:
     assert compiler.obstacle({"PATH": ""}) == "no C compiler on this machine"
     broken = tool(tmp_path, "gcc", "#!/bin/sh\necho 'cannot find -lc' >&2\nexit 1\n")
     assert compiler.obstacle(broken) == "the C compiler gcc does not work: cannot find -lc"

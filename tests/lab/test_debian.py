@@ -1,4 +1,4 @@
-"""The node's tools: fetched once, kept by version, with what their libraries need; apt is a small fake."""
+"""The node's tools: fetched once, cached by version, with their libraries; apt is a small fake."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,8 @@ from fairlead.errors import LabError
 from fairlead.lab.build.cache import BuildCache
 from fairlead.lab.build.debian import PACKAGES, ensure_tools
 
-# Says what it would install, and makes the files that it is asked to download. A host without package
-# lists knows no package until an update filled a folder of lists.
+# Prints what it would install, and creates the files that it is asked to download. A host without package
+# lists knows no package until an update fills a folder of lists.
 APT = """#!/bin/bash
 echo "$*" >> {world}/calls
 case "$*" in
@@ -44,31 +44,31 @@ def environ(host: Path) -> dict[str, str]:
     return {"PATH": f"{host}{os.pathsep}{os.environ['PATH']}", "HOME": str(host)}
 
 
-def test_fetches_once_and_tells_how_to_call(host: Path, environ: dict[str, str]) -> None:
+def test_tools_are_fetched_once_and_found_on_their_path(host: Path, environ: dict[str, str]) -> None:
     tools = ensure_tools(environ=environ)
     calls = (host / "calls").read_text()
     assert ensure_tools(environ=environ) == tools
     assert (host / "calls").read_text() == calls
     assert tools.versions == dict.fromkeys([*PACKAGES, "libnftnl11"], "1.0-1")
     assert tools.runc.exists()
-    found = tools.environment({"PATH": "/bin"})
-    assert found["PATH"].split(":")[0] == str(tools.root / "links")
-    assert found["PATH"].endswith(":/bin")
+    variables = tools.environment({"PATH": "/bin"})
+    assert variables["PATH"].split(":")[0] == str(tools.root / "links")
+    assert variables["PATH"].endswith(":/bin")
     assert (tools.root / "links" / "ip6tables-restore").resolve() == tools.root / "usr/sbin/xtables-nft-multi"
-    assert found["LD_LIBRARY_PATH"] == str(tools.root / "usr/lib/x86_64-linux-gnu")
-    assert found["XTABLES_LIBDIR"] == str(tools.root / "usr/lib/x86_64-linux-gnu/xtables")
+    assert variables["LD_LIBRARY_PATH"] == str(tools.root / "usr/lib/x86_64-linux-gnu")
+    assert variables["XTABLES_LIBDIR"] == str(tools.root / "usr/lib/x86_64-linux-gnu/xtables")
 
 
-def test_other_packages_lie_in_a_folder_of_their_own(host: Path, environ: dict[str, str]) -> None:
+def test_other_packages_have_a_folder_of_their_own(host: Path, environ: dict[str, str]) -> None:
     tools, few = ensure_tools(environ=environ), ensure_tools(environ=environ, packages=("socat",))
     assert few.root != tools.root
     assert ensure_tools(environ=environ) == tools
     assert ensure_tools(environ=environ, packages=("socat",)) == few
-    with pytest.raises(LabError, match="apt knows not all of nonesuch"):
+    with pytest.raises(LabError, match="apt does not offer all of nonesuch"):
         ensure_tools(environ=environ, packages=("nonesuch",))
 
 
-def test_refresh_keeps_versions_apart(host: Path, environ: dict[str, str]) -> None:
+def test_a_refresh_keeps_versions_apart(host: Path, environ: dict[str, str]) -> None:
     old = ensure_tools(environ=environ)
     assert ensure_tools(environ=environ, refresh=True) == old
     (host / "version").write_text("1:2.0-1+b2")
@@ -76,14 +76,14 @@ def test_refresh_keeps_versions_apart(host: Path, environ: dict[str, str]) -> No
     assert (new.versions["runc"], new.root != old.root) == ("1:2.0-1+b2", True)
 
 
-def test_host_without_package_lists_gets_lists_of_our_own(host: Path, environ: dict[str, str]) -> None:
+def test_a_host_without_package_lists_gets_lists_of_our_own(host: Path, environ: dict[str, str]) -> None:
     (host / "lists").unlink()
     assert ensure_tools(environ=environ).runc.exists()
     updates = [call for call in (host / "calls").read_text().splitlines() if call.startswith("update")]
     assert [f"Dir::State::Lists={host}" in call for call in updates] == [True]
 
 
-def test_other_architecture_has_lists_and_a_folder_of_its_own(host: Path, environ: dict[str, str]) -> None:
+def test_another_architecture_has_lists_and_a_folder_of_its_own(host: Path, environ: dict[str, str]) -> None:
     own = ensure_tools(environ=environ)
     (host / "calls").write_text("")
     other = ensure_tools(environ=environ, architecture="arm64")
@@ -94,19 +94,19 @@ def test_other_architecture_has_lists_and_a_folder_of_its_own(host: Path, enviro
         assert all(option in call for call in calls), option
     assert ensure_tools(environ=environ) == own
     assert ensure_tools(environ=environ, architecture="arm64") == other
-    with pytest.raises(LabError, match="apt knows not all of nonesuch for arm64") as caught:
+    with pytest.raises(LabError, match="apt does not offer all of nonesuch for arm64") as caught:
         ensure_tools(environ=environ, architecture="arm64", packages=("nonesuch",))
     assert "apt's sources must offer arm64" in caught.value.hint
 
 
-def test_failed_download_says_what_apt_said(host: Path, environ: dict[str, str]) -> None:
+def test_a_failed_download_shows_the_output_of_apt(host: Path, environ: dict[str, str]) -> None:
     (host / "away").touch()
     with pytest.raises(LabError, match="404  Not Found") as caught:
         ensure_tools(environ=environ)
-    assert "whole log: " in caught.value.hint
+    assert "full log: " in caught.value.hint
 
 
-def test_without_apt_says_which_profiles_remain(tmp_path: Path) -> None:
+def test_without_apt_the_error_names_the_remaining_profiles(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="apt-get is not on this machine") as caught:
         ensure_tools(cache=BuildCache(tmp_path), environ={"PATH": ""})
     assert "api and control" in caught.value.hint

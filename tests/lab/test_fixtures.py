@@ -1,4 +1,4 @@
-"""The fixtures of cluster tests: one API server for a run, a namespace of one's own, nothing left of it."""
+"""The fixtures of cluster tests: one API server per run, a namespace per test, nothing left behind."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ def test_other(number: int) -> None: ...
 """
 
 
-def test_a_namespace_is_fresh_and_a_pod_can_be_made_there(real_cluster: RealCluster) -> None:
+def test_a_namespace_is_fresh_and_a_pod_can_be_created_there(real_cluster: RealCluster) -> None:
     async def look() -> None:
         async with real_cluster.connect() as client:
             assert (await client.list(PODS, real_cluster.namespace)).items == ()
@@ -53,7 +53,7 @@ def test_a_namespace_is_fresh_and_a_pod_can_be_made_there(real_cluster: RealClus
     asyncio.run(look())
 
 
-def test_nothing_is_left_of_a_namespace_not_even_what_refuses_to_go(real_api: RealApi) -> None:
+def test_nothing_is_left_of_a_namespace_not_even_objects_with_finalizers(real_api: RealApi) -> None:
     async def life() -> None:
         name = "test-stubborn"
         await open_namespace(real_api, name)
@@ -66,14 +66,14 @@ def test_nothing_is_left_of_a_namespace_not_even_what_refuses_to_go(real_api: Re
             with pytest.raises(NotFoundError):
                 await client.get(NODES, name)
             with pytest.raises(NotFoundError):
-                await lasting(client, name)
+                await get_until_gone(client, name)
             assert (await client.list(CONFIG_MAPS, name)).items == ()
 
     asyncio.run(life())
 
 
-async def lasting(client: Client, namespace: str) -> None:
-    """Ask for a namespace until it is gone: a cluster of the user's own takes a moment."""
+async def get_until_gone(client: Client, namespace: str) -> None:
+    """Get a namespace until it is gone: a cluster of the user's own takes a moment."""
     for _ in range(100):
         await client.get(NAMESPACES, namespace)
         await asyncio.sleep(0.2)
@@ -104,9 +104,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_where_no_lab_can_be_built_tests_skip_in_one_counted_line(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_without_a_lab_tests_skip_in_one_counted_line(tmp_path: Path, environ: dict[str, str]) -> None:
     done = run_sample(tmp_path, environ)
     assert done.returncode == 0, done.stdout + done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
@@ -114,13 +112,15 @@ def test_where_no_lab_can_be_built_tests_skip_in_one_counted_line(
     assert "no lab: " in line
 
 
-def test_with_ci_a_skip_is_a_failure(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_in_ci_a_skip_is_a_failure(tmp_path: Path, environ: dict[str, str]) -> None:
     done = run_sample(tmp_path, {**environ, "CI": "true"})
     assert done.returncode == 1
     assert "with CI=true a skip is a failure" in done.stdout
 
 
-def test_a_lab_that_does_not_start_is_an_error_and_no_skip(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_lab_that_does_not_start_is_an_error_and_not_a_skip(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     broken = write_fake_programs(tmp_path / "assets", "#!/bin/sh\necho broken >&2; exit 1\n")
     done = run_sample(tmp_path, {**environ, **broken, "PATH": "/usr/bin:/bin"})
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Fleet files: what they say becomes nodes; what they should not say is refused by name."""
+"""Fleet files: their groups become nodes; a bad field is rejected by its name."""
 
 from pathlib import Path
 
@@ -35,26 +35,26 @@ def test_the_example_is_a_mixed_fleet(catalog: Catalog) -> None:
 
 def test_nodes_carry_the_labels_that_discovery_would_give(catalog: Catalog) -> None:
     fleet = load_fleet(str(EXAMPLE), catalog)
-    found = kwok_nodes.inventory(fleet.groups[0], catalog)
+    inventory = kwok_nodes.inventory(fleet.groups[0], catalog)
     node = kwok_nodes.manifests(fleet, catalog)[0]
-    assert labels(found).items() <= node["metadata"]["labels"].items()
+    assert labels(inventory).items() <= node["metadata"]["labels"].items()
     assert node["metadata"]["labels"]["fairlead.dev/jetson-nano.state"] == "healthy"
     assert node["metadata"]["labels"]["fairlead.dev/jetson-nano.memory-mib"] == "4096"
 
 
-def test_yaml_says_the_same_as_toml(tmp_path: Path, catalog: Catalog) -> None:
+def test_yaml_and_toml_give_the_same_fleet(tmp_path: Path, catalog: Catalog) -> None:
     toml = '[[group]]\nname = "a"\ncount = 2\ndevices = ["hailo-8", "hailo-8"]\nmemory = "1GiB"\n'
     yaml = 'group:\n- {name: a, count: 2, devices: {hailo-8: 2}, memory: "1GiB"}\n'
     assert read(tmp_path, toml, catalog) == read(tmp_path, yaml, catalog, "fleet.yaml")
 
 
-def test_memory_may_be_said_where_a_model_comes_with_several(tmp_path: Path, catalog: Catalog) -> None:
+def test_a_device_may_have_a_memory_of_its_own(tmp_path: Path, catalog: Catalog) -> None:
     text = '[[group]]\nname = "a"\n[group.devices]\na100 = { count = 2, memory = "80GiB" }\n'
     (node,) = kwok_nodes.manifests(read(tmp_path, text, catalog), catalog)
     assert node["status"]["capacity"]["fairlead.dev/gpu-mem"] == str(2 * 80 * 1024)
 
 
-def test_every_device_of_the_catalog_makes_a_node(catalog: Catalog, tmp_path: Path) -> None:
+def test_every_device_of_the_catalog_gives_a_node(catalog: Catalog, tmp_path: Path) -> None:
     for name in catalog.devices:
         text = f'[[group]]\nname = "a"\ndevices = ["{name}"]\n'
         (node,) = kwok_nodes.manifests(read(tmp_path, text, catalog), catalog)
@@ -72,8 +72,8 @@ BAD = {
     "": ("no groups", "[[group]]"),
     "group = 3": ("no groups", "[[group]]"),
     "groups = []\n[[group]]\nname='a'": ("unknown key 'groups'", "did you mean group?"),
-    "[[group]]": ("name: None", "small letters"),
-    "[[group]]\nname = 'A b'": ("name: 'A b'", "small letters"),
+    "[[group]]": ("name: None", "lowercase letters"),
+    "[[group]]\nname = 'A b'": ("name: 'A b'", "lowercase letters"),
     "[[group]]\nname = 'a'\nnmae = 'b'": ("unknown key 'nmae'", "did you mean name?"),
     "[[group]]\nname = 'a'\n[[group]]\nname = 'a'": ("two groups are called 'a'", "same names"),
     "[[group]]\nname = 'a'\ncount = 0": ("count: 0", "whole number from 1"),
@@ -91,9 +91,9 @@ BAD = {
     "[[group]]\nname = 'a'\ndevices = {coral-usb = 65}": ("coral-usb: 65", "from 1 to 64"),
     "[[group]]\nname = 'a'\ndevices = {coral-usb = 40, a10 = 40}": ("more than 64 in one node", "more nodes"),
     "[[group]]\nname = 'a'\ndevices = {a10 = {mem = '1GiB'}}": ("unknown key 'mem'", "did you mean memory?"),
-    "[[group]]\nname = 'a'\nlabels = {'a b' = 'c'}": ("'a b' is no label", "example.com/room"),
-    "[[group]]\nname = 'a'\nlabels = {a = 3}": ("a: 3 is no label's value", "in quotes"),
-    "[[group]]\nname = 'a'\nresources = {gpu = 3}": ("'gpu' is no extended resource", "nvidia.com/gpu"),
+    "[[group]]\nname = 'a'\nlabels = {'a b' = 'c'}": ("'a b' is not a label key", "example.com/room"),
+    "[[group]]\nname = 'a'\nlabels = {a = 3}": ("a: 3 is not a label value", "in quotes"),
+    "[[group]]\nname = 'a'\nresources = {gpu = 3}": ("'gpu' is not an extended resource", "nvidia.com/gpu"),
     "[[group]]\nname = 'a'\nresources = {'a/b' = -3}": ("a/b: -3", "whole number"),
     "[[group]]\nname = 'a'\ncount = 15000\n[[group]]\nname = 'b'\ncount = 15000": ("30000 nodes", "20000"),
     "[[group": ("not TOML", ""),
@@ -101,7 +101,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_a_bad_fleet_is_refused_by_the_field_that_is_bad(text: str, tmp_path: Path, catalog: Catalog) -> None:
+def test_a_bad_fleet_is_rejected_with_the_bad_field(text: str, tmp_path: Path, catalog: Catalog) -> None:
     message, hint = BAD[text]
     with pytest.raises(FleetError) as caught:
         read(tmp_path, text, catalog)
@@ -110,7 +110,7 @@ def test_a_bad_fleet_is_refused_by_the_field_that_is_bad(text: str, tmp_path: Pa
     assert hint in caught.value.hint
 
 
-def test_a_yaml_bomb_is_not_read(tmp_path: Path, catalog: Catalog) -> None:
+def test_a_yaml_bomb_is_rejected(tmp_path: Path, catalog: Catalog) -> None:
     levels = [f"a{at}: &a{at} [{','.join([f'*a{at - 1}'] * 10)}]" for at in range(1, 9)]
     bomb = "\n".join(["a0: &a0 [x,x,x]", *levels, "group: [*a8]\n"])
     with pytest.raises(FleetError, match="not YAML: more than 4000000 values"):
@@ -121,7 +121,7 @@ def test_a_yaml_bomb_is_not_read(tmp_path: Path, catalog: Catalog) -> None:
         read(tmp_path, "a: [", catalog, "fleet.yaml")
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, catalog: Catalog) -> None:
+def test_an_unreadable_file_is_rejected(tmp_path: Path, catalog: Catalog) -> None:
     with pytest.raises(FleetError, match="No such file"):
         load_fleet(str(tmp_path / "none.toml"), catalog)
     with pytest.raises(FleetError, match="Is a directory"):

@@ -1,4 +1,4 @@
-"""Helm: against the lab alone, with nothing of the user's own helm, and nothing left in his home."""
+"""Helm: it talks to the lab alone, ignores the user's Helm settings, and leaves the user's home alone."""
 
 import subprocess
 from pathlib import Path
@@ -15,12 +15,12 @@ CHART = {
 }
 
 
-def test_helm_knows_the_lab_and_nothing_of_the_users(tmp_path: Path) -> None:
-    theirs = {"PATH": "/bin", "HELM_NAMESPACE": "prod", "HELM_KUBECONTEXT": "prod", "KUBECONFIG": "/theirs"}
-    found = helm.environment(Lab("a", LabProfile.API, tmp_path, 0.0), theirs)
-    assert found["PATH"] == "/bin"
-    assert found["KUBECONFIG"] == str(tmp_path / "kubeconfig")
-    homes = {name: value for name, value in found.items() if name.startswith("HELM_")}
+def test_helm_uses_the_lab_and_ignores_the_users_settings(tmp_path: Path) -> None:
+    users = {"PATH": "/bin", "HELM_NAMESPACE": "prod", "HELM_KUBECONTEXT": "prod", "KUBECONFIG": "/theirs"}
+    variables = helm.environment(Lab("a", LabProfile.API, tmp_path, 0.0), users)
+    assert variables["PATH"] == "/bin"
+    assert variables["KUBECONFIG"] == str(tmp_path / "kubeconfig")
+    homes = {name: value for name, value in variables.items() if name.startswith("HELM_")}
     assert homes == {
         f"HELM_{kind.upper()}_HOME": f"{tmp_path}/helm/{kind}" for kind in ("cache", "config", "data")
     }

@@ -1,4 +1,4 @@
-"""Where labs are: names, locks, ports, and the state file."""
+"""The folders of labs: names, locks, ports, and the state file."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def make(where: LabHome, name: str = "one") -> Lab:
     return save(Lab(name, LabProfile.API, folder, 1.5, ports={"kube-apiserver": 20001}, phase=LabPhase.READY))
 
 
-def test_the_state_file_says_all_that_is_known(where: LabHome) -> None:
+def test_the_state_file_holds_the_whole_state(where: LabHome) -> None:
     lab = replace(
         make(where),
         owner=Process(1, 2),
@@ -41,21 +41,21 @@ def test_the_state_file_says_all_that_is_known(where: LabHome) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"format": 99}', '{"format": 1, "profile": "moon"}', "null"]
 )
-def test_a_state_file_that_says_nonsense_is_no_lab(where: LabHome, text: str) -> None:
+def test_a_folder_with_an_invalid_state_file_is_an_unused_lab(where: LabHome, text: str) -> None:
     make(where).file.write_text(text)
     assert where.labs() == []
-    with home.hold_lock(where.folder("one")) as ours:
-        assert ours
+    with home.hold_lock(where.folder("one")) as acquired:
+        assert acquired
         assert home.is_unused(where.folder("one"))
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a-", "a" * 33, "../x", "a/b", "a b", "."])
-def test_a_bad_name_is_refused(where: LabHome, name: str) -> None:
+def test_an_invalid_name_is_rejected(where: LabHome, name: str) -> None:
     with pytest.raises(LabError, match="cannot name a lab"):
         where.folder(name)
 
 
-def test_an_unknown_lab_is_refused_with_those_that_there_are(where: LabHome) -> None:
+def test_an_unknown_lab_is_an_error_with_the_known_names(where: LabHome) -> None:
     with pytest.raises(LabError, match="no lab 'two'") as caught:
         where.get("two")
     assert "fairlead lab up" in caught.value.hint
@@ -65,7 +65,7 @@ def test_an_unknown_lab_is_refused_with_those_that_there_are(where: LabHome) -> 
     assert "one" in caught.value.hint
 
 
-def test_a_lab_is_held_by_one_at_a_time(where: LabHome) -> None:
+def test_one_process_at_a_time_holds_the_lock_of_a_lab(where: LabHome) -> None:
     folder = make(where).folder
     with home.hold_lock(folder) as first:
         assert first
@@ -77,10 +77,10 @@ def test_a_lab_is_held_by_one_at_a_time(where: LabHome) -> None:
         assert not none
 
 
-def test_a_lab_is_left_behind_when_its_owner_or_its_boot_is(where: LabHome) -> None:
+def test_a_lab_is_unused_once_its_owner_or_its_boot_is_gone(where: LabHome) -> None:
     lab = make(where)
     assert not home.is_unused(lab.folder)
-    save(replace(lab, owner=Process(1, 2)))  # number 1 lives, but did not start then
+    save(replace(lab, owner=Process(1, 2)))  # PID 1 runs, but started at another time
     assert home.is_unused(lab.folder)
     save(replace(lab, boot="an earlier one"))
     assert home.is_unused(lab.folder)
@@ -91,7 +91,7 @@ def test_a_lab_is_left_behind_when_its_owner_or_its_boot_is(where: LabHome) -> N
     assert home.is_unused(lab.folder)
 
 
-def test_with_the_last_lab_goes_the_folder_of_all(where: LabHome, tmp_path: Path) -> None:
+def test_the_last_lab_takes_the_folder_of_all_labs_with_it(where: LabHome, tmp_path: Path) -> None:
     one, two = make(where, "one"), make(where, "two")
     home.remove(where, one.folder)
     assert where.labs() == [two]
@@ -99,7 +99,7 @@ def test_with_the_last_lab_goes_the_folder_of_all(where: LabHome, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ports_are_free_and_nobody_elses() -> None:
+def test_ports_are_free_and_not_those_of_other_labs() -> None:
     first = home.free_ports(["a", "b", "c"], [])
     assert len(set(first.values())) == 3
     taken = set(range(20_000, 32_000)) - {25_000}
@@ -108,13 +108,13 @@ def test_ports_are_free_and_nobody_elses() -> None:
         home.free_ports(["a", "b"], taken)
 
 
-def test_home_follows_the_xdg_rules(tmp_path: Path) -> None:
+def test_the_folder_follows_the_xdg_specification(tmp_path: Path) -> None:
     assert home.default({"XDG_STATE_HOME": str(tmp_path)}).root == tmp_path / "fairlead/lab"
     relative = home.default({"XDG_STATE_HOME": "here", "HOME": "/h"}).root
     assert relative == Path("/h/.local/state/fairlead/lab")
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(LabError, match="Not a directory"),

@@ -1,4 +1,4 @@
-"""Images: made from local files, the same bytes each time, and as `docker save` would write them."""
+"""Images: built from local files, reproducible, in the format of `docker save`."""
 
 import hashlib
 import json
@@ -23,10 +23,10 @@ def test_an_archive_lists_every_image_with_its_layer(tmp_path: Path) -> None:
     write_archive(tmp_path / "images.tar", sample(tmp_path))
     with tarfile.open(tmp_path / "images.tar") as archive:
         listed = json.loads(archive.extractfile("manifest.json").read())  # type: ignore[union-attr]  # it is a file
-        assert [each["RepoTags"] for each in listed] == [["localhost/one:1"], ["localhost/two:1"]]
-        for each in listed:
-            config = json.loads(archive.extractfile(each["Config"]).read())  # type: ignore[union-attr]  # a file
-            layer = archive.extractfile(each["Layers"][0]).read()  # type: ignore[union-attr]  # a file
+        assert [image["RepoTags"] for image in listed] == [["localhost/one:1"], ["localhost/two:1"]]
+        for image in listed:
+            config = json.loads(archive.extractfile(image["Config"]).read())  # type: ignore[union-attr]  # a file
+            layer = archive.extractfile(image["Layers"][0]).read()  # type: ignore[union-attr]  # a file
             assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(layer).hexdigest()}"]
             assert config["os"] == "linux"
     assert list(tmp_path.glob("*.layer")) == []
@@ -37,12 +37,12 @@ def test_a_layer_holds_files_links_and_folders_of_root(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "images.tar") as archive:
         listed = json.loads(archive.extractfile("manifest.json").read())  # type: ignore[union-attr]  # a file
         with tarfile.open(fileobj=archive.extractfile(listed[0]["Layers"][0])) as layer:
-            found = {each.name: each for each in layer}
-    assert found["bin"].isdir()
-    assert found["bin/a"].isfile()
-    assert found["bin/a"].mode == 0o755
-    assert found["bin/b"].linkname == "a"
-    assert {(each.uid, each.gid, each.mtime) for each in found.values()} == {(0, 0, 0)}
+            members = {member.name: member for member in layer}
+    assert members["bin"].isdir()
+    assert members["bin/a"].isfile()
+    assert members["bin/a"].mode == 0o755
+    assert members["bin/b"].linkname == "a"
+    assert {(member.uid, member.gid, member.mtime) for member in members.values()} == {(0, 0, 0)}
 
 
 def test_the_same_files_give_the_same_layers(tmp_path: Path) -> None:

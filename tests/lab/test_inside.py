@@ -1,4 +1,4 @@
-"""Inside a real node: its own names and files, and pods whose root is nobody outside."""
+"""Inside a real node: its own hostname and files, and pods with user namespaces."""
 
 import json
 
@@ -9,7 +9,7 @@ from fairlead.lab.build.programs import are_built
 from tests.labs import RealNode
 
 
-def test_a_node_has_names_and_files_of_its_own_and_sees_those_of_the_host(real_node: RealNode) -> None:
+def test_a_node_has_its_own_hostname_and_files_and_sees_those_of_the_host(real_node: RealNode) -> None:
     assert real_node.run("hostname").stdout == "node-1\n"
     assert "10.89.0.1 node-1" in real_node.run("cat", "/etc/hosts").stdout
     (real_node.folder / "note").write_text("from the host")
@@ -18,7 +18,7 @@ def test_a_node_has_names_and_files_of_its_own_and_sees_those_of_the_host(real_n
     assert real_node.run("ls", "/var/lib/kubelet/nowhere").returncode
 
 
-def test_a_pod_can_have_users_of_its_own(real_node: RealNode, node_namespace: str) -> None:
+def test_a_pod_can_have_a_user_namespace(real_node: RealNode, node_namespace: str) -> None:
     if not are_built([RUNC]):
         pytest.skip("without a C compiler runc is Debian's, which is too old for user namespaces")
     spec = json.dumps({"spec": {"hostUsers": False}})

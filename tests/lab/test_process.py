@@ -1,4 +1,4 @@
-"""Processes: known by number and start, found by their mark, and never mistaken for another."""
+"""Processes: identified by PID and start time, found by their environment, never confused with another."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def sleeper(tmp_path: Path) -> Iterator[Process]:
     process.kill([started])
 
 
-def test_a_started_process_is_alive_until_it_is_ended(sleeper: Process) -> None:
+def test_a_started_process_is_alive_until_it_is_killed(sleeper: Process) -> None:
     assert process.alive(sleeper)
     assert process.find(sleeper.pid) == sleeper
     assert process.parent(sleeper.pid) == os.getpid()
@@ -52,7 +52,7 @@ def test_a_program_may_outlive_the_python_that_started_it(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
-def test_a_number_that_was_given_out_again_is_not_signalled(sleeper: Process) -> None:
+def test_a_process_with_a_reused_pid_is_not_signalled(sleeper: Process) -> None:
     earlier = Process(sleeper.pid, sleeper.started - 1)
     assert not process.alive(earlier)
     assert not process.send_signal(earlier, signal.SIGKILL)
@@ -60,12 +60,12 @@ def test_a_number_that_was_given_out_again_is_not_signalled(sleeper: Process) ->
     assert process.alive(sleeper)
 
 
-def test_what_a_lab_started_is_found_by_its_mark(sleeper: Process, tmp_path: Path) -> None:
+def test_the_processes_of_a_lab_are_found_by_their_environment(sleeper: Process, tmp_path: Path) -> None:
     assert list(process.processes_of_lab(tmp_path)) == [sleeper]
     assert list(process.processes_of_lab(tmp_path / "other")) == []
 
 
-def test_a_program_that_ended_is_not_alive_even_before_it_is_buried(tmp_path: Path) -> None:
+def test_a_zombie_is_not_alive(tmp_path: Path) -> None:
     started = process.start(["true"], tmp_path / "log", tmp_path, os.environ)
     until = time.monotonic() + 10
     while process.alive(started) and time.monotonic() < until:
@@ -74,7 +74,7 @@ def test_a_program_that_ended_is_not_alive_even_before_it_is_buried(tmp_path: Pa
     assert process.exit_code(started) == 0
 
 
-def test_a_name_that_looks_like_the_kernels_own_fields_confuses_nobody(tmp_path: Path) -> None:
+def test_a_process_name_that_looks_like_stat_fields_is_parsed(tmp_path: Path) -> None:
     odd = tmp_path / ") Z 1"
     odd.symlink_to("/bin/sleep")
     with subprocess.Popen([odd, "60"]) as child:
@@ -86,7 +86,7 @@ def test_a_name_that_looks_like_the_kernels_own_fields_confuses_nobody(tmp_path:
     assert found.started > 0
 
 
-def test_there_is_no_process_of_an_unused_number() -> None:
+def test_an_unused_pid_has_no_process() -> None:
     assert process.find(2**22 + 1) is None
     assert process.parent(2**22 + 1) is None
     assert not process.send_signal(Process(2**22 + 1, 0), signal.SIGTERM)

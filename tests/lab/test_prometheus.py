@@ -1,4 +1,4 @@
-"""Prometheus in a real node: it finds the pods that want it, evaluates rules, and bad ones are refused."""
+"""Prometheus in a real node: it discovers pods and evaluates rules; bad rules are rejected."""
 
 import json
 import urllib.parse
@@ -20,14 +20,14 @@ POD = Path(__file__).with_name("speaker.yaml")
 RULES = "groups: [{name: one, rules: [{record: doubled, expr: a_metric * 2}]}]\n"
 
 
-def ask(url: str, query: str) -> list[dict[str, Any]]:
-    where = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-    with urllib.request.urlopen(where, timeout=10) as answer:
-        found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-    return found
+def query(url: str, expression: str) -> list[dict[str, Any]]:
+    address = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    with urllib.request.urlopen(address, timeout=10) as response:
+        series: list[dict[str, Any]] = json.load(response)["data"]["result"]
+    return series
 
 
-def test_it_looks_at_pods_by_annotation_or_name_and_labels_them_as_a_pod_monitor_would() -> None:
+def test_prometheus_discovers_pods_and_labels_them_as_a_pod_monitor_would() -> None:
     (job,) = config(Path("/k"), Path("/r"))["scrape_configs"]
     assert job["kubernetes_sd_configs"] == [{"role": "pod", "kubeconfig_file": "/k"}]
     assert [row.get("target_label") for row in job["relabel_configs"][4:]] == [
@@ -38,9 +38,9 @@ def test_it_looks_at_pods_by_annotation_or_name_and_labels_them_as_a_pod_monitor
     ]
 
 
-def test_rules_that_are_not_there_are_refused(tmp_path: Path) -> None:
+def test_a_folder_without_rules_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "rules.yml").touch()
-    with pytest.raises(LabError, match="no rules there"):
+    with pytest.raises(LabError, match=r"no \*\.yaml files"):
         check_rules(tmp_path)
     (tmp_path / "rules.yaml").touch()
     check_rules(tmp_path)
@@ -48,15 +48,15 @@ def test_rules_that_are_not_there_are_refused(tmp_path: Path) -> None:
         check_spec(LabHome(tmp_path), LabSpec(LabProfile.CONTROL, prometheus=True))
 
 
-def test_a_pods_metrics_and_what_rules_make_of_them_are_there(
+def test_prometheus_has_the_metrics_of_a_pod_and_evaluates_rules(
     real_node: RealNode, node_namespace: str, tmp_path: Path
 ) -> None:
     real_node.kubectl("-n", node_namespace, "apply", "-f", str(POD))
     (tmp_path / "rules.yaml").write_text(RULES)
     url = real_node.prometheus(tmp_path)
-    wait_until(lambda: ask(url, "doubled"), 60)
-    (found,) = ask(url, f'a_metric{{namespace="{node_namespace}"}}')
-    labels = {name: value for name, value in found["metric"].items() if name != "instance"}
+    wait_until(lambda: query(url, "doubled"), 60)
+    (series,) = query(url, f'a_metric{{namespace="{node_namespace}"}}')
+    labels = {name: value for name, value in series["metric"].items() if name != "instance"}
     assert labels == {
         "__name__": "a_metric",
         "namespace": node_namespace,
@@ -64,12 +64,12 @@ def test_a_pods_metrics_and_what_rules_make_of_them_are_there(
         "container": "main",
         "job": f"{node_namespace}/fairlead-agent",
     }
-    (doubled,) = ask(url, "doubled")
+    (doubled,) = query(url, "doubled")
     assert doubled["value"][1] == "14"
     assert real_node.lab.prometheus == url
     (tmp_path / "rules.yaml").write_text(
         "groups: [{name: one, rules: [{record: doubled, expr: a_metric *}]}]"
     )
-    with pytest.raises(LabError, match="does not take these rules"):
+    with pytest.raises(LabError, match="rejects these rules"):
         real_node.prometheus(tmp_path)
-    assert ask(url, "a_metric")
+    assert query(url, "a_metric")

@@ -1,4 +1,4 @@
-"""A Python 3.10 as its module embeds it: a list of files, some of them compressed."""
+"""The unpacking of a Python 3.10 from its Go module: a list of files, some of them compressed."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ def packed(folder: Path, *files: dict[str, object]) -> Path:
     return folder
 
 
-def test_files_links_and_rights_come_out(tmp_path: Path) -> None:
+def test_files_links_and_modes_are_unpacked(tmp_path: Path) -> None:
     source = packed(
         tmp_path / "in",
         {"name": "bin", "perm": 2147484141},
@@ -38,7 +38,7 @@ def test_files_links_and_rights_come_out(tmp_path: Path) -> None:
     assert not os.access(target / "notes", os.X_OK)
 
 
-def test_nothing_is_written_outside(tmp_path: Path) -> None:
+def test_nothing_is_written_outside_of_the_folder(tmp_path: Path) -> None:
     source = packed(tmp_path / "in", {"name": "../evil", "perm": 0o664})
     (tmp_path / "evil").write_bytes(b"")
     (tmp_path / "out").mkdir()
@@ -46,8 +46,8 @@ def test_nothing_is_written_outside(tmp_path: Path) -> None:
         unpack(source, tmp_path / "out")
 
 
-def test_a_machine_for_which_there_is_none(tmp_path: Path) -> None:
-    site = programs.BuildEnvironment(cache.BuildCache(tmp_path), tmp_path, (), {})
+def test_an_architecture_without_a_build_is_an_error(tmp_path: Path) -> None:
+    build_env = programs.BuildEnvironment(cache.BuildCache(tmp_path), tmp_path, (), {})
     with pytest.raises(LabError, match="for riscv64") as caught:
-        ensure_python("riscv64", site=site)
+        ensure_python("riscv64", build_env=build_env)
     assert "amd64, arm64" in caught.value.hint

@@ -1,4 +1,4 @@
-"""Restarts: the same command line, well again; pods do not notice, and what cannot be restarted is said."""
+"""Restarts: a program keeps its command line and is healthy again, and pods keep running."""
 
 import json
 from collections.abc import Iterator
@@ -13,43 +13,43 @@ from tests.labs import RealNode
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[LabCommandLine]:
-    door = LabCommandLine(tmp_path / "state", write_fake_programs(tmp_path / "assets"))
-    yield door
-    door("down")
+def lab_cli(tmp_path: Path) -> Iterator[LabCommandLine]:
+    lab_cli = LabCommandLine(tmp_path / "state", write_fake_programs(tmp_path / "assets"))
+    yield lab_cli
+    lab_cli("down")
 
 
-def test_a_restarted_program_has_the_same_command_line(door: LabCommandLine) -> None:
-    before = door.json("up", "--profile", "api")["programs"]
+def test_a_restarted_program_has_the_same_command_line(lab_cli: LabCommandLine) -> None:
+    before = lab_cli.json("up", "--profile", "api")["programs"]
     line = Path(f"/proc/{before[1]['pid']}/cmdline").read_bytes()
-    done = door.json("restart", "kube-apiserver")
+    done = lab_cli.json("restart", "kube-apiserver")
     assert (done["program"], done["ended_pid"], done["killed"]) == ("kube-apiserver", before[1]["pid"], False)
     assert Path(f"/proc/{done['started_pid']}/cmdline").read_bytes() == line
-    (status,) = door.json("status")
-    assert [each["pid"] for each in status["programs"]] == [before[0]["pid"], done["started_pid"]]
-    assert door.json("restart", "kube-apiserver", "--kill")["killed"]
-    assert "is healthy" in door("restart", "kube-apiserver").stdout
-    door("down")
-    assert door.leftovers() == []
+    (status,) = lab_cli.json("status")
+    assert [program["pid"] for program in status["programs"]] == [before[0]["pid"], done["started_pid"]]
+    assert lab_cli.json("restart", "kube-apiserver", "--kill")["killed"]
+    assert "is healthy" in lab_cli("restart", "kube-apiserver").stdout
+    lab_cli("down")
+    assert lab_cli.leftovers() == []
 
 
-def test_what_stops_again_says_its_last_words(door: LabCommandLine, tmp_path: Path) -> None:
-    door("up", "--profile", "api")
+def test_a_restart_that_fails_shows_the_log(lab_cli: LabCommandLine, tmp_path: Path) -> None:
+    lab_cli("up", "--profile", "api")
     (tmp_path / "assets" / "kube-apiserver").write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
-    done = door("restart", "kube-apiserver")
+    done = lab_cli("restart", "kube-apiserver")
     assert done.returncode == 2
-    assert "stopped as soon as it was started" in done.stderr
+    assert "stopped right after its start" in done.stderr
     assert "  | not today" in done.stderr
-    assert door.json_of("status")[0]["state"] == "broken"
+    assert lab_cli.json_of("status")[0]["state"] == "broken"
 
 
-def test_what_cannot_be_restarted_is_refused(door: LabCommandLine) -> None:
-    assert "there is no lab 'lab'" in door("restart", "etcd").stderr
-    door("up", "--profile", "api")
-    unknown = door("restart", "kubelet")
+def test_an_unknown_program_is_not_restarted(lab_cli: LabCommandLine) -> None:
+    assert "there is no lab 'lab'" in lab_cli("restart", "etcd").stderr
+    lab_cli("up", "--profile", "api")
+    unknown = lab_cli("restart", "kubelet")
     assert unknown.returncode == 2
     assert "it has: etcd, kube-apiserver" in unknown.stderr
-    assert door("prometheus").stderr.startswith("fairlead: lab 'lab' has no real nodes")
+    assert lab_cli("prometheus").stderr.startswith("fairlead: lab 'lab' has no real nodes")
 
 
 def test_labs_of_earlier_versions_can_still_be_read(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_labs_of_earlier_versions_can_still_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["kubelet", "containerd"])
-def test_pods_outlive_the_restart_of_what_runs_them(
+def test_pods_survive_the_restart_of_the_kubelet_and_of_containerd(
     real_node: RealNode, node_namespace: str, program: str
 ) -> None:
     pod = ["run", "p", "--image=localhost/busybox:1", "--image-pull-policy=Never", "--", "sleep", "600"]

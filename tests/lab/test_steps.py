@@ -1,4 +1,4 @@
-"""What is said while a lab starts: one line a step in a log, a bar on a terminal."""
+"""The steps of a lab's start: one line per step in a log, a bar on a terminal."""
 
 import io
 
@@ -19,19 +19,19 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_one_line_a_step() -> None:
+def test_a_log_gets_one_line_per_step() -> None:
     clock, stream = Clock(), io.StringIO()
-    narrator = StepPrinter(stream, clock)
-    with narrator.step("keys") as step:
+    printer = StepPrinter(stream, clock)
+    with printer.step("keys") as step:
         for _ in range(20):
             clock.now += 0.1
             step.tick()
-    narrator.print_line("done")
+    printer.print_line("done")
     assert stream.getvalue() == f"  {'keys':24} 2.0 s\ndone\n"
-    assert narrator.times == {"keys": 2.0}
+    assert printer.times == {"keys": 2.0}
 
 
-def test_a_long_step_speaks_up_now_and_then() -> None:
+def test_a_long_step_is_reported_every_ten_seconds() -> None:
     clock, stream = Clock(), io.StringIO()
     with StepPrinter(stream, clock).step("nodes") as step:
         for done in range(25):
@@ -53,10 +53,10 @@ def test_a_terminal_gets_a_bar() -> None:
     assert stream.getvalue().endswith("3.0 s\n")
 
 
-def test_a_step_that_fails_says_so() -> None:
+def test_a_failed_step_is_reported() -> None:
     stream = io.StringIO()
-    narrator = StepPrinter(stream, Clock())
-    with pytest.raises(OSError, match="no"), narrator.step("etcd"):
+    printer = StepPrinter(stream, Clock())
+    with pytest.raises(OSError, match="no"), printer.step("etcd"):
         raise OSError("no")
     assert "failed after" in stream.getvalue()
-    assert narrator.times == {}
+    assert printer.times == {}

@@ -1,1 +1,1 @@
-"""Build what a lab runs: Go programs, Debian tools, container images, in a cache per user."""
+"""Build the parts of a lab in a per-user cache: Go programs, Debian tools, container images."""

@@ -1,14 +1,14 @@
-"""Where built things lie, who may write there, and how much room is left.
+"""The build cache: its folders, their locks, and the free disk space.
 
 One folder serves every clone of one user:
 
     ~/.cache/fairlead/lab/
       kube-0123456789ab/     a finished part: bin/, files/, build.log and, written last, built.json
       kube-0123456789ab.log  the log of a build that runs, or that failed
-      .kube-0123456789ab.*/  a build that runs, or that died: made aside, renamed when whole
-      go/                    Go's caches (build/, mod/): only a saving of time, may be dropped
+      .kube-0123456789ab.*/  the staging folder of a build that runs or that died; renamed when complete
+      go/                    Go's caches (build/, mod/): they only save time and may be dropped
       go-1.26.6/             a Go from PyPI, where PATH has none
-      locks/                 one file a thing, locked while it is made
+      locks/                 one file per key, locked while its folder is built
 """
 
 import fcntl
@@ -31,7 +31,7 @@ _DONE: Final = "built.json"
 
 @dataclass(frozen=True, slots=True)
 class BuildCache:
-    """The folder of everything that the lab builds and fetches."""
+    """The folder that holds everything the lab builds and fetches."""
 
     root: Path
 
@@ -41,7 +41,7 @@ class BuildCache:
         return self.root / "go"
 
     def folder(self, key: str) -> Path:
-        """Return where a finished thing lies."""
+        """Return the finished folder of a key."""
         return self.root / key
 
     def log(self, key: str) -> Path:
@@ -50,15 +50,15 @@ class BuildCache:
 
 
 def default(environ: Mapping[str, str]) -> BuildCache:
-    """Return this user's cache, where the XDG rules put it."""
+    """Return this user's cache, at the place that the XDG Base Directory specification names."""
     base = environ.get("XDG_CACHE_HOME", "")
-    # The rules say that a relative path is to be ignored.
+    # The specification says to ignore a relative path.
     folder = Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or Path.home()) / ".cache"
     return BuildCache(folder / "fairlead" / "lab")
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether a folder holds everything that was in it when it was finished."""
+    """Return whether a folder still holds every file that it had when its build finished."""
     try:
         sizes = json.loads((folder / _DONE).read_text(encoding="utf-8"))["sizes"]
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -67,41 +67,41 @@ def is_complete(folder: Path) -> bool:
 
 
 def read_metadata(folder: Path) -> dict[str, object]:
-    """Return what was written down when a folder was finished."""
-    said: dict[str, object] = json.loads((folder / _DONE).read_text(encoding="utf-8"))
-    return said
+    """Return the metadata that a finished build recorded in its folder."""
+    metadata: dict[str, object] = json.loads((folder / _DONE).read_text(encoding="utf-8"))
+    return metadata
 
 
 @contextmanager
-def staging_folder(cache: BuildCache, key: str, facts: dict[str, object]) -> Iterator[Path]:
-    """Give an empty folder to fill; when the block ends well, it becomes the finished folder at once.
+def staging_folder(cache: BuildCache, key: str, metadata: dict[str, object]) -> Iterator[Path]:
+    """Yield an empty folder to fill; if the block succeeds, an atomic rename makes it the finished folder.
 
-    To be called by the holder of the key's lock: what an earlier, dead holder left aside is removed.
-    `facts` are written down beside the sizes; the block may still add to them.
+    The caller holds the key's lock, so the staging folders of an earlier holder that died are removed.
+    `metadata` is recorded beside the file sizes; the block may still add to it.
     """
     for dead in cache.root.glob(f".{key}.*"):
         _remove(dead)
-    aside = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=cache.root))
+    staging = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=cache.root))
     try:
-        yield aside
-        aside.chmod(0o755)
-        names = (path for path in sorted(aside.rglob("*")) if path.is_file())
-        facts["sizes"] = {str(path.relative_to(aside)): path.stat().st_size for path in names}
-        (aside / _DONE).write_text(json.dumps(facts, indent=1), encoding="utf-8")
-        _remove(cache.folder(key))  # one that is_done() did not believe
-        aside.rename(cache.folder(key))
+        yield staging
+        staging.chmod(0o755)
+        names = (path for path in sorted(staging.rglob("*")) if path.is_file())
+        metadata["sizes"] = {str(path.relative_to(staging)): path.stat().st_size for path in names}
+        (staging / _DONE).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
+        _remove(cache.folder(key))  # an incomplete one
+        staging.rename(cache.folder(key))
     finally:
-        _remove(aside)
+        _remove(staging)
 
 
 @contextmanager
 def hold_lock(cache: BuildCache, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of one thing; while another process holds it, call `waiting` now and then.
+    """Hold the lock of one key; while another process holds it, call `waiting` five times a second.
 
-    The kernel lets go of the lock when its holder dies, however it dies.
+    The kernel releases the lock when its holder dies, however it dies.
     """
     with _lock_file(cache, name) as file:
-        while not _take(file, fcntl.LOCK_EX):
+        while not _try_lock(file, fcntl.LOCK_EX):
             waiting()
             time.sleep(0.2)
         yield
@@ -109,7 +109,7 @@ def hold_lock(cache: BuildCache, name: str, waiting: Callable[[], None]) -> Iter
 
 @contextmanager
 def hold_go_caches(cache: BuildCache) -> Iterator[None]:
-    """Keep others from dropping Go's caches meanwhile."""
+    """Keep other processes from dropping Go's caches inside the block."""
     with _lock_file(cache, "go-caches") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         cache.go.mkdir(exist_ok=True)
@@ -117,48 +117,48 @@ def hold_go_caches(cache: BuildCache) -> Iterator[None]:
 
 
 def drop_go_caches(cache: BuildCache) -> bool:
-    """Remove Go's caches, unless someone builds with them; return whether they are gone."""
+    """Remove Go's caches, unless a build uses them; return whether they are gone."""
     with _lock_file(cache, "go-caches") as file:
-        if not _take(file, fcntl.LOCK_EX):
+        if not _try_lock(file, fcntl.LOCK_EX):
             return False
         _remove(cache.go)
         return True
 
 
 def free_space(cache: BuildCache) -> Bytes:
-    """Return how much may still be written into the cache."""
+    """Return the free space of the cache's disk."""
     cache.root.mkdir(parents=True, exist_ok=True)
     return Bytes(shutil.disk_usage(cache.root).free)
 
 
 def require_space(cache: BuildCache, need: Bytes) -> None:
-    """Raise when there is too little room; Go's caches from earlier builds go first."""
+    """Raise when the disk has less than `need` free; Go's caches of earlier builds are dropped first."""
     if free_space(cache) < need:
         drop_go_caches(cache)
     left = free_space(cache)
     if left < need:
         raise LabError(
             f"building the lab needs {format_bytes(need)} of disk, {cache.root} has {format_bytes(left)}",
-            hint="make room there, or set XDG_CACHE_HOME to a folder on a larger disk",
+            hint="free some space there, or set XDG_CACHE_HOME to a folder on a larger disk",
         )
 
 
 @contextmanager
 def _lock_file(cache: BuildCache, name: str) -> Iterator[IO[bytes]]:
-    """Open a lock's file. It is never removed: another process may be waiting on the very same one."""
+    """Open a lock's file. It is never removed: another process may be waiting on the same inode."""
     locks = cache.root / "locks"
     try:
         locks.mkdir(parents=True, exist_ok=True)
         file = (locks / name).open("ab")
     except OSError as error:
         raise LabError(
-            f"{locks}: {error.strerror}", hint="set XDG_CACHE_HOME to a folder that you may write"
+            f"{locks}: {error.strerror}", hint="set XDG_CACHE_HOME to a folder that you can write to"
         ) from error
     with file:
         yield file
 
 
-def _take(file: IO[bytes], kind: int) -> bool:
+def _try_lock(file: IO[bytes], kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:

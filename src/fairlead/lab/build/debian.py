@@ -1,7 +1,7 @@
 """Small tools, unpacked from Debian packages into the cache; nothing is installed on the host.
 
-Those of a node come first: runc starts containers, the CNI plugins wire them, kube-proxy calls nft, conntrack
-and iptables, the kubelet calls socat for port-forwards, and a static busybox becomes the image of test pods.
+A node uses these: runc starts containers, the CNI plugins connect them, kube-proxy calls nft, conntrack and
+iptables, the kubelet calls socat for port-forwards, and a static busybox becomes the image of test pods.
 """
 
 import hashlib
@@ -31,26 +31,26 @@ PACKAGES: Final = (
     "socat",
 )
 _INST: Final = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ", re.MULTILINE)
-# Debian makes these links when the package is installed (update-alternatives); we only unpack.
+# Debian creates these links at installation (update-alternatives); the lab only unpacks.
 _IPTABLES: Final = tuple(
     f"{tool}{verb}" for tool in ("iptables", "ip6tables") for verb in ("", "-save", "-restore")
 )
 _FOLDERS: Final = ("links", "usr/sbin", "usr/bin", "sbin", "bin")
-_HOW: Final = "the node profile needs Debian or Ubuntu; the profiles api and control run anywhere"
-_OTHER: Final = "apt's sources must offer {kind}: Debian's do, Ubuntu's need a line for its ports"
+_HINT: Final = "the node profile needs Debian or Ubuntu; the profiles api and control run anywhere"
+_FOREIGN_HINT: Final = "apt's sources must offer {kind}: Debian's do, Ubuntu's need a line for its ports"
 
 
 @dataclass(frozen=True, slots=True)
 class DebianTools:
-    """Unpacked packages, and how to call what is in them."""
+    """Unpacked packages, and the paths of their programs."""
 
     root: Path
     versions: Mapping[str, str]
-    """Every package that was unpacked, libraries included."""
+    """Every unpacked package, libraries included."""
 
     @property
     def runc(self) -> Path:
-        """The program that containerd calls for each container."""
+        """The OCI runtime that containerd calls for each container."""
         return self.program("runc")
 
     @property
@@ -64,7 +64,7 @@ class DebianTools:
         return self.program("busybox")
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment in which the tools are found, and find their own libraries."""
+        """Return an environment whose PATH has the tools, and in which they load their own libraries."""
         path = [str(self.root / name) for name in _FOLDERS]
         libraries = [str(folder) for folder in self._libraries()]
         return dict(environ) | {
@@ -75,18 +75,18 @@ class DebianTools:
 
     def program(self, name: str) -> Path:
         """Return the path of a program."""
-        # Which of these folders it is differs between Debian's releases.
+        # The folder differs between Debian's releases.
         places = (self.root / folder / name for folder in _FOLDERS)
         return next((path for path in places if path.exists()), self.root / "usr/sbin" / name)
 
     def _libraries(self) -> list[Path]:
-        found = [*self.root.glob("usr/lib/*-linux-*/*.so.*"), *self.root.glob("lib/*-linux-*/*.so.*")]
-        return sorted({path.parent for path in found})
+        objects = [*self.root.glob("usr/lib/*-linux-*/*.so.*"), *self.root.glob("lib/*-linux-*/*.so.*")]
+        return sorted({path.parent for path in objects})
 
 
 @dataclass(frozen=True, slots=True)
 class _Apt:
-    """How apt is called: with the host's package lists, or with fresh ones of our own."""
+    """A call of apt: with the host's package lists, or with lists of our own."""
 
     packages: tuple[str, ...]
     environ: Mapping[str, str]
@@ -96,32 +96,32 @@ class _Apt:
     options: tuple[str, ...] = ()
 
     def with_lists(self, root: Path) -> "_Apt":
-        """Return apt with package lists of our own, below the cache's root."""
+        """Return a call of apt with package lists of our own, below the cache's root."""
         lists = root / (f"apt-{self.architecture}" if self.architecture else "apt")
         (lists / "partial").mkdir(parents=True, exist_ok=True)
         chosen = [f"Dir::State::Lists={lists}", "Dir::Cache::pkgcache="]
         if self.architecture:
-            # An empty status: what the host has installed is for its own kind of machine.
+            # An empty status: the host's installed packages are for the host's architecture.
             chosen += [f"{name}={self.architecture}" for name in ("APT::Architecture", "APT::Architectures")]
             chosen += ["Dir::State::status=/dev/null", "Dir::Cache::srcpkgcache="]
         return replace(self, options=tuple(word for option in chosen for word in ("-o", option)))
 
-    def do(self, argv: Sequence[str], cwd: Path) -> None:
-        """Run a program to its end, or say why it failed."""
+    def run(self, argv: Sequence[str], cwd: Path) -> None:
+        """Run a program to its end; raise with the tail of its log if it fails."""
         if subprocess.run(argv, self.log, env=self.environ, cwd=cwd, watch=self.tick) != 0:
             tail = "".join(f"\n  | {line}" for line in self.log.read_text(errors="replace").splitlines()[-8:])
             raise LabError(
                 f"{', '.join(self.packages)} cannot be fetched: {' '.join(argv[:2])} failed{tail}",
-                hint=f"look at the network and at apt's sources; whole log: {self.log}",
+                hint=f"check the network and apt's sources; full log: {self.log}",
             )
 
     def versions(self) -> dict[str, str]:
-        """Return the packages to unpack with their versions: ours, and the libraries that the host lacks."""
-        # --reinstall names also those that the host has: its own may be changed or removed meanwhile.
+        """Return the packages to unpack and their versions, with the libraries that the host lacks."""
+        # --reinstall also names those that the host has: the host may change or remove its own later.
         argv = ["apt-get", *self.options, "--simulate", "--no-install-recommends", "--reinstall", "install"]
-        said = subprocess.read_output([*argv, *self.packages], env=self.environ) or ""
-        found = dict(_INST.findall(said))
-        return found if found.keys() >= set(self.packages) else {}
+        output = subprocess.read_output([*argv, *self.packages], env=self.environ) or ""
+        versions = dict(_INST.findall(output))
+        return versions if versions.keys() >= set(self.packages) else {}
 
 
 def ensure_tools(
@@ -133,29 +133,29 @@ def ensure_tools(
     cache: BuildCache | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DebianTools:
-    """Return unpacked packages; fetch them when they are missing, or when `refresh` asks for newer ones.
+    """Return unpacked packages; fetch them if they are missing, or if `refresh` asks for newer ones.
 
-    They are kept by the versions that were found. Those at hand are taken without asking apt, which
-    takes seconds and the network: they fit as long as packages, release and machine are the same.
-    `architecture` (Debian's name, for example arm64) asks for another kind of machine's packages, with every
-    package that they depend on; empty: this machine's, without what the host has already.
+    The cache keys them by version. Cached ones are used without a call of apt, which takes seconds and the
+    network: they fit as long as packages, release and machine stay the same.
+    `architecture` (Debian's name, for example arm64) asks for the packages of another architecture, with all
+    their dependencies; empty: those of this machine, without what the host has already.
     """
     cache = cache or caches.default(environ)
     host = [*_host(architecture), *packages]
-    if not refresh and (kept := _kept(cache, host)):
-        return kept
+    if not refresh and (cached := _find_cached(cache, host)):
+        return cached
     for name in ("apt-get", "dpkg"):
         if shutil.which(name, path=environ.get("PATH", "")) is None:
             raise LabError(
-                f"{name} is not on this machine, so {', '.join(packages)} cannot be had", hint=_HOW
+                f"{name} is not on this machine, so {', '.join(packages)} cannot be fetched", hint=_HINT
             )
     with caches.hold_lock(cache, "debian", tick):
         apt = _Apt(packages, {**environ, "LC_ALL": "C"}, cache.log("debian"), tick, architecture)
-        return (None if refresh else _kept(cache, host)) or _fetch(cache, host, apt)
+        return (None if refresh else _find_cached(cache, host)) or _fetch(cache, host, apt)
 
 
 def _host(architecture: str) -> list[str]:
-    """Return what unpacked packages must fit: a distribution's release, and a machine."""
+    """Return what unpacked packages must fit: the distribution, its release, and the architecture."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -163,8 +163,8 @@ def _host(architecture: str) -> list[str]:
     return [release.get("ID", ""), release.get("VERSION_ID", ""), architecture or platform.machine()]
 
 
-def _kept(cache: BuildCache, host: list[str]) -> DebianTools | None:
-    """Return the newest tools at hand that fit this host."""
+def _find_cached(cache: BuildCache, host: list[str]) -> DebianTools | None:
+    """Return the newest cached tools that fit this host."""
     folders = [folder for folder in cache.root.glob("debian-*/") if caches.is_complete(folder)]
     for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True):
         if caches.read_metadata(folder).get("host") == host:
@@ -178,33 +178,33 @@ def _tools(folder: Path) -> DebianTools:
     return DebianTools(folder / "root", versions)
 
 
-def _fetch(cache: BuildCache, host: list[str], theirs: _Apt) -> DebianTools:
-    """Fetch with the host's package lists; where those are missing or outdated, with fresh ones."""
-    theirs.log.write_bytes(b"")
+def _fetch(cache: BuildCache, host: list[str], host_apt: _Apt) -> DebianTools:
+    """Fetch with the host's package lists; if those are missing or outdated, with fresh ones."""
+    host_apt.log.write_bytes(b"")
     with suppress(LabError):
-        if not theirs.architecture and (versions := theirs.versions()):
-            return _unpack(cache, host, theirs, versions)
-    ours = theirs.with_lists(cache.root)
-    ours.do(["apt-get", "update", *ours.options], cache.root)
-    versions = ours.versions()
+        if not host_apt.architecture and (versions := host_apt.versions()):
+            return _unpack(cache, host, host_apt, versions)
+    apt = host_apt.with_lists(cache.root)
+    apt.run(["apt-get", "update", *apt.options], cache.root)
+    versions = apt.versions()
     if not versions:
-        kind = f" for {ours.architecture}" if ours.architecture else ""
-        how = _OTHER.format(kind=ours.architecture) if ours.architecture else _HOW
-        raise LabError(f"apt knows not all of {', '.join(ours.packages)}{kind}", hint=how)
-    return _unpack(cache, host, ours, versions)
+        kind = f" for {apt.architecture}" if apt.architecture else ""
+        hint = _FOREIGN_HINT.format(kind=apt.architecture) if apt.architecture else _HINT
+        raise LabError(f"apt does not offer all of {', '.join(apt.packages)}{kind}", hint=hint)
+    return _unpack(cache, host, apt, versions)
 
 
 def _unpack(cache: BuildCache, host: list[str], apt: _Apt, versions: dict[str, str]) -> DebianTools:
     digest = hashlib.sha256(json.dumps([host, versions], sort_keys=True).encode()).hexdigest()
     key = f"debian-{digest[:12]}"
     if not caches.is_complete(cache.folder(key)):
-        with caches.staging_folder(cache, key, {"host": host, "versions": versions}) as aside:
-            debs, root = aside / "debs", aside / "root"
+        with caches.staging_folder(cache, key, {"host": host, "versions": versions}) as staging:
+            debs, root = staging / "debs", staging / "root"
             debs.mkdir()
             exact = [f"{package}={version}" for package, version in sorted(versions.items())]
-            apt.do(["apt-get", "download", "--quiet", *apt.options, *exact], debs)
+            apt.run(["apt-get", "download", "--quiet", *apt.options, *exact], debs)
             for deb in sorted(debs.glob("*.deb")):
-                apt.do(["dpkg", "-x", str(deb), str(root)], debs)
+                apt.run(["dpkg", "-x", str(deb), str(root)], debs)
             shutil.rmtree(debs)
             (root / "links").mkdir()
             for name in _IPTABLES if "iptables" in versions else ():

@@ -1,6 +1,6 @@
 """Container images from local files: no registry, no daemon, no build tool.
 
-One archive, as `docker save` writes it, holds them all; `ctr images import` reads it.
+One archive in the format of `docker save` holds them all; `ctr images import` reads it.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ PAUSE: Final = "localhost/pause:1"
 BUSYBOX: Final = "localhost/busybox:1"
 COREDNS: Final = "localhost/coredns:1"
 _LEFT_OUT: Final = frozenset({"busybox", "wget"})
-"""Debian's static wget breaks (SIGSEGV) before it reads its arguments; `nc` does."""
+"""Debian's static wget crashes (SIGSEGV) before it reads its arguments; tests use `nc` instead."""
 _RECIPE: Final = 2
-"""Counts up when what is put into the images changes: those in the cache are then made anew."""
+"""Raise this number when the contents of the images change: the cached ones are then rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LayerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of one layer."""
+    """An image with one layer."""
 
     tag: str
     entries: tuple[LayerEntry, ...]
@@ -48,7 +48,7 @@ class Image:
 
 
 def busybox_image(busybox: Path) -> Image:
-    """Return an image of a static busybox, with all its tools under their names."""
+    """Return an image of a static busybox, with a link for each of its tools."""
     listed = subprocess.run([busybox, "--list"], capture_output=True, check=True, text=True)  # noqa: S603  # ours
     tools = [name for name in listed.stdout.split() if name not in _LEFT_OUT]
     folders = [LayerEntry(name) for name in ("bin", "etc", "home", "dev", "proc", "sys")]
@@ -68,30 +68,32 @@ def busybox_image(busybox: Path) -> Image:
 
 
 def pause_image(busybox: Path) -> Image:
-    """Return the image that holds a pod's namespaces open: it sleeps until it is killed."""
-    # The number of seconds is the largest that every sleep takes; it is 68 years.
+    """Return the pause image, which holds a pod's namespaces open: it sleeps until it is killed."""
+    # 68 years: the largest number of seconds that every implementation of sleep takes.
     config = {"Entrypoint": ["/busybox", "sleep", str(2**31 - 1)], "User": "65535:65535"}
     return Image(PAUSE, (LayerEntry("busybox", source=busybox),), config)
 
 
 def coredns_image(coredns: Path) -> Image:
-    """Return the image of the cluster's name server."""
+    """Return the image of CoreDNS, the cluster's DNS server."""
     return Image(COREDNS, (LayerEntry("coredns", source=coredns),), {"Entrypoint": ["/coredns"]})
 
 
 def ensure_images(busybox: Path, coredns: Path, *, cache: BuildCache | None = None) -> Path:
-    """Return the archive of the lab's images, made where the cache has none of these very programs."""
+    """Return the archive of the lab's images; build it if the cache has none of these programs."""
     cache = cache or caches.default(os.environ)
     # Programs in the cache never change under the same path.
-    made_of = json.dumps([_RECIPE, architecture(), str(busybox), str(coredns)])
-    key = f"images-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+    inputs = json.dumps([_RECIPE, architecture(), str(busybox), str(coredns)])
+    key = f"images-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
     archive = cache.folder(key) / "images.tar"
     if not caches.is_complete(cache.folder(key)):
         with caches.hold_lock(cache, key, lambda: None):
             if not caches.is_complete(cache.folder(key)):
                 images = [pause_image(busybox), busybox_image(busybox), coredns_image(coredns)]
-                with caches.staging_folder(cache, key, {"images": [image.tag for image in images]}) as aside:
-                    write_archive(aside / "images.tar", images)
+                with caches.staging_folder(
+                    cache, key, {"images": [image.tag for image in images]}
+                ) as staging:
+                    write_archive(staging / "images.tar", images)
     return archive
 
 
@@ -124,7 +126,7 @@ def _config(image: Image, digest: str) -> bytes:
 
 
 def _write_layer(path: Path, entries: Iterable[LayerEntry]) -> str:
-    """Write a layer and return its digest; the same entries always give the same bytes."""
+    """Write a layer and return its digest; equal entries always give equal bytes."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as layer:
         for entry in entries:
             info = tarfile.TarInfo(entry.path)

@@ -1,4 +1,4 @@
-"""What there is to build: which programs, from which pinned Go module, with which flags."""
+"""The parts of a lab that are built with Go: their programs, pinned modules and build flags."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ _KUBERNETES_STAMPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GoModule:
-    """One Go module below `lab/`, and the programs that come out of it."""
+    """One Go module below `lab/`, and the programs that it builds."""
 
     name: str
     """The module's folder below `lab/`."""
@@ -37,19 +37,19 @@ class GoModule:
     pin: str
     """The required module whose version is this part's version."""
     disk: Bytes
-    """The disk that a build from nothing takes at its peak: sources, and every object file twice, in
-    Go's build cache and in its working folder."""
+    """The peak disk use of a build from scratch: sources, and every object file twice, in Go's build cache
+    and in its working folder."""
     target: str = "tool"
-    """What `go build` is given: `tool` for go.mod's tool lines, `.` for a main.go of our own."""
+    """The argument of `go build`: `tool` for go.mod's tool lines, `.` for a main.go of our own."""
     binary: str = ""
-    """The one binary that is every program, by the name it is called by; empty: one binary each."""
+    """The multi-call binary that is every program, chosen by argv[0]; empty: one binary per program."""
     stamps: tuple[tuple[str, str], ...] = ()
     """Variables set by the linker; `{version}`, `{bare}`, `{major}` and `{minor}` come from the pin."""
     tags: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """Files of the pinned module that the programs need when they run."""
     library: str = ""
-    """The C library that is linked in, by pkg-config's name; empty: nothing of C at all."""
+    """The C library to link, by pkg-config's name; empty: a build without cgo."""
 
 
 PARTS: Final = (
@@ -129,10 +129,10 @@ PARTS: Final = (
         programs=("prometheus", "promtool"),
         pin="github.com/prometheus/prometheus",
         disk=parse_bytes("4GiB"),
-        # The clients of every cloud are left out. Debian's package leaves out Kubernetes instead.
+        # Without the service discovery of every cloud. Debian's package leaves out Kubernetes instead.
         tags=("remove_all_sd", "enable_kubernetes_sd"),
     ),
-    # In no profile: `make cel-table` alone asks for it.
+    # In no profile: only `make cel-table` builds it.
     GoModule(
         name="cel",
         programs=("cel-oracle",),
@@ -145,39 +145,37 @@ PARTS: Final = (
 
 
 def sources() -> Path:
-    """Return the folder of the Go modules: inside an installed package, or `lab/` of a checkout."""
+    """Return the folder of the Go modules: inside the installed package, or `lab/` of a checkout."""
     lab = Path(__file__).parents[1]
     for folder in (lab / "go", lab.parents[2] / "lab"):
         if (folder / "toolchain.txt").is_file():
             return folder
     raise LabError(
-        "the lab's Go modules did not come with this installation",
-        hint="run from a checkout of fairlead, or from an environment that its wheel was installed in",
+        "this installation has no Go modules for the lab",
+        hint="run from a checkout of fairlead, or from an environment that has its wheel installed",
     )
 
 
 def parse_version(text: str) -> Version:
-    """Read `1.26.0` as numbers that compare."""
+    """Parse `1.26.0` into integers that compare."""
     return tuple(int(number) for number in text.split("."))
 
 
 def required_go(folder: Path) -> Version:
     """Return the oldest Go that a module's go.mod allows."""
-    found = _GO_LINE.search(_read(folder / "go.mod"))
-    if found is None:
-        raise LabError(
-            f"{folder / 'go.mod'}: no line says which Go it needs", hint="add one, like: go 1.26.0"
-        )
-    return parse_version(found[1])
+    match = _GO_LINE.search(_read(folder / "go.mod"))
+    if match is None:
+        raise LabError(f"{folder / 'go.mod'}: no go directive", hint="add one, like: go 1.26.0")
+    return parse_version(match[1])
 
 
 def pinned_version(part: GoModule, folder: Path) -> str:
-    """Return the version of a part as its go.mod pins it, like `v1.37.1`."""
+    """Return the version that a part's go.mod pins, like `v1.37.1`."""
     path = folder / "go.mod"
-    found = re.search(rf"^(?:require)?\s*{re.escape(part.pin)} (v\S+)", _read(path), re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^(?:require)?\s*{re.escape(part.pin)} (v\S+)", _read(path), re.MULTILINE)
+    if match is None:
         raise LabError(f"{path}: {part.pin} is not required", hint=f"go get {part.pin}@VERSION")
-    return found[1]
+    return match[1]
 
 
 def flags(part: GoModule, version: str) -> list[str]:
@@ -188,28 +186,28 @@ def flags(part: GoModule, version: str) -> list[str]:
         f"-X {name}={value.format(version=version, bare=bare, major=major, minor=minor)}"
         for name, value in part.stamps
     ]
-    # -buildvcs=false: the commit of the checkout around it says nothing about these programs.
+    # -buildvcs=false: the commit of the surrounding checkout says nothing about these programs.
     static = ["-linkmode external", "-extldflags -static"] if part.library else []
     chosen = ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *static, *stamps])]
     return [*chosen, "-tags", ",".join(part.tags)] if part.tags else chosen
 
 
 def architecture() -> str:
-    """Return Go's name of this machine."""
+    """Return Go's name of this machine's architecture."""
     machine = platform.machine()
     if not sys.platform.startswith("linux"):
         raise LabError(
             f"the lab runs on Linux only, this is {sys.platform}",
-            hint="use a virtual machine, or an own kubeconfig",
+            hint="use a virtual machine, or the kubeconfig of another cluster",
         )
     return _ARCHITECTURES.get(machine, machine)
 
 
 def key(part: GoModule, folder: Path, go: Version) -> str:
-    """Return the name under which a part is kept: it changes exactly when what is built would.
+    """Return the cache key of a part: it changes exactly when the build's output would.
 
-    Go counts by its release (1.26), not by its patch: patches come monthly, every machine has another
-    one, and none changes what a test sees. Rebuilding Kubernetes for each would cost ten minutes a month.
+    It holds Go's release (1.26), not the patch: patches come monthly, machines differ in theirs, and none
+    changes what a test sees. To rebuild Kubernetes for each would cost ten minutes a month.
     """
     pins = {
         "part": [part.name, *part.programs, part.target, part.binary, *part.files],
@@ -223,7 +221,7 @@ def key(part: GoModule, folder: Path, go: Version) -> str:
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """Yield everything that `go build` reads in a module: its pins and its own code."""
+    """Yield every file that `go build` reads in a module: its pins and its own code."""
     yield folder / "go.mod"
     yield folder / "go.sum"
     yield from (path for path in sorted(folder.glob("*.go")) if not path.name.endswith("_test.go"))
@@ -234,5 +232,5 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise LabError(
-            f"{path}: {error.strerror}", hint="the checkout is not whole: git checkout -- lab"
+            f"{path}: {error.strerror}", hint="the checkout is incomplete: git checkout -- lab"
         ) from error

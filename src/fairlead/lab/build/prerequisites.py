@@ -1,4 +1,4 @@
-"""Everything that a profile needs before anything can be started: programs, tools, images."""
+"""Everything that a profile needs before it can start: programs, tools, images."""
 
 import os
 from collections.abc import Iterable
@@ -28,8 +28,8 @@ NEEDS: Final = {
     LabProfile.NODE: ("kube", "node", "dns"),
 }
 RUNC: Final = "runc"
-"""The one part that is partly written in C: where it cannot be built, Debian's older one serves."""
-_DOING: Final = {
+"""The one part with cgo: on a machine that cannot build it, the lab uses Debian's older one."""
+_PHASE_TEXT: Final = {
     BuildPhase.WAIT: "waiting for another build of",
     BuildPhase.TOOLCHAIN: "fetching Go for",
     BuildPhase.FETCH: "fetching modules of",
@@ -41,53 +41,51 @@ _DOING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Prerequisites:
-    """What a lab is made of."""
+    """The programs, tools and images of a lab."""
 
     programs: BuiltPrograms
     tools: DebianTools | None = None
     images: Path | None = None
 
 
-def gather(
-    profile: LabProfile, narrator: StepPrinter, *, kwok: bool, more: Iterable[str] = ()
-) -> Prerequisites:
-    """Return what a profile needs, and `more` programs; build and fetch what is missing."""
+def gather(profile: LabProfile, steps: StepPrinter, *, kwok: bool, more: Iterable[str] = ()) -> Prerequisites:
+    """Return the prerequisites of a profile, with `more` programs; build and fetch the missing ones."""
     wanted = [*NEEDS[profile], *more, *(["kwok"] if kwok else [])]
     if profile is LabProfile.NODE:
         obstacle = "" if are_built([RUNC]) else compiler.obstacle(os.environ)
         if obstacle:
-            narrator.print_line(f"  {obstacle}: pods with hostUsers: false will not run (runc is Debian's)")
+            steps.print_line(f"  {obstacle}: pods with hostUsers: false will not run (runc is Debian's)")
         else:
             wanted.append(RUNC)
-    with narrator.step("programs") as step:
-        programs = ensure(wanted, lambda progress: _tell(step, progress))
+    with steps.step("programs") as step:
+        programs = ensure(wanted, lambda progress: _report(step, progress))
         if profile is not LabProfile.NODE:
             return Prerequisites(programs)
         tools = ensure_tools(step.tick)
         return Prerequisites(programs, tools, ensure_images(tools.busybox, programs["coredns"]))
 
 
-def build(wanted: Iterable[str], narrator: StepPrinter) -> BuiltPrograms:
-    """Return programs that no profile needs; nothing is said where all of them are there."""
+def build(wanted: Iterable[str], steps: StepPrinter) -> BuiltPrograms:
+    """Return programs that no profile needs; nothing is printed if all of them are built."""
     wanted = list(wanted)
     if are_built(wanted):
         return ensure(wanted)
-    narrator.print_line(announcement(wanted, default_environment()))
-    with narrator.step("programs") as step:
-        return ensure(wanted, lambda progress: _tell(step, progress))
+    steps.print_line(announcement(wanted, default_environment()))
+    with steps.step("programs") as step:
+        return ensure(wanted, lambda progress: _report(step, progress))
 
 
-def announcement(wanted: Iterable[str], site: BuildEnvironment) -> str:
-    """Return what to say before programs are compiled: why, how long that takes, where they go, how large."""
+def announcement(wanted: Iterable[str], build_env: BuildEnvironment) -> str:
+    """Return the notice before a build: which programs, why, for how long, where, and how much disk."""
     names = set(wanted)
-    parts = [part for part in site.parts if names.intersection((part.name, *part.programs))]
+    parts = [part for part in build_env.parts if names.intersection((part.name, *part.programs))]
     programs = ", ".join(program for part in parts for program in part.programs)
-    room = format_bytes(Bytes(sum(part.disk for part in parts)))
+    disk = format_bytes(Bytes(sum(part.disk for part in parts)))
     return (
         f"  {programs}: not built yet for this user. Compiled once, from the pinned Go sources, into "
-        f"{site.cache.root}; about ten minutes on two cores, and up to {room} of disk meanwhile."
+        f"{build_env.cache.root}; about ten minutes on two cores, and up to {disk} of disk meanwhile."
     )
 
 
-def _tell(step: LabStep, progress: BuildProgress) -> None:
-    step.report(progress.done, progress.total, f"{_DOING[progress.phase]} {progress.part}")
+def _report(step: LabStep, progress: BuildProgress) -> None:
+    step.report(progress.done, progress.total, f"{_PHASE_TEXT[progress.phase]} {progress.part}")

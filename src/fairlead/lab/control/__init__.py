@@ -1,1 +1,1 @@
-"""The control plane of a lab, the nodes that kwok plays, and the add-ons."""
+"""The control plane of a lab, the nodes that kwok simulates, and the add-ons."""

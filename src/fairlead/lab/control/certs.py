@@ -1,4 +1,4 @@
-"""A lab's own keys: one authority, and a certificate for everyone who speaks or listens."""
+"""A lab's own keys: one certificate authority, and a certificate for every client and server."""
 
 import base64
 import ipaddress
@@ -18,9 +18,9 @@ from fairlead.compat.times import UTC
 
 LIFE: Final = timedelta(days=365)
 _SKEW: Final = timedelta(hours=1)
-"""Certificates are already good this long ago: clocks differ."""
+"""Certificates are valid from this long ago: clocks differ."""
 SERVICES: Final = "10.96.0.0/16"
-"""The range of the services' addresses; the API server's own is the first of it."""
+"""The range of Service addresses; the API server's own Service has the first address."""
 _API_NAMES: Final = (
     "localhost",
     "kubernetes",
@@ -32,26 +32,26 @@ _API_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LeafCertificate:
-    """Whom a certificate names, and what it may be used for."""
+    """The subject of a certificate, and its usage."""
 
     name: str
-    """Of its files."""
+    """The name of its files."""
     common_name: str
     organization: str = ""
     hosts: tuple[str, ...] = ()
-    """Names and addresses that it listens under; none: it only speaks."""
+    """DNS names and addresses of a server certificate; none: a client certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthority:
-    """Who vouches for everyone in a lab."""
+    """The certificate authority of a lab."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
     @staticmethod
     def new() -> "CertificateAuthority":
-        """Make a new authority that nobody else knows."""
+        """Return an authority with a fresh key, which no other lab shares."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("fairlead-lab", "")
         certificate = (
@@ -74,7 +74,7 @@ class CertificateAuthority:
 
 
 def api_server(addresses: Iterable[str]) -> LeafCertificate:
-    """Return the API server's own certificate, for these addresses beside the loopback."""
+    """Return the API server's certificate, for these addresses and the loopback."""
     first = str(next(ipaddress.ip_network(SERVICES).hosts()))
     return LeafCertificate("apiserver", "kube-apiserver", hosts=(*_API_NAMES, "127.0.0.1", first, *addresses))
 
@@ -87,7 +87,7 @@ PROXY: Final = LeafCertificate("kube-proxy", "system:kube-proxy")
 
 
 def kubelet(node: str, address: str) -> tuple[LeafCertificate, LeafCertificate]:
-    """Return the certificates with which a node's kubelet speaks, and under which it listens."""
+    """Return the client and the server certificate of a node's kubelet."""
     user, group = f"system:node:{node}", "system:nodes"
     return (
         LeafCertificate(f"kubelet-{node}", user, group),
@@ -96,7 +96,7 @@ def kubelet(node: str, address: str) -> tuple[LeafCertificate, LeafCertificate]:
 
 
 def write_keys(folder: Path, leaves: Iterable[LeafCertificate]) -> None:
-    """Fill a folder with the authority, the service accounts' keys and every leaf."""
+    """Write the authority, the service account keys and every leaf into a new folder."""
     folder.mkdir(mode=0o700)
     authority = CertificateAuthority.new()
     accounts = ec.generate_private_key(ec.SECP256R1())
@@ -114,7 +114,7 @@ def write_keys(folder: Path, leaves: Iterable[LeafCertificate]) -> None:
 
 
 def kubeconfig(keys: Path, user: str, server: str, context: str) -> str:
-    """Return a kubeconfig that holds everything it needs; JSON is YAML, so it is written by hand."""
+    """Return a kubeconfig with its keys inline; it is plain YAML text, so no serializer is needed."""
 
     def inline(name: str) -> str:
         return base64.b64encode((keys / name).read_bytes()).decode()
@@ -142,7 +142,7 @@ current-context: {context}
 
 
 def write_private(path: Path, text: str) -> Path:
-    """Write a file that holds a key."""
+    """Write a file that holds a key, readable by its owner alone."""
     _write(path, text.encode())
     return path
 

@@ -1,4 +1,4 @@
-"""The command line of every program of a lab: pure text, from a lab's folder and ports."""
+"""The command line of every program of a lab, built from the lab's folder and ports alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Final
 from fairlead.lab.control.certs import SERVICES
 
 PLACEHOLDER_ADDRESS: Final = "192.0.2.1"
-"""An address that exists nowhere (RFC 5737): where no pod runs, none asks for the API server's."""
+"""An address reserved for documentation (RFC 5737): no pod runs there to use the API server's address."""
 STAGES: Final = ("node-initialize.yaml", "pod-ready.yaml", "pod-complete.yaml", "pod-delete.yaml")
-"""What kwok's nodes and pods go through; without any it refuses to start."""
+"""The stages of kwok's nodes and pods; kwok refuses to start without any."""
 KWOK_ANNOTATION: Final = ("kwok.x-k8s.io/node", "fake")
-"""The annotation that gives a node to kwok."""
-_KWOK_AT_ONCE: Final = 16
+"""The annotation by which kwok manages a node."""
+_KWOK_PARALLELISM: Final = 16
 PORTS: Final = {
     "api": ("etcd", "etcd-peer", "kube-apiserver"),
     "control": (
@@ -26,7 +26,7 @@ PORTS: Final = {
     ),
     "node": ("kube-apiserver",),
 }
-"""The ports that a profile takes on the host's loopback; in the node profile only the way in."""
+"""The ports that a profile takes on the host's loopback; the node profile takes only the relay's."""
 DEFAULT_PORTS: Final = {
     "etcd": 2379,
     "etcd-peer": 2380,
@@ -38,17 +38,17 @@ DEFAULT_PORTS: Final = {
     "kwok": 10247,
     "prometheus": 9090,
 }
-"""The usual ports, for the network namespace of a node, where nobody else is."""
+"""The usual ports, for a node's own network namespace, where no other program listens."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """Where the programs of one control plane keep their things, and where they listen."""
+    """The folder and the ports of one control plane."""
 
     folder: Path
     ports: Mapping[str, int]
     address: str = ""
-    """The API server's address for pods; empty: none run here, and it listens on the loopback alone."""
+    """The API server's address for pods; empty: no pods run, and it listens on the loopback alone."""
 
     @property
     def keys(self) -> Path:
@@ -57,7 +57,7 @@ class ControlPlane:
 
     @property
     def server(self) -> str:
-        """The API server, as its neighbours call it."""
+        """The API server's URL for the other programs of the control plane."""
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
 
     def kubeconfig(self, program: str) -> Path:
@@ -65,11 +65,11 @@ class ControlPlane:
         return self.keys / f"{program}.kubeconfig"
 
 
-def etcd(site: ControlPlane) -> list[str]:
-    """Return etcd's arguments: it forgets what a power cut would, and answers sooner for it."""
-    client, peer = (f"http://127.0.0.1:{site.ports[name]}" for name in ("etcd", "etcd-peer"))
+def etcd(plane: ControlPlane) -> list[str]:
+    """Return etcd's arguments: without fsync it may lose data in a power cut, and answers sooner."""
+    client, peer = (f"http://127.0.0.1:{plane.ports[name]}" for name in ("etcd", "etcd-peer"))
     return [
-        f"--data-dir={site.folder / 'etcd'}",
+        f"--data-dir={plane.folder / 'etcd'}",
         "--unsafe-no-fsync",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
@@ -80,18 +80,18 @@ def etcd(site: ControlPlane) -> list[str]:
     ]
 
 
-def api_server(site: ControlPlane, *, controllers: bool) -> list[str]:
+def api_server(plane: ControlPlane, *, controllers: bool) -> list[str]:
     """Return the API server's arguments.
 
-    Without controllers nobody makes the service accounts that pods must have, so they need not have one.
+    Without controllers no service accounts are created, so the admission plugin that requires them is off.
     """
-    keys = site.keys
+    keys = plane.keys
     arguments = [
-        f"--etcd-servers=http://127.0.0.1:{site.ports['etcd']}",
-        f"--secure-port={site.ports['kube-apiserver']}",
-        # 0.0.0.0 is every address of a network that holds nothing but the lab.
-        f"--bind-address={'0.0.0.0' if site.address else '127.0.0.1'}",  # noqa: S104  # see above
-        f"--advertise-address={site.address or PLACEHOLDER_ADDRESS}",
+        f"--etcd-servers=http://127.0.0.1:{plane.ports['etcd']}",
+        f"--secure-port={plane.ports['kube-apiserver']}",
+        # 0.0.0.0 is every address of a network namespace that holds nothing but the lab.
+        f"--bind-address={'0.0.0.0' if plane.address else '127.0.0.1'}",  # noqa: S104  # see above
+        f"--advertise-address={plane.address or PLACEHOLDER_ADDRESS}",
         f"--tls-cert-file={keys / 'apiserver.crt'}",
         f"--tls-private-key-file={keys / 'apiserver.key'}",
         f"--client-ca-file={keys / 'ca.crt'}",
@@ -102,13 +102,13 @@ def api_server(site: ControlPlane, *, controllers: bool) -> list[str]:
         f"--service-account-key-file={keys / 'sa.pub'}",
         f"--service-account-signing-key-file={keys / 'sa.key'}",
         "--allow-privileged=true",
-        # A lab is one user's own: he may use all of it at once.
+        # A lab serves one user, who may use its full capacity.
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1000",
     ]
     if not controllers:
         arguments.append("--disable-admission-plugins=ServiceAccount")
-    if site.address:
+    if plane.address:
         arguments += [
             f"--kubelet-client-certificate={keys / 'kubelet-client.crt'}",
             f"--kubelet-client-key={keys / 'kubelet-client.key'}",
@@ -119,84 +119,84 @@ def api_server(site: ControlPlane, *, controllers: bool) -> list[str]:
 
 
 def heartbeat(nodes: int) -> int:
-    """Return the seconds between two signs of life of a node.
+    """Return the seconds between two heartbeats of a node.
 
-    10, as of a kubelet; the more nodes kwok plays the longer, because 5,000 of them would keep one of two
-    processor cores busy with nothing else.
+    10, like a kubelet's, and longer with more kwok nodes: at that rate 5,000 of them would keep one of two
+    processor cores busy.
     """
     return max(10, nodes // 40)
 
 
-def controller_manager(site: ControlPlane, nodes: int) -> list[str]:
-    """Return the controller manager's arguments; its usual rate limit would double a node's start."""
-    keys = site.keys
+def controller_manager(plane: ControlPlane, nodes: int) -> list[str]:
+    """Return the controller manager's arguments; its default rate limit would double a node's start time."""
+    keys = plane.keys
     return [
-        f"--kubeconfig={site.kubeconfig('kube-controller-manager')}",
+        f"--kubeconfig={plane.kubeconfig('kube-controller-manager')}",
         f"--service-account-private-key-file={keys / 'sa.key'}",
         f"--root-ca-file={keys / 'ca.crt'}",
         "--use-service-account-credentials",
-        # It would write to every node, again and again as their number grows, what only kubelets of very
-        # large clusters read.
+        # The TTL controller rewrites every node as their number grows, for an annotation that only kubelets
+        # of very large clusters read.
         "--controllers=*,-ttl-controller",
         f"--node-monitor-grace-period={5 * heartbeat(nodes)}s",
         "--kube-api-qps=2000",
         "--kube-api-burst=2000",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
-        f"--secure-port={site.ports['kube-controller-manager']}",
+        f"--secure-port={plane.ports['kube-controller-manager']}",
         f"--cluster-signing-cert-file={keys / 'ca.crt'}",
         f"--cluster-signing-key-file={keys / 'ca.key'}",
-        # It makes this folder where there is none, and would do so in the host's /usr.
-        f"--flex-volume-plugin-dir={site.folder / 'volume-plugins'}",
-        *_answering(site.kubeconfig("kube-controller-manager")),
+        # The controller manager creates this folder; its default is in the host's /usr.
+        f"--flex-volume-plugin-dir={plane.folder / 'volume-plugins'}",
+        *_delegated_auth(plane.kubeconfig("kube-controller-manager")),
     ]
 
 
-def scheduler(site: ControlPlane) -> list[str]:
+def scheduler(plane: ControlPlane) -> list[str]:
     """Return the scheduler's arguments."""
     return [
-        f"--config={site.folder / 'scheduler.yaml'}",
+        f"--config={plane.folder / 'scheduler.yaml'}",
         "--bind-address=127.0.0.1",
-        f"--secure-port={site.ports['kube-scheduler']}",
-        *_answering(site.kubeconfig("kube-scheduler")),
+        f"--secure-port={plane.ports['kube-scheduler']}",
+        *_delegated_auth(plane.kubeconfig("kube-scheduler")),
     ]
 
 
-def _answering(kubeconfig: Path) -> list[str]:
-    """Return what lets a program ask the API server who may read its metrics."""
+def _delegated_auth(kubeconfig: Path) -> list[str]:
+    """Return the arguments with which a program delegates access to its metrics to the API server."""
     return [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
 
 
-def kwok(site: ControlPlane, stages: Mapping[str, Path], nodes: int) -> list[str]:
-    """Return kwok's arguments: it plays the nodes that ask for it, and no others."""
+def kwok(plane: ControlPlane, stages: Mapping[str, Path], nodes: int) -> list[str]:
+    """Return kwok's arguments: it simulates the nodes that carry its annotation, and no others."""
     return [
-        f"--kubeconfig={site.kubeconfig('admin')}",
+        f"--kubeconfig={plane.kubeconfig('admin')}",
         "--manage-all-nodes=false",
         f"--manage-nodes-with-annotation-selector={'='.join(KWOK_ANNOTATION)}",
         "--cidr=10.0.0.0/8",
         "--node-ip=10.0.0.1",
         f"--node-lease-duration-seconds={4 * heartbeat(nodes)}",
-        f"--server-address=127.0.0.1:{site.ports['kwok']}",
-        "--v=WARN",  # else it writes a line for each heartbeat of each node
-        f"--config={site.folder / 'kwok.yaml'}",
+        f"--server-address=127.0.0.1:{plane.ports['kwok']}",
+        "--v=WARN",  # otherwise it logs a line for each heartbeat of each node
+        f"--config={plane.folder / 'kwok.yaml'}",
         *(f"--config={stages[name]}" for name in STAGES),
     ]
 
 
 def kwok_config() -> str:
-    """Return kwok's configuration: it does four things at a time unless told, and waits most of its time."""
+    """Return kwok's configuration; with its default parallelism of four it spends its time waiting."""
     return f"""\
 apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
-  nodePlayStageParallelism: {_KWOK_AT_ONCE}
-  podPlayStageParallelism: {_KWOK_AT_ONCE}
-  nodeLeaseParallelism: {_KWOK_AT_ONCE}
+  nodePlayStageParallelism: {_KWOK_PARALLELISM}
+  podPlayStageParallelism: {_KWOK_PARALLELISM}
+  nodeLeaseParallelism: {_KWOK_PARALLELISM}
 """
 
 
 def kubelet(folder: Path, keys: Path, node: str, address: str, root: str) -> list[str]:
-    """Return the arguments of a node's kubelet; `folder` is the node's, `root` the kubelet's own."""
+    """Return the arguments of a node's kubelet; `folder` is the node's, `root` the kubelet's."""
     return [
         f"--config={folder / 'kubelet.yaml'}",
         f"--kubeconfig={keys / f'kubelet-{node}.kubeconfig'}",
@@ -208,7 +208,7 @@ def kubelet(folder: Path, keys: Path, node: str, address: str, root: str) -> lis
 
 
 def proxy(keys: Path, node: str, pods: str) -> list[str]:
-    """Return the arguments of a node's kube-proxy; it must not turn the host's knobs."""
+    """Return the arguments of a node's kube-proxy; it must not change the host's sysctls."""
     return [
         f"--kubeconfig={keys / 'kube-proxy.kubeconfig'}",
         "--proxy-mode=nftables",

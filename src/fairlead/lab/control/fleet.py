@@ -1,4 +1,4 @@
-"""A fleet file: the nodes of a lab that nobody owns, in groups, with devices from the catalog.
+"""A fleet file: the simulated nodes of a lab, in groups, with devices from the catalog.
 
     [[group]]
     name = "nano"                     # nodes nano-0, nano-1, nano-2
@@ -6,7 +6,7 @@
     devices = ["jetson-nano"]         # catalog ids; a table {id = count} says how many of each
     cpu = 4
     memory = "4GiB"
-    arch = "aarch64"                  # as `uname -m` says it; x86_64 where nothing is said
+    arch = "aarch64"                  # as `uname -m` prints it; default: x86_64
     board = "NVIDIA Jetson Nano Developer Kit"
     labels = { "example.com/room" = "attic" }
     resources = { "nvidia.com/gpu" = 1 }
@@ -57,12 +57,12 @@ class FleetDevice:
     device: CatalogDevice
     count: int
     memory: Bytes | None = None
-    """Where it differs from the catalog's, or the catalog's model comes with several."""
+    """Set if it differs from the catalog's, or the model comes with several sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes that are all alike."""
+    """A group of equal nodes."""
 
     name: str
     count: int = 1
@@ -74,7 +74,7 @@ class NodeGroup:
     pods: int = 110
     labels: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
-    """Extended resources beside those that the devices bring."""
+    """Extended resources beside those of the devices."""
 
     def node_names(self) -> list[str]:
         """Return the names of the nodes."""
@@ -89,7 +89,7 @@ class Fleet:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return sum(group.count for group in self.groups)
 
 
@@ -103,11 +103,11 @@ def load_fleet(path: str, catalog: Catalog) -> Fleet:
     document = _document(path)
     if not isinstance(document, dict) or not isinstance(document.get("group"), list):
         raise FleetError(
-            f"{path}: no groups", hint="a fleet is a list of [[group]] tables: see: fairlead docs fleet"
+            f"{path}: no groups", hint="a fleet is a list of [[group]] tables; see: fairlead docs fleet"
         )
-    _known(path, document, ("group",))
+    _check_keys(path, document, ("group",))
     groups = tuple(
-        _group(f"{path}: group {index}", each, catalog) for index, each in enumerate(document["group"], 1)
+        _group(f"{path}: group {index}", table, catalog) for index, table in enumerate(document["group"], 1)
     )
     names = [group.name for group in groups]
     for name in names:
@@ -125,7 +125,7 @@ def _document(path: str) -> Any:
     try:
         if os.path.isfile(path) and os.path.getsize(path) > _SIZE_LIMIT:
             raise FleetError(
-                f"{path}: larger than 1 MiB", hint="a group has a count: alike nodes need one group"
+                f"{path}: larger than 1 MiB", hint="a group has a count: equal nodes need one group"
             )
         with open(path, "rb") as stream:
             text = stream.read(_SIZE_LIMIT + 1).decode()
@@ -133,7 +133,7 @@ def _document(path: str) -> Any:
     except OSError as error:
         raise FleetError(
             f"{path}: {error.strerror}",
-            hint="name a readable fleet file, like the one that this prints: fairlead examples fleet.toml",
+            hint="name a readable fleet file; this prints an example: fairlead examples fleet.toml",
         ) from None
     except (toml.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FleetError(f"{path}: not TOML: {error}", hint="a YAML fleet must be called *.yaml") from None
@@ -141,15 +141,15 @@ def _document(path: str) -> Any:
 
 def _yaml(path: str, text: str) -> Any:
     try:
-        found = [*parse_documents(text.encode())]
+        parsed = [*parse_documents(text.encode())]
     except BadYamlError as error:
         raise FleetError(f"{path}: not YAML: {error}") from None
-    if len(found) > 1:
-        raise FleetError(f"{path}: {len(found)} documents", hint="put all groups into one")
-    return found[0] if found else None
+    if len(parsed) > 1:
+        raise FleetError(f"{path}: {len(parsed)} documents", hint="put all groups into one")
+    return parsed[0] if parsed else None
 
 
-def _known(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:
+def _check_keys(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:
     for key in table:
         if key not in keys:
             near = get_close_matches(str(key), keys, 1, 0.5)
@@ -162,12 +162,12 @@ def _known(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:
 def _group(where: str, table: Any, catalog: Catalog) -> NodeGroup:
     if not isinstance(table, dict):
         raise FleetError(f"{where}: not a table", hint="see: fairlead docs fleet")
-    _known(where, table, _KEYS)
+    _check_keys(where, table, _KEYS)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FleetError(
             f"{where}: name: {name!r} cannot begin a node's name",
-            hint="use up to 50 small letters, digits and dashes",
+            hint="use up to 50 lowercase letters, digits and dashes",
         )
     where = f"{where} ({name})"
     arch = table.get("arch", "x86_64")
@@ -178,47 +178,47 @@ def _group(where: str, table: Any, catalog: Catalog) -> NodeGroup:
         raise FleetError(f"{where}: board: {board!r} is not text")
     return NodeGroup(
         name=name,
-        count=_whole(where, "count", table.get("count", 1), MOST_NODES),
-        devices=_fittings(where, table.get("devices", {}), catalog),
-        cpu=_whole(where, "cpu", table.get("cpu", 8), 4096),
+        count=_integer(where, "count", table.get("count", 1), MOST_NODES),
+        devices=_devices(where, table.get("devices", {}), catalog),
+        cpu=_integer(where, "cpu", table.get("cpu", 8), 4096),
         memory=_memory(where, "memory", table.get("memory", "32GiB")),
         arch=arch,
         board=board,
-        pods=_whole(where, "pods", table.get("pods", 110), 10_000),
+        pods=_integer(where, "pods", table.get("pods", 110), 10_000),
         labels=_labels(where, table.get("labels", {})),
         resources=_resources(where, table.get("resources", {})),
     )
 
 
-def _fittings(where: str, devices: Any, catalog: Catalog) -> tuple[FleetDevice, ...]:
-    """Read devices: a list of ids, or a table of ids with a count or with a count and a memory."""
-    if isinstance(devices, list) and all(isinstance(each, str) for each in devices):
+def _devices(where: str, devices: Any, catalog: Catalog) -> tuple[FleetDevice, ...]:
+    """Parse devices: a list of ids, or a table from id to a count or to a count and a memory."""
+    if isinstance(devices, list) and all(isinstance(name, str) for name in devices):
         devices = {name: devices.count(name) for name in devices}
     if not isinstance(devices, dict):
         raise FleetError(
             f"{where}: devices: neither a list of ids nor a table", hint='write devices = ["jetson-nano"]'
         )
-    found = tuple(_fitting(f"{where}: devices", name, value, catalog) for name, value in devices.items())
-    if sum(each.count for each in found) > MOST_DEVICES:
+    parsed = tuple(_device(f"{where}: devices", name, value, catalog) for name, value in devices.items())
+    if sum(device.count for device in parsed) > MOST_DEVICES:
         raise FleetError(f"{where}: devices: more than {MOST_DEVICES} in one node", hint="use more nodes")
-    return found
+    return parsed
 
 
-def _fitting(where: str, name: Any, value: Any, catalog: Catalog) -> FleetDevice:
+def _device(where: str, name: Any, value: Any, catalog: Catalog) -> FleetDevice:
     try:
         device = catalog.get(str(name))
     except CatalogError as error:
         raise FleetError(f"{where}: {error}", hint=error.hint) from None
     if isinstance(value, dict):
-        _known(f"{where}: {name}", value, ("count", "memory"))
+        _check_keys(f"{where}: {name}", value, ("count", "memory"))
         memory = _memory(f"{where}: {name}", "memory", value["memory"]) if "memory" in value else None
         return FleetDevice(
-            device, _whole(f"{where}: {name}", "count", value.get("count", 1), MOST_DEVICES), memory
+            device, _integer(f"{where}: {name}", "count", value.get("count", 1), MOST_DEVICES), memory
         )
-    return FleetDevice(device, _whole(where, str(name), value, MOST_DEVICES))
+    return FleetDevice(device, _integer(where, str(name), value, MOST_DEVICES))
 
 
-def _whole(where: str, key: str, value: Any, most: int) -> int:
+def _integer(where: str, key: str, value: Any, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise FleetError(f"{where}: {key}: {value!r}", hint=f"write a whole number from 1 to {most}")
     return value
@@ -239,10 +239,12 @@ def _labels(where: str, table: Any) -> dict[str, str]:
         raise FleetError(f"{where}: labels: not a table")
     for key, value in table.items():
         if not isinstance(key, str) or not _QUALIFIED.fullmatch(key):
-            raise FleetError(f"{where}: labels: {key!r} is no label", hint="write it like example.com/room")
+            raise FleetError(
+                f"{where}: labels: {key!r} is not a label key", hint="write it like example.com/room"
+            )
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise FleetError(
-                f"{where}: labels: {key}: {value!r} is no label's value",
+                f"{where}: labels: {key}: {value!r} is not a label value",
                 hint="use at most 63 letters, digits, dots, dashes and underscores, in quotes",
             )
     return dict(table)
@@ -254,6 +256,7 @@ def _resources(where: str, table: Any) -> dict[str, int]:
     for key in table:
         if not isinstance(key, str) or "/" not in key or not _QUALIFIED.fullmatch(key):
             raise FleetError(
-                f"{where}: resources: {key!r} is no extended resource", hint="write it like nvidia.com/gpu"
+                f"{where}: resources: {key!r} is not an extended resource",
+                hint="write it like nvidia.com/gpu",
             )
-    return {key: _whole(f"{where}: resources", key, value, 1 << 40) for key, value in table.items()}
+    return {key: _integer(f"{where}: resources", key, value, 1 << 40) for key, value in table.items()}

@@ -1,4 +1,4 @@
-"""Helm as the lab's administrator, with a home of its own that goes with the lab."""
+"""Helm as the lab's administrator, with folders of its own that the lab's end removes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,17 +9,22 @@ from fairlead.lab.run.state import Lab
 from fairlead.lab.run.steps import StepPrinter
 
 PART: Final = "deploy"
-_OURS: Final = "HELM_"
+_PREFIX: Final = "HELM_"
 
 
-def program(narrator: StepPrinter) -> Path:
-    """Return helm, built where it is missing."""
-    return build([PART], narrator)["helm"]
+def program(steps: StepPrinter) -> Path:
+    """Return helm; build it if it is missing."""
+    return build([PART], steps)["helm"]
 
 
 def environment(lab: Lab, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which helm speaks to this lab, and knows nothing of the user's own helm."""
-    own = {name: value for name, value in environ.items() if not name.startswith(_OURS)}
+    """Return an environment in which helm talks to this lab and ignores the user's Helm settings."""
+    inherited = {name: value for name, value in environ.items() if not name.startswith(_PREFIX)}
     home = lab.folder / "helm"
-    places = {f"{_OURS}{kind.upper()}_HOME": str(home / kind) for kind in ("cache", "config", "data")}
-    return {**own, **places, "KUBECONFIG": str(lab.kubeconfig), "KUBECACHEDIR": str(lab.folder / "kubectl")}
+    folders = {f"{_PREFIX}{kind.upper()}_HOME": str(home / kind) for kind in ("cache", "config", "data")}
+    return {
+        **inherited,
+        **folders,
+        "KUBECONFIG": str(lab.kubeconfig),
+        "KUBECACHEDIR": str(lab.folder / "kubectl"),
+    }

@@ -1,4 +1,4 @@
-"""From a group of a fleet to nodes that kwok plays: an inventory, then what Kubernetes would see of it."""
+"""The Node manifests of a fleet, for kwok: each group's inventory, its labels and its resources."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -12,9 +12,8 @@ from fairlead.lab.control.fleet import ARCHITECTURES, Fleet, FleetDevice, NodeGr
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
 
-"""The extended resource of memory that may be shared, in MiB."""
 _ADDRESS: Final = "10.0.0.1"
-"""As kwok gives it to all of its nodes: nobody listens there."""
+"""The address that kwok gives to all of its nodes; no kubelet listens there."""
 _CONDITIONS: Final = (
     ("Ready", "True", "KubeletReady"),
     ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
@@ -34,22 +33,22 @@ _INFO: Final = {
 
 
 def inventory(group: NodeGroup, catalog: Catalog) -> Inventory:
-    """Return what a look at a node of the group would find: everything named, and all of it healthy."""
-    found = [
-        _accelerator(fitting, index, group.memory)
-        for fitting in group.devices
-        for index in range(fitting.count)
+    """Return the inventory that discovery would find on a node of the group, with every device healthy."""
+    accelerators = [
+        _accelerator(fleet_device, index, group.memory)
+        for fleet_device in group.devices
+        for index in range(fleet_device.count)
     ]
     cpu = catalog.by_cpu(group.arch, frozenset())
-    if cpu is not None and not any(each.kind == "cpu" for each in found):
-        found.append(_accelerator(FleetDevice(cpu, 1), 0, group.memory))
+    if cpu is not None and not any(accelerator.kind == "cpu" for accelerator in accelerators):
+        accelerators.append(_accelerator(FleetDevice(cpu, 1), 0, group.memory))
     machine = Machine(arch=group.arch, board=group.board or None, cpus=group.cpu, memory=group.memory)
-    return Inventory(machine, tuple(found))
+    return Inventory(machine, tuple(accelerators))
 
 
-def _accelerator(fitting: FleetDevice, index: int, ram: Bytes) -> Accelerator:
-    device = fitting.device
-    bus, address = _place(device, index)
+def _accelerator(fleet_device: FleetDevice, index: int, ram: Bytes) -> Accelerator:
+    device = fleet_device.device
+    bus, address = _bus_address(device, index)
     return Accelerator(
         id=f"{bus}-{device.id}-{index}",
         model=device.id,
@@ -61,7 +60,7 @@ def _accelerator(fitting: FleetDevice, index: int, ram: Bytes) -> Accelerator:
         confidence=0.99,
         candidates=(device.id,),
         bus=f"{bus}:{address}",
-        memory=fitting.memory or (ram if device.unified else device.memory),
+        memory=fleet_device.memory or (ram if device.unified else device.memory),
         unified_memory=device.unified,
         peak=device.peak,
         effective=device.peak,
@@ -76,8 +75,8 @@ def _accelerator(fitting: FleetDevice, index: int, ram: Bytes) -> Accelerator:
     )
 
 
-def _place(device: CatalogDevice, index: int) -> tuple[str, str]:
-    """Return a bus on which the device could sit, and a place there."""
+def _bus_address(device: CatalogDevice, index: int) -> tuple[str, str]:
+    """Return a bus on which the device could sit, and an address there."""
     if device.kind == "cpu":
         return "cpu", str(index)
     if device.match.usb:
@@ -87,10 +86,10 @@ def _place(device: CatalogDevice, index: int) -> tuple[str, str]:
     return "platform", f"{index}.{device.kind}"
 
 
-def resources(found: Inventory) -> dict[str, int]:
-    """Return the extended resources of a node: whole devices by model, and memory that may be shared."""
+def resources(inventory: Inventory) -> dict[str, int]:
+    """Return the extended resources of a node: whole devices by model, and shareable memory in MiB."""
     totals: dict[str, int] = {}
-    for acc in found.accelerators:
+    for acc in inventory.accelerators:
         if acc.kind == "cpu" or not acc.state.allocatable:
             continue
         totals[f"{PREFIX}{acc.model}"] = totals.get(f"{PREFIX}{acc.model}", 0) + 1
@@ -100,9 +99,9 @@ def resources(found: Inventory) -> dict[str, int]:
 
 
 def manifests(fleet: Fleet, catalog: Catalog, now: datetime | None = None) -> list[dict[str, Any]]:
-    """Return every node of a fleet as the API takes it.
+    """Return the Node manifest of every node of a fleet.
 
-    They are ready as they come: kwok would make them so, too, but takes half a minute for 5,000.
+    The nodes are created ready: kwok would set their conditions, too, but takes half a minute for 5,000.
     """
     moment = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     conditions = [
@@ -119,10 +118,10 @@ def manifests(fleet: Fleet, catalog: Catalog, now: datetime | None = None) -> li
 
 
 def _nodes(group: NodeGroup, catalog: Catalog, conditions: list[dict[str, str]]) -> list[dict[str, Any]]:
-    found = inventory(group, catalog)
+    node_inventory = inventory(group, catalog)
     arch = ARCHITECTURES[group.arch]
-    common = _labels(group, arch, found)
-    more = {**resources(found), **group.resources}
+    common = _labels(group, arch, node_inventory)
+    more = {**resources(node_inventory), **group.resources}
     amounts = {
         "cpu": str(group.cpu),
         "memory": str(group.memory),
@@ -138,15 +137,15 @@ def _nodes(group: NodeGroup, catalog: Catalog, conditions: list[dict[str, str]])
     return [_node(name, common, status) for name in group.node_names()]
 
 
-def _labels(group: NodeGroup, arch: str, found: Inventory) -> dict[str, str]:
+def _labels(group: NodeGroup, arch: str, node_inventory: Inventory) -> dict[str, str]:
     return {
         "kubernetes.io/arch": arch,
         "kubernetes.io/os": "linux",
-        # Where these are missing the controller manager adds them: one more write for each node.
+        # If these are missing, the controller manager adds them: one more write for each node.
         "beta.kubernetes.io/arch": arch,
         "beta.kubernetes.io/os": "linux",
         "type": "kwok",
-        **labels(found),
+        **labels(node_inventory),
         **group.labels,
     }
 

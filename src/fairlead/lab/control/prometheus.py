@@ -1,4 +1,4 @@
-"""A real Prometheus in the first node of a lab: it finds pods by itself, and can be asked from the host."""
+"""A Prometheus in the first node of a lab: it discovers pods, and the host can query it."""
 
 import json
 import shutil
@@ -25,66 +25,66 @@ NAME: Final = "prometheus"
 LIMIT: Final = 60.0
 """Seconds within which it must be ready; many times what an idle machine takes."""
 _POD: Final = "__meta_kubernetes_pod"
-"""Where Prometheus says what it knows of a pod; dots and slashes of names are underscores there."""
+"""The prefix of Prometheus' meta labels of a pod; dots and slashes of names become underscores there."""
 
 
-def binaries(narrator: StepPrinter) -> BuiltPrograms:
-    """Return Prometheus and promtool, built where they are missing."""
-    return build([PART], narrator)
+def binaries(steps: StepPrinter) -> BuiltPrograms:
+    """Return Prometheus and promtool; build them if they are missing."""
+    return build([PART], steps)
 
 
-def start(where: LabHome, name: str, narrator: StepPrinter, rules: Path | None = None) -> Lab:
-    """Start Prometheus in a lab that runs; where it runs already it is started anew, with these rules."""
+def start(where: LabHome, name: str, steps: StepPrinter, rules: Path | None = None) -> Lab:
+    """Start Prometheus in a running lab; if it runs already, restart it with these rules."""
     inside.nodes(where.get(name))
     check_rules(rules)
-    with home.hold_lock(where.get(name).folder) as ours:
-        if not ours:
+    with home.hold_lock(where.get(name).folder) as acquired:
+        if not acquired:
             raise LabError(
                 f"lab {name!r} is being started, changed or ended by another process", hint="try again"
             )
         lab = where.get(name)
-        return launch(where, StartingLab(lab, lab.environ), narrator, rules)
+        return launch(where, StartingLab(lab, lab.environ), steps, rules)
 
 
-def launch(where: LabHome, running: StartingLab, narrator: StepPrinter, rules: Path | None) -> Lab:
-    """Start Prometheus and return when it is ready; to be called by the holder of the lab's lock."""
-    found = binaries(narrator)
-    with narrator.step(NAME) as step:
+def launch(where: LabHome, running: StartingLab, steps: StepPrinter, rules: Path | None) -> Lab:
+    """Start Prometheus and return when it is ready; the caller holds the lab's lock."""
+    programs = binaries(steps)
+    with steps.step(NAME) as step:
         folder = running.lab.folder / NAME
         _write(folder, running.lab, rules)
-        _check(found["promtool"], folder / "prometheus.yaml", rules)
-        _open_way_in(where, running)
+        _check(programs["promtool"], folder / "prometheus.yaml", rules)
+        _expose(where, running)
         old = next((program for program in running.lab.programs if program.name == NAME), None)
         process.kill([old.process] if old else [])
-        started = running.start(NAME, found[NAME], _arguments(folder), running.lab.namespaces[0])
+        started = running.start(NAME, programs[NAME], _arguments(folder), running.lab.namespaces[0])
         ready.wait_healthy(lambda: health.is_healthy(running.lab, started), started, step.tick, LIMIT)
     return running.lab
 
 
 def check_rules(rules: Path | None) -> None:
-    """Raise when a folder of rules is none."""
+    """Raise if a folder of rules holds none."""
     if rules is not None and not any(rules.glob("*.yaml")):
-        raise LabError(f"{rules}: no rules there", hint="name a folder of *.yaml files of Prometheus rules")
+        raise LabError(f"{rules}: no *.yaml files", hint="name a folder of *.yaml files of Prometheus rules")
 
 
 def config(kubeconfig: Path, rules: Path) -> dict[str, Any]:
-    """Return what Prometheus is told: every second, it looks at each pod that wants it.
+    """Return the configuration of Prometheus: it scrapes every matching pod once a second.
 
-    A pod wants it that has a port named `metrics`, and either the usual annotation or our own name. The
-    labels are those that a PodMonitor would give, so that the same rules hold here and there.
+    A pod matches if it has a port named `metrics`, and either the usual annotation or fairlead's name label.
+    The target labels are those of a PodMonitor, so the same rules work in both.
     """
-    scrape, ours = f"{_POD}_annotation_prometheus_io_scrape", f"{_POD}_label_app_kubernetes_io_name"
+    scrape, app = f"{_POD}_annotation_prometheus_io_scrape", f"{_POD}_label_app_kubernetes_io_name"
     port, part = f"{_POD}_container_port_name", f"{_POD}_label_app_kubernetes_io_component"
     rows: list[dict[str, Any]] = [
-        {"source_labels": [scrape, ours, port], "regex": "(true;.*|.*;fairlead);metrics", "action": "keep"},
+        {"source_labels": [scrape, app, port], "regex": "(true;.*|.*;fairlead);metrics", "action": "keep"},
         {"source_labels": [f"{_POD}_phase"], "regex": "Pending|Succeeded|Failed", "action": "drop"},
-        _copied(f"{_POD}_annotation_prometheus_io_scheme", "__scheme__"),
-        _copied(f"{_POD}_annotation_prometheus_io_path", "__metrics_path__"),
-        _copied("__meta_kubernetes_namespace", "namespace"),
-        _copied(f"{_POD}_name", "pod"),
-        _copied(f"{_POD}_container_name", "container"),
+        _copy_label(f"{_POD}_annotation_prometheus_io_scheme", "__scheme__"),
+        _copy_label(f"{_POD}_annotation_prometheus_io_path", "__metrics_path__"),
+        _copy_label("__meta_kubernetes_namespace", "namespace"),
+        _copy_label(f"{_POD}_name", "pod"),
+        _copy_label(f"{_POD}_container_name", "container"),
         {
-            "source_labels": ["__meta_kubernetes_namespace", ours, part],
+            "source_labels": ["__meta_kubernetes_namespace", app, part],
             "regex": "(.+);(.+);(.+)",
             "replacement": "$1/$2-$3",
             "target_label": "job",
@@ -98,7 +98,7 @@ def config(kubeconfig: Path, rules: Path) -> dict[str, Any]:
     }
 
 
-def _copied(source: str, target: str) -> dict[str, Any]:
+def _copy_label(source: str, target: str) -> dict[str, Any]:
     return {"source_labels": [source], "regex": "(.+)", "target_label": target}
 
 
@@ -113,26 +113,26 @@ def _arguments(folder: Path) -> list[str]:
 
 def _write(folder: Path, lab: Lab, rules: Path | None) -> None:
     """Write the configuration, with a copy of the rules: a node does not see all files of the host."""
-    own = folder / "rules"
-    shutil.rmtree(own, ignore_errors=True)
-    own.mkdir(parents=True)
+    copies = folder / "rules"
+    shutil.rmtree(copies, ignore_errors=True)
+    copies.mkdir(parents=True)
     for path in sorted(rules.glob("*.yaml")) if rules else ():
-        shutil.copyfile(path, own / path.name)
-    text = json.dumps(config(lab.folder / "keys" / "admin.kubeconfig", own), indent=1)
+        shutil.copyfile(path, copies / path.name)
+    text = json.dumps(config(lab.folder / "keys" / "admin.kubeconfig", copies), indent=1)
     (folder / "prometheus.yaml").write_text(text, encoding="utf-8")
 
 
 def _check(promtool: Path, path: Path, rules: Path | None) -> None:
-    """Raise when Prometheus would not take the rules."""
+    """Raise if Prometheus would reject the rules."""
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
         [promtool, "check", "config", path], capture_output=True, check=False, text=True, errors="replace"
     )
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()
-        raise LabError(f"{rules}: Prometheus does not take these rules:\n{said}", hint="correct them")
+        output = (done.stderr or done.stdout).strip()
+        raise LabError(f"{rules}: Prometheus rejects these rules:\n{output}", hint="correct them")
 
 
-def _open_way_in(where: LabHome, running: StartingLab) -> None:
+def _expose(where: LabHome, running: StartingLab) -> None:
     """Make Prometheus reachable from the host's loopback, unless it is already."""
     relay = f"{NAME}-relay"
     if any(program.name == relay and process.alive(program.process) for program in running.lab.programs):

@@ -1,4 +1,4 @@
-"""What a lab's programs are told beyond the usual: features, APIs, the scheduler's configuration."""
+"""The settings in which a lab differs from stock: feature gates, APIs, the scheduler's configuration."""
 
 import re
 from collections.abc import Mapping
@@ -18,35 +18,35 @@ _SIZE_LIMIT: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LabTuning:
-    """How the programs of a lab differ from stock ones."""
+    """The settings of a lab's programs that differ from stock."""
 
     feature_gates: str = ""
-    """Feature gates of all programs, as their command lines take them; empty: the usual ones."""
+    """Feature gates of all programs, in the form of `--feature-gates`; empty: the defaults."""
     runtime_config: str = ""
-    """APIs that the API server serves, or does not, as its command line takes them; empty: the usual ones."""
+    """APIs that the API server serves or not, in the form of `--runtime-config`; empty: the defaults."""
     scheduler: Mapping[str, Any] | None = None
-    """The scheduler's configuration; None: the usual one."""
+    """The scheduler's configuration; None: the default."""
 
-    def all_programs(self) -> list[str]:
-        """Return the arguments that every program of Kubernetes gets."""
+    def common_arguments(self) -> list[str]:
+        """Return the arguments of every program of Kubernetes."""
         return [f"--feature-gates={self.feature_gates}"] if self.feature_gates else []
 
-    def api_server(self) -> list[str]:
-        """Return the arguments that the API server gets."""
+    def api_server_arguments(self) -> list[str]:
+        """Return the arguments of the API server."""
         return [
-            *self.all_programs(),
+            *self.common_arguments(),
             *([f"--runtime-config={self.runtime_config}"] if self.runtime_config else []),
         ]
 
 
 def parse_feature_gates(text: str) -> str:
-    """Read feature gates, `A=true,B=false`; the programs themselves know which ones there are."""
-    return _switches("--feature-gates", text, _GATE, "DRAConsumableCapacity=true")
+    """Parse feature gates, `A=true,B=false`; the programs themselves reject unknown ones."""
+    return _parse_switches("--feature-gates", text, _GATE, "DRAConsumableCapacity=true")
 
 
 def parse_runtime_config(text: str) -> str:
-    """Read which APIs to serve, `GROUP/VERSION=true,...`."""
-    return _switches("--runtime-config", text, _API, "resource.k8s.io/v1beta1=true")
+    """Parse the APIs to serve, `GROUP/VERSION=true,...`."""
+    return _parse_switches("--runtime-config", text, _API, "resource.k8s.io/v1beta1=true")
 
 
 def load_scheduler_config(path: Path) -> Mapping[str, Any]:
@@ -54,50 +54,49 @@ def load_scheduler_config(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
             text = file.read(_SIZE_LIMIT + 1)
-        found = yamltext.parse(text) if len(text) <= _SIZE_LIMIT else None
+        config = yamltext.parse(text) if len(text) <= _SIZE_LIMIT else None
     except (OSError, yamltext.BadYamlError) as error:
         raise LabError(
             f"{path}: {error.strerror if isinstance(error, OSError) else error}", hint=f"expected: a {_KIND}"
         ) from None
-    if not isinstance(found, dict) or found.get("kind") != _KIND:
+    if not isinstance(config, dict) or config.get("kind") != _KIND:
         raise LabError(
-            f"{path}: no {_KIND}", hint=f"its first lines are apiVersion: {_GROUP}v1, kind: {_KIND}"
+            f"{path}: not a {_KIND}", hint=f"its first lines are apiVersion: {_GROUP}v1, kind: {_KIND}"
         )
-    if not str(found.get("apiVersion", "")).startswith(_GROUP):
-        raise LabError(f"{path}: apiVersion {found.get('apiVersion')!r}", hint=f"expected: {_GROUP}v1")
+    if not str(config.get("apiVersion", "")).startswith(_GROUP):
+        raise LabError(f"{path}: apiVersion {config.get('apiVersion')!r}", hint=f"expected: {_GROUP}v1")
     for key in ("clientConnection", "leaderElection"):
-        if not isinstance(found.get(key) or {}, dict):
-            raise LabError(f"{path}: {key} is no mapping")
-    return found
+        if not isinstance(config.get(key) or {}, dict):
+            raise LabError(f"{path}: {key} is not a mapping")
+    return config
 
 
-def render_scheduler_config(given: Mapping[str, Any] | None, kubeconfig: Path) -> str:
-    """Return the configuration that a lab's scheduler reads: as given, and what only the lab can know.
+def render_scheduler_config(config: Mapping[str, Any] | None, kubeconfig: Path) -> str:
+    """Return the configuration file of a lab's scheduler: the user's, completed by what only the lab knows.
 
-    Where nothing is given it is stock, but for the rate at which it may write. It never waits for a Lease
-    unless told to: a lab has one scheduler.
+    Without one of the user's it is stock, except for the client's rate limit. Leader election is off unless
+    the user's file turns it on: a lab has one scheduler.
     """
-    given = given or {"apiVersion": f"{_GROUP}v1", "kind": _KIND}
+    config = config or {"apiVersion": f"{_GROUP}v1", "kind": _KIND}
     connection = {
         "kubeconfig": str(kubeconfig),
         "qps": 5000,
         "burst": 5000,
-        **_part(given, "clientConnection"),
+        **_section(config, "clientConnection"),
     }
-    election = {"leaderElect": False, **_part(given, "leaderElection")}
-    whole = {**given, "clientConnection": connection, "leaderElection": election}
-    return yamltext.dump(whole)
+    election = {"leaderElect": False, **_section(config, "leaderElection")}
+    return yamltext.dump({**config, "clientConnection": connection, "leaderElection": election})
 
 
-def _part(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    return {name: value for name, value in (given.get(key) or {}).items() if value is not None}
+def _section(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    return {name: value for name, value in (config.get(key) or {}).items() if value is not None}
 
 
-def _switches(option: str, text: str, name: re.Pattern[str], example: str) -> str:
-    """Return a list of names that are each true or false, checked and without blanks."""
-    found = [each.strip() for each in text.split(",")]
-    for each in found:
-        key, _, value = each.partition("=")
+def _parse_switches(option: str, text: str, name: re.Pattern[str], example: str) -> str:
+    """Check a list of NAME=true and NAME=false, and return it without blanks."""
+    switches = [switch.strip() for switch in text.split(",")]
+    for switch in switches:
+        key, _, value = switch.partition("=")
         if not name.fullmatch(key) or value not in ("true", "false"):
-            raise LabError(f"{option}: {each!r} is not NAME=true or NAME=false", hint=f"such as {example}")
-    return ",".join(found)
+            raise LabError(f"{option}: {switch!r} is not NAME=true or NAME=false", hint=f"such as {example}")
+    return ",".join(switches)

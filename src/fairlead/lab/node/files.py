@@ -1,6 +1,6 @@
-"""What a real node and the cluster's name server are told.
+"""The configuration files of a real node, and the manifests of the cluster's DNS server.
 
-Paths are as the node sees them: its /run, /var/lib and /var/log are its own (see spaces.py).
+Paths are as the node sees them: its /run, /var/lib and /var/log are its own (see namespaces.py).
 """
 
 import json
@@ -13,11 +13,11 @@ from fairlead.lab.node.layout import PLAIN, NodeLayout
 
 DNS_ADDRESS: Final = "10.96.0.10"
 _OVERLAYS: Final = frozenset({"overlay", "aufs"})
-"""File systems on which no overlay can stand."""
+"""File systems that cannot be the upper layer of an overlay."""
 
 
 def snapshotter(folder: Path) -> str:
-    """Return how containerd keeps the layers of images, for a lab whose files are in `folder`."""
+    """Return containerd's snapshotter for a lab whose files are in `folder`."""
     return "native" if namespaces.file_system(folder) in _OVERLAYS else "overlayfs"
 
 
@@ -56,7 +56,7 @@ state = "{layout.state}"
 
 
 def cni(pods: str) -> str:
-    """Return how pods are wired: a bridge of their own, reached by routes, so that nobody is renamed."""
+    """Return the CNI configuration: a bridge of the node's own, reached by routes, without address NAT."""
     bridge = {
         "type": "bridge",
         "bridge": "pods",
@@ -69,10 +69,11 @@ def cni(pods: str) -> str:
 
 
 def kubelet(keys: Path, folder: Path, node: str, cgroup: str, layout: NodeLayout = PLAIN) -> str:
-    """Return the kubelet's configuration; the disk is the user's, so it is never too full for a lab.
+    """Return the kubelet's configuration; the disk is the user's, so its use never evicts pods of a lab.
 
-    What has changed it tells within a second, not within ten: whoever works with a lab waits for that.
-    What has not it tells every five minutes, as everywhere, or whoever watches the node would have no rest.
+    The kubelet reports a changed status within a second, not within ten: tests wait for that. It reports an
+    unchanged status every five minutes, the default: otherwise every watcher of the node would get an update
+    a second.
     """
     return f"""\
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -102,7 +103,7 @@ volumePluginDir: {layout.kubelet}/volume-plugins
 """
 
 
-RESOLV_CONF: Final = "# A lab knows no names but its own.\n"
+RESOLV_CONF: Final = "# A lab resolves no names but its own.\n"
 _LABEL: Final = {"k8s-app": "kube-dns"}
 _COREFILE: Final = """\
 .:53 {
@@ -118,10 +119,10 @@ _COREFILE: Final = """\
 """
 
 
-def name_server() -> list[tuple[str, dict[str, object]]]:
-    """Return the cluster's name server: where each object is created, and the object."""
-    there = {"name": "coredns", "namespace": "kube-system"}
-    everywhere = {"name": "system:coredns"}
+def dns_server() -> list[tuple[str, dict[str, object]]]:
+    """Return the objects of CoreDNS, the cluster's DNS server, each with the path that creates it."""
+    namespaced = {"name": "coredns", "namespace": "kube-system"}
+    cluster_wide = {"name": "system:coredns"}
     rbac = "rbac.authorization.k8s.io"
     core, roles = "/api/v1/namespaces/kube-system", f"/apis/{rbac}/v1"
     rules = [
@@ -129,21 +130,21 @@ def name_server() -> list[tuple[str, dict[str, object]]]:
         {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
     ]
     role = {"apiGroup": rbac, "kind": "ClusterRole", "name": "system:coredns"}
-    account = {"kind": "ServiceAccount", **there}
+    account = {"kind": "ServiceAccount", **namespaced}
     ports = [{"name": name, "port": 53, "protocol": name.upper()} for name in ("udp", "tcp")]
     service = {"clusterIP": DNS_ADDRESS, "selector": _LABEL, "ports": ports}
     return [
-        (f"{core}/serviceaccounts", {"metadata": there}),
-        (f"{roles}/clusterroles", {"metadata": everywhere, "rules": rules}),
-        (f"{roles}/clusterrolebindings", {"metadata": everywhere, "roleRef": role, "subjects": [account]}),
-        (f"{core}/configmaps", {"metadata": there, "data": {"Corefile": _COREFILE}}),
-        ("/apis/apps/v1/namespaces/kube-system/deployments", {"metadata": there, "spec": _deployment()}),
-        (f"{core}/services", {"metadata": {**there, "name": "kube-dns"}, "spec": service}),
+        (f"{core}/serviceaccounts", {"metadata": namespaced}),
+        (f"{roles}/clusterroles", {"metadata": cluster_wide, "rules": rules}),
+        (f"{roles}/clusterrolebindings", {"metadata": cluster_wide, "roleRef": role, "subjects": [account]}),
+        (f"{core}/configmaps", {"metadata": namespaced, "data": {"Corefile": _COREFILE}}),
+        ("/apis/apps/v1/namespaces/kube-system/deployments", {"metadata": namespaced, "spec": _deployment()}),
+        (f"{core}/services", {"metadata": {**namespaced, "name": "kube-dns"}, "spec": service}),
     ]
 
 
 def _deployment() -> dict[str, object]:
-    """Return the name server's deployment: no root, no capability, nothing to write to."""
+    """Return the Deployment of CoreDNS: no root, no capability, a read-only root file system."""
     container = {
         "name": "coredns",
         "image": COREDNS,
@@ -157,12 +158,12 @@ def _deployment() -> dict[str, object]:
         "readinessProbe": {"httpGet": {"path": "/ready", "port": 8181}, "periodSeconds": 1},
         "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns"}],
     }
-    # Nodes that kwok plays run nothing.
+    # Nodes that kwok simulates run nothing.
     term = {"matchExpressions": [{"key": "type", "operator": "NotIn", "values": ["kwok"]}]}
-    wanted = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     pod = {
         "serviceAccountName": "coredns",
-        "affinity": {"nodeAffinity": wanted},
+        "affinity": {"nodeAffinity": required},
         "dnsPolicy": "Default",
         "terminationGracePeriodSeconds": 1,
         "securityContext": {

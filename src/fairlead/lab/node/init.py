@@ -1,7 +1,7 @@
-"""The first process of a node's namespaces: it makes the node's own file tree, then buries the dead.
+"""The init process of a node's namespaces: it mounts the node's own file systems, then reaps orphans.
 
 Run as `python -I -S init.py FOLDER HOSTNAME ADDRESS KUBELET CONTAINERD` in fresh mount, PID, network and UTS
-namespaces. It imports nothing but the standard library, since it runs before anything else could be found.
+namespaces. It imports only the standard library, because it runs without site-packages.
 When it is killed, the kernel ends every process, mount and network device of the node with it.
 """
 
@@ -21,26 +21,26 @@ SYSCTLS = (
 
 
 def mount(*arguments: str) -> None:
-    """Mount something, or end."""
+    """Run mount; exit if it fails."""
     if os.spawnvp(os.P_WAIT, "mount", ["mount", *arguments]):  # noqa: S606  # no shell; the arguments are ours
         sys.exit(f"mount {' '.join(arguments)} failed")
 
 
 def mount_filesystems(folder: str, kubelet: str, containerd: str) -> None:
-    """Give the node its own /proc, /run, /var/log and /var/lib, kept below `folder` or in memory.
+    """Mount the node's own /proc, /run, /var/log and /var/lib, kept below `folder` or in memory.
 
-    The kubelet and device plugins have fixed paths below /var/lib. An overlay shows what the host has
-    there and takes what the node writes; the overlay's own files are in memory, because one overlay cannot
-    stand on another, which is what a container's own file system is.
+    The kubelet and device plugins have fixed paths below /var/lib. An overlay shows the host's files there
+    and keeps the node's writes. Its upper layer is in memory, because an overlay cannot be the upper layer of
+    another, and the root file system of a container is one.
     """
     mount("--make-rslave", "/")
     mount("-t", "proc", "proc", "/proc")
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", f"{folder}/overlay")
-    for name in ("upper", "work", "knobs", "proc"):
+    for name in ("upper", "work", "sysctls", "proc"):
         os.mkdir(f"{folder}/overlay/{name}")
-    # The kernel lets a user namespace mount /proc only where one is to be seen without anything over it.
+    # The kernel lets a user namespace mount /proc only if a /proc without mounts over it is visible.
     mount("-t", "proc", "proc", f"{folder}/overlay/proc")
-    mask_sysctls(f"{folder}/overlay/knobs")
+    mask_sysctls(f"{folder}/overlay/sysctls")
     layers = f"lowerdir=/var/lib,upperdir={folder}/overlay/upper,workdir={folder}/overlay/work"
     mount("-t", "overlay", "overlay", "-o", layers, "/var/lib")
     for name, place in (("kubelet", kubelet), ("containerd", containerd)):
@@ -52,17 +52,17 @@ def mount_filesystems(folder: str, kubelet: str, containerd: str) -> None:
 
 
 def mask_sysctls(folder: str) -> None:
-    """Lay copies over the settings of the whole machine that a kubelet insists on changing."""
-    for knob in SYSCTLS:
-        place, copy = f"/proc/sys/{knob}", f"{folder}/{knob.replace('/', '.')}"
-        if os.path.exists(place):
-            with open(place, encoding="ascii") as real, open(copy, "w", encoding="ascii") as own:
+    """Bind-mount copies over the machine-wide sysctls that a kubelet sets."""
+    for sysctl in SYSCTLS:
+        path, copy = f"/proc/sys/{sysctl}", f"{folder}/{sysctl.replace('/', '.')}"
+        if os.path.exists(path):
+            with open(path, encoding="ascii") as real, open(copy, "w", encoding="ascii") as own:
                 own.write(real.read())
-            mount("--bind", copy, place)
+            mount("--bind", copy, path)
 
 
 def set_hostname(folder: str, hostname: str, address: str) -> None:
-    """Let the node know its own name: who asks for it would wait ten seconds for the host's name server."""
+    """Set the hostname and /etc/hosts: a lookup of it would wait ten seconds for the host's DNS server."""
     socket.sethostname(hostname)
     if os.path.isfile("/etc/hosts"):
         with open(f"{folder}/hosts", "w", encoding="ascii") as file:
@@ -71,7 +71,7 @@ def set_hostname(folder: str, hostname: str, address: str) -> None:
 
 
 def reap_orphans() -> None:
-    """Wait for orphans to end, until asked to end."""
+    """Reap orphaned processes until SIGTERM."""
     signals = {signal.SIGCHLD, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     while signal.sigwait(signals) != signal.SIGTERM:
@@ -83,15 +83,15 @@ def reap_orphans() -> None:
 
 
 def main(folder: str, hostname: str, address: str, kubelet: str, containerd: str) -> None:
-    """Make the node's world, say under which number the host knows us, and stay."""
-    # Before our own /proc is mounted, this one still counts as the host does.
-    number = os.readlink("/proc/self")
+    """Set up the node, write the PID that the host knows this process by, and stay."""
+    # Before the node's own /proc is mounted, /proc/self is the PID in the host's namespace.
+    pid = os.readlink("/proc/self")
     mount_filesystems(folder, kubelet, containerd)
     set_hostname(folder, hostname, address)
-    with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as knob:
-        knob.write("1")
+    with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as sysctl:
+        sysctl.write("1")
     with open(f"{folder}/init.new", "w", encoding="ascii") as file:
-        file.write(number)
+        file.write(pid)
     os.rename(f"{folder}/init.new", f"{folder}/init.pid")
     reap_orphans()
 

@@ -1,4 +1,4 @@
-"""Where a real node keeps its files: as kubeadm has them, or as smaller distributions do."""
+"""The paths of a real node's files: kubeadm's, or those of smaller distributions."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,15 +8,15 @@ from fairlead.errors import LabError
 
 @dataclass(frozen=True, slots=True)
 class NodeLayout:
-    """The paths of one distribution; all of them below /var/lib and /run, which are a node's own."""
+    """The paths of one distribution; all are below /var/lib and /run, which each node has for itself."""
 
     name: str
     kubelet: str
     """The kubelet's folder."""
     containerd: str
-    """Where containerd keeps images and containers."""
+    """containerd's root folder: images and containers."""
     state: str
-    """Where containerd keeps what runs."""
+    """containerd's state folder: running tasks."""
     socket: str
 
 
@@ -48,7 +48,7 @@ NAMES: Final = tuple(layout.name for layout in LAYOUTS)
 
 
 def find_layout(name: str) -> NodeLayout:
-    """Return a layout by its name."""
+    """Return the layout of this name."""
     for layout in LAYOUTS:
         if layout.name == name:
             return layout

@@ -1,7 +1,7 @@
-"""The way from the host's loopback into a node's network: what comes in here goes out there.
+"""A TCP relay from the host's loopback into a node's network.
 
 Run as `python -I -S relay.py SOCKET HOST PORT` inside the node's network namespace, with a listening socket
-that was opened outside of it: a socket stays in the network in which it was made.
+that was opened outside of it: a socket stays in the network namespace in which it was created.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ _CHUNK = 1 << 16
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry bytes one way until they end."""
+    """Copy bytes in one direction until end of file."""
     while data := await reader.read(_CHUNK):
         writer.write(data)
         await writer.drain()
@@ -22,7 +22,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
-    """Carry one connection; when either side breaks, both end."""
+    """Forward one connection; if either side fails, both are closed."""
     with contextlib.suppress(OSError):
         inner_reader, inner_writer = await asyncio.open_connection(host, port)
         try:
@@ -33,7 +33,7 @@ async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ho
 
 
 async def serve(listener: socket.socket, host: str, port: int) -> None:
-    """Carry every connection."""
+    """Forward every connection."""
     server = await asyncio.start_server(lambda r, w: forward(r, w, host, port), sock=listener, backlog=512)
     async with server:
         await server.serve_forever()

@@ -1,1 +1,1 @@
-"""Start, restart and end a lab, and know what is running."""
+"""Start, restart and end a lab, and keep its state."""

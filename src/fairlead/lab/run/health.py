@@ -1,4 +1,4 @@
-"""Whether a program of a lab that runs is well: each kind is asked in its own way."""
+"""Check the health of a running lab's programs, each by its own endpoint."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from fairlead.lab.node import inside
 from fairlead.lab.run import probe, ready
 from fairlead.lab.run.state import Lab, LabProgram, NodeNamespaces
 
-_ADDRESSES: Final = {
+_ENDPOINTS: Final = {
     "etcd": ("http", "/health"),
     "kube-controller-manager": ("https", "/healthz"),
     "kube-proxy": ("http", "/livez"),
@@ -22,15 +22,15 @@ _ADDRESSES: Final = {
 
 
 def is_healthy(lab: Lab, program: LabProgram, since: float = 0.0) -> bool:
-    """Say whether a program does what it is there for, as far as others can see, and did so `since`."""
+    """Return whether a program works, as its endpoint and the API server show, and has done so `since`."""
     binary = Path(program.argv[0])
     kind = binary.name
-    space = next((each for each in lab.namespaces if each.node == program.node), None)
-    if kind in _ADDRESSES and not _answers(_address(lab, kind, space), space):
+    node_ns = next((candidate for candidate in lab.namespaces if candidate.node == program.node), None)
+    if kind in _ENDPOINTS and not _responds_ok(_url(lab, kind, node_ns), node_ns):
         return False
-    if kind == "containerd" and space is not None:
+    if kind == "containerd" and node_ns is not None:
         ctr = binary.with_name("ctr")
-        return inside.run(space, [str(ctr), "-a", lab.layout.socket, "version"]).returncode == 0
+        return inside.run(node_ns, [str(ctr), "-a", lab.layout.socket, "version"]).returncode == 0
     port, keys = lab.ports["kube-apiserver"], lab.folder / "keys"
     if not ready.responds_ok(port, "/readyz", ready.admin_tls_context(keys)):
         return False
@@ -39,14 +39,14 @@ def is_healthy(lab: Lab, program: LabProgram, since: float = 0.0) -> bool:
     )
 
 
-def _address(lab: Lab, kind: str, space: NodeNamespaces | None) -> str:
-    scheme, path = _ADDRESSES[kind]
-    ports = lab.ports if space is None else DEFAULT_PORTS
+def _url(lab: Lab, kind: str, node_ns: NodeNamespaces | None) -> str:
+    scheme, path = _ENDPOINTS[kind]
+    ports = lab.ports if node_ns is None else DEFAULT_PORTS
     return f"{scheme}://127.0.0.1:{ports[kind]}{path}"
 
 
-def _answers(url: str, space: NodeNamespaces | None) -> bool:
-    if space is None:
+def _responds_ok(url: str, node_ns: NodeNamespaces | None) -> bool:
+    if node_ns is None:
         return probe.is_healthy(url)
     argv = [sys.executable, "-I", "-S", probe.__file__, url]
-    return inside.run_in_network(space, argv).returncode == 0
+    return inside.run_in_network(node_ns, argv).returncode == 0

@@ -1,12 +1,12 @@
-"""Where this user's labs are, and who may touch which of them when.
+"""The folders of this user's labs, and their locks.
 
     ~/.local/state/fairlead/lab/
-      NAME/lab.json   the state: programs by number and start, ports, namespaces
+      NAME/lab.json   the state: programs by PID and start time, ports, namespaces
       NAME/kubeconfig the administrator's
       NAME/keys NAME/logs NAME/etcd NAME/nodes
 
-A folder is locked while its lab is started or ended; the kernel lets go of the lock when its holder dies.
-So a lab that says `starting` while nobody holds its lock is what a killed starter left behind.
+A folder is locked while its lab is started or ended; the kernel releases the lock when its holder dies.
+So a lab in the phase `starting` whose lock is free was left behind by a starter that was killed.
 """
 
 import fcntl
@@ -28,30 +28,30 @@ from fairlead.lab.run.state import Lab, LabPhase, load
 DEFAULT_NAME: Final = "lab"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _PORTS: Final = range(20_000, 32_000)
-"""Below the numbers that the kernel gives to outgoing connections, which come and go by the thousand."""
+"""Below the ephemeral range, whose ports outgoing connections take by the thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabHome:
-    """The folder of all labs of one user."""
+    """The folder of one user's labs."""
 
     root: Path
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a lab, whether or not there is one of that name."""
+        """Return the folder of a lab, whether or not it exists."""
         if not _NAME.fullmatch(name):
             raise LabError(
                 f"{name!r} cannot name a lab",
-                hint="use up to 32 small letters, digits and dashes, like demo-1",
+                hint="use up to 32 lowercase letters, digits and dashes, like demo-1",
             )
         return self.root / name
 
     def labs(self) -> list[Lab]:
-        """Return every lab that wrote down what it is, by name."""
+        """Return every lab that has a state file, by name."""
         return [lab for folder in self.folders() if (lab := load(folder))]
 
     def folders(self) -> list[Path]:
-        """Return the folder of everything that is, was to become, or was left of a lab."""
+        """Return the folder of every lab: complete, half started, or left behind."""
         try:
             return sorted(
                 path for path in self.root.iterdir() if path.is_dir() and _NAME.fullmatch(path.name)
@@ -60,7 +60,7 @@ class LabHome:
             return []
 
     def get(self, name: str) -> Lab:
-        """Return a lab, or say which ones there are."""
+        """Return a lab; raise with the names of the existing ones if it does not exist."""
         lab = load(self.folder(name))
         if lab is None:
             known = ", ".join(lab.name for lab in self.labs())
@@ -70,9 +70,9 @@ class LabHome:
 
 
 def default(environ: Mapping[str, str]) -> LabHome:
-    """Return this user's labs, where the XDG rules put them."""
+    """Return this user's labs, at the place that the XDG Base Directory specification names."""
     base = environ.get("XDG_STATE_HOME", "")
-    # The rules say that a relative path is to be ignored.
+    # The specification says to ignore a relative path.
     state = (
         Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
     )
@@ -81,20 +81,20 @@ def default(environ: Mapping[str, str]) -> LabHome:
 
 @contextmanager
 def hold_root_lock(home: LabHome) -> Iterator[None]:
-    """Let one process at a time make or remove folders of labs."""
+    """Hold the lock under which one process at a time creates or removes folders of labs."""
     while True:
         try:
             home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
-            continue  # removed by the last lab's end between the two
+            continue  # the end of the last lab removed it between the two calls
         except OSError as error:
             raise LabError(
-                f"{home.root}: {error.strerror}", hint="set XDG_STATE_HOME to a folder that you may write"
+                f"{home.root}: {error.strerror}", hint="set XDG_STATE_HOME to a folder that you can write to"
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is(home.root, handle):
+            if _is_same_file(home.root, handle):
                 yield
                 return
         finally:
@@ -103,38 +103,38 @@ def hold_root_lock(home: LabHome) -> Iterator[None]:
 
 @contextmanager
 def hold_lock(folder: Path, patience: float = 0.0) -> Iterator[bool]:
-    """Hold a lab's lock; yield False where another process starts or ends the lab, or it is gone."""
+    """Hold a lab's lock; yield False if another process starts or ends the lab, or it is gone."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         yield False
         return
     try:
-        yield _take(handle, patience) and _is(folder, handle)
+        yield _try_lock(handle, patience) and _is_same_file(folder, handle)
     finally:
         os.close(handle)
 
 
 def is_unused(folder: Path) -> bool:
-    """Say whether nobody wants a lab any more; to be asked by the holder of its lock."""
+    """Return whether a lab is unused: half started or orphaned; the caller holds its lock."""
     lab = load(folder)
     return lab is None or lab.phase is LabPhase.STARTING or lab.is_orphaned()
 
 
 def remove(home: LabHome, folder: Path) -> None:
-    """Remove a lab's folder, and with the last one what held them all."""
+    """Remove a lab's folder, and with the last one the folder of all labs."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             break
-        time.sleep(0.05)  # something that is just ending wrote once more
-    with hold_root_lock(home), suppress(OSError):  # not empty: others live there
+        time.sleep(0.05)  # a process that is just ending wrote another file
+    with hold_root_lock(home), suppress(OSError):  # not empty: other labs are there
         home.root.rmdir()
         home.root.parent.rmdir()
 
 
 def free_ports(names: Iterable[str], taken: Iterable[int]) -> dict[str, int]:
-    """Return a free port of the loopback for each name, none that another lab has chosen."""
+    """Return a free loopback port for each name, none of those that other labs have taken."""
     avoid, chosen = set(taken), dict[str, int]()
     candidates = iter(random.SystemRandom().sample(_PORTS, len(_PORTS)))
     for name in names:
@@ -153,7 +153,7 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _take(handle: int, patience: float) -> bool:
+def _try_lock(handle: int, patience: float) -> bool:
     until = time.monotonic() + patience
     while True:
         try:
@@ -166,8 +166,8 @@ def _take(handle: int, patience: float) -> bool:
             return True
 
 
-def _is(path: Path, handle: int) -> bool:
-    """Say whether what was opened is still what is found under its name."""
+def _is_same_file(path: Path, handle: int) -> bool:
+    """Return whether an open file is still the one at its path."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except OSError:

@@ -1,6 +1,6 @@
-"""Ask a program whether it is well, from where it can be asked.
+"""Probe a program's health endpoint, from inside its network namespace if need be.
 
-Run as `python -I -S probe.py URL` inside a node's network namespace: it ends with 0 where the answer is yes.
+Run as `python -I -S probe.py URL` inside a node's network namespace: it exits with 0 if healthy.
 """
 
 import http.client
@@ -12,7 +12,7 @@ _PATIENCE = 5.0
 
 
 def is_healthy(url: str) -> bool:
-    """Say whether a program answers with 200. Its certificate may be its own."""
+    """Return whether a program responds with 200. A self-signed certificate is accepted."""
     parts = urllib.parse.urlsplit(url)
     where = f"{parts.hostname}:{parts.port}"
     connection = http.client.HTTPConnection(where, timeout=_PATIENCE)

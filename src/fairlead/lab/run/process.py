@@ -1,7 +1,7 @@
-"""Processes that the lab started: which they are, whether they live, and how they end.
+"""Start, identify, signal and kill the processes of a lab.
 
-A number alone names no process: it is given out again. So each is kept with the moment it started, as the
-kernel counts it, and is only signalled through a handle that was opened before that moment was compared.
+A PID alone does not identify a process: the kernel reuses it. So each process is recorded with its start
+time in clock ticks, and is only signalled through a pidfd that was opened before the start time was compared.
 """
 
 import atexit
@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER_VARIABLE: Final = "FAIRLEAD_LAB_FOLDER"
-"""In the environment of everything that a lab starts: the folder of the lab.
+"""The environment variable of every process of a lab: the folder of the lab.
 
-It finds what no list holds: a program whose starter was killed before it could write it down.
+It finds a program that the state file lacks, because its starter was killed before it could record it.
 """
 _CHILDREN: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
-"""Python forgets a child only through the object that started it; forgotten ones stay as zombies."""
+"""Python reaps a child only through its Popen object; without the object the child stays a zombie."""
 
 
 @atexit.register
-def _let_go() -> None:
-    """Let the programs of a lab outlive this Python, which would warn of each as of one left by mistake."""
+def _detach_children() -> None:
+    """Let the programs of a lab outlive this interpreter, which would emit a ResourceWarning for each."""
     for child in _CHILDREN.values():
         if child.poll() is None:
             child.returncode = 0
@@ -51,37 +51,37 @@ class Process:
 
 
 def boot_id() -> str:
-    """Return the name of this boot: what was started before it is gone."""
+    """Return the identifier of this boot: a process of an earlier boot is gone."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def find(pid: int) -> Process | None:
-    """Return the living process of this number; None where there is none."""
+    """Return the running process with this PID; None if there is none."""
     fields = _stat(pid)
-    # A zombie holds nothing but its number.
+    # A zombie holds nothing but its PID.
     return None if fields is None or fields[0] in "ZX" else Process(pid, int(fields[19]))
 
 
 def alive(process: Process) -> bool:
-    """Say whether this very process still runs."""
+    """Return whether this process, and not another with its PID, still runs."""
     exit_code(process)
     return find(process.pid) == process
 
 
 def exit_code(process: Process) -> int | None:
-    """Return how a program that we started ended; None while it runs, or where another started it."""
+    """Return the exit code of a child; None while it runs, or if another process started it."""
     child = _CHILDREN.get(process.pid)
     return None if child is None else child.poll()
 
 
 def parent(pid: int) -> int | None:
-    """Return the number of a process's parent."""
+    """Return the PID of a process's parent."""
     fields = _stat(pid)
     return None if fields is None else int(fields[1])
 
 
 def memory(process: Process) -> int:
-    """Return the bytes that a process holds in RAM; 0 where it is gone."""
+    """Return the resident memory of a process in bytes; 0 if it is gone."""
     try:
         pages = int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1])
     except (OSError, IndexError, ValueError):
@@ -90,9 +90,9 @@ def memory(process: Process) -> int:
 
 
 def start(
-    argv: Sequence[str], log: Path, folder: Path, env: Mapping[str, str], *, hand: Sequence[int] = ()
+    argv: Sequence[str], log: Path, folder: Path, env: Mapping[str, str], *, pass_fds: Sequence[int] = ()
 ) -> Process:
-    """Start a program of the lab in `folder`; it outlives us, and prints into `log`."""
+    """Start a program of the lab in `folder`; it outlives this process, and its output goes to `log`."""
     with log.open("ab") as output:
         child = subprocess.Popen(  # noqa: S603  # no shell; every argument is ours or a path
             argv,
@@ -102,16 +102,16 @@ def start(
             env={**env, FOLDER_VARIABLE: str(folder)},
             cwd=folder,
             start_new_session=True,
-            pass_fds=hand,
+            pass_fds=pass_fds,
         )
     _CHILDREN[child.pid] = child
-    # Ours to reap, so the number cannot have been given out again, even if it has ended.
+    # A child stays a zombie until it is reaped, so its PID is not reused even if it has ended.
     fields = _stat(child.pid)
     return Process(child.pid, int(fields[19]) if fields else 0)
 
 
 def send_signal(process: Process, number: int) -> bool:
-    """Send a signal to this very process and to no other; return whether it was there."""
+    """Send a signal to this process and to no other with its PID; return whether it was running."""
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:
@@ -129,31 +129,31 @@ def send_signal(process: Process, number: int) -> bool:
 
 def processes_of_lab(folder: Path) -> Iterator[Process]:
     """Yield every process of this user that was started for the lab in `folder`."""
-    wanted = f"{FOLDER_VARIABLE}={folder}".encode()
+    variable = f"{FOLDER_VARIABLE}={folder}".encode()
     for pid in pids():
         if pid == os.getpid():
             continue
         with suppress(OSError):
             process = find(pid)
-            if process and wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if process and variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 yield process
 
 
 def pids() -> list[int]:
-    """Return the number of every process."""
+    """Return the PID of every process."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
 def children(pid: int) -> list[Process]:
-    """Return the living children of a process."""
-    return [child for each in pids() if parent(each) == pid and (child := find(each))]
+    """Return the running children of a process."""
+    return [child for candidate in pids() if parent(candidate) == pid and (child := find(candidate))]
 
 
 def kill(processes: Iterable[Process], patience: float = 10.0) -> list[Process]:
-    """Kill processes and wait until they are gone; return those that would not go.
+    """Send SIGKILL to processes and wait until they are gone; return those that still run.
 
-    Nothing of a lab is worth a farewell: its files go with it, and an API server with open watches takes
-    more than 15 seconds to say goodbye.
+    No process of a lab needs a graceful shutdown: its files are removed with it, and an API server with open
+    watches takes more than 15 seconds to shut down.
     """
     left = list(processes)
     for process in left:

@@ -1,4 +1,4 @@
-"""Wait for what was started, and say which program failed and what it said last."""
+"""Wait until programs are ready; an error names the failed program and shows the tail of its log."""
 
 import http.client
 import ssl
@@ -18,7 +18,7 @@ _POLL: Final = 0.05
 
 
 def tail(log: Path, lines: int = _TAIL) -> str:
-    """Return the last lines of a log, indented; those of a whole cluster can be very long."""
+    """Return the last lines of a log, indented and cut at 300 characters."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - (1 << 16)))
@@ -26,56 +26,57 @@ def tail(log: Path, lines: int = _TAIL) -> str:
     except OSError:
         return "  | (no log)"
     last = [line[:_WIDEST] for line in text.splitlines() if line.strip()][-lines:]
-    return "\n".join(f"  | {line}" for line in last) or "  | (it said nothing)"
+    return "\n".join(f"  | {line}" for line in last) or "  | (the log is empty)"
 
 
 def check_running(programs: Iterable[LabProgram]) -> None:
-    """Raise when a program that should run does not."""
+    """Raise if a program has stopped."""
     for program in programs:
         if not alive(program.process):
             raise LabError(
-                f"{program.name} stopped while the lab started; it said last:\n{tail(Path(program.log))}",
-                hint="what had been started is gone again",
+                f"{program.name} stopped while the lab started; last lines of its log:\n"
+                f"{tail(Path(program.log))}",
+                hint="everything that was started has been ended",
             )
 
 
 def wait(
-    what: Callable[[], bool],
+    condition: Callable[[], bool],
     programs: Iterable[LabProgram],
     slowest: LabProgram,
     step: LabStep,
     limit: float,
     poll: float = _POLL,
 ) -> None:
-    """Wait until something is so, as long as every program lives; `slowest` is who we wait for."""
+    """Wait until a condition holds, while every program runs; a timeout blames `slowest`."""
     programs = tuple(programs)
     until = time.monotonic() + limit
     while True:
         check_running(programs)
-        if what():
+        if condition():
             return
         if time.monotonic() > until:
             raise LabError(
                 f"{slowest.name} was not ready within {limit:.0f} s; "
-                f"it said last:\n{tail(Path(slowest.log))}",
-                hint="on a busy machine try again; what had been started is gone again",
+                f"last lines of its log:\n{tail(Path(slowest.log))}",
+                hint="on a busy machine try again; everything that was started has been ended",
             )
         step.tick()
         time.sleep(poll)
 
 
 def wait_healthy(
-    what: Callable[[], bool], program: LabProgram, tick: Callable[[], None], limit: float
+    condition: Callable[[], bool], program: LabProgram, tick: Callable[[], None], limit: float
 ) -> None:
-    """Wait until a program that was started in a lab that runs is well."""
+    """Wait until a program that was started in a running lab is healthy."""
     until = time.monotonic() + limit
-    while not what():
-        said = f"it said last:\n{tail(Path(program.log))}"
+    while not condition():
+        excerpt = f"last lines of its log:\n{tail(Path(program.log))}"
         if not alive(program.process):
-            raise LabError(f"{program.name} stopped as soon as it was started; {said}")
+            raise LabError(f"{program.name} stopped right after its start; {excerpt}")
         if time.monotonic() > until:
             raise LabError(
-                f"{program.name} was not well within {limit:.0f} s; {said}",
+                f"{program.name} was not healthy within {limit:.0f} s; {excerpt}",
                 hint="on a busy machine try again: fairlead lab restart",
             )
         tick()
@@ -83,7 +84,7 @@ def wait_healthy(
 
 
 def responds_ok(port: int, path: str, context: ssl.SSLContext) -> bool:
-    """Say whether a program on the loopback says that it is well."""
+    """Return whether a program on the loopback responds with 200."""
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=5)
     try:
         connection.request("GET", path)
@@ -95,14 +96,17 @@ def responds_ok(port: int, path: str, context: ssl.SSLContext) -> bool:
 
 
 def admin_tls_context(keys: Path) -> ssl.SSLContext:
-    """Return how the administrator speaks to the API server."""
+    """Return the administrator's TLS context for the API server."""
     context = ssl.create_default_context(cafile=str(keys / "ca.crt"))
     context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
     return context
 
 
 def unverified_tls_context() -> ssl.SSLContext:
-    """Return how to ask a program for its health that makes its own certificate; nothing is sent to it."""
+    """Return a TLS context for the health endpoint of a program with a self-signed certificate.
+
+    Nothing secret is sent there.
+    """
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""End a program of a lab that runs and start it anew, as it was: what an upgrade or a crash does to it."""
+"""Restart a program of a running lab with its old command line, as an upgrade or a crash does."""
 
 import signal
 import time
@@ -13,42 +13,43 @@ from fairlead.lab.run.state import Lab, LabPhase, LabProgram
 from fairlead.lab.run.steps import StepPrinter
 
 PATIENCE: Final = 10.0
-"""Seconds that a program has to end by itself; an API server with open watches would take more."""
+"""Seconds of a graceful shutdown; an API server with open watches would take more."""
 LIMIT: Final = 180.0
-"""Seconds within which it must be well again; many times what an idle machine takes."""
+"""Seconds within which it must be healthy again; many times what an idle machine takes."""
 _POLL: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class RestartedProgram:
-    """A program that was ended and started anew."""
+    """A program that was restarted."""
 
     program: str
     ended: int
-    """The number of the process that is gone."""
+    """The PID of the old process."""
     started: int
+    """The PID of the new process."""
     killed: bool
-    """It was not let to end by itself, or did not in time."""
+    """Whether it got no graceful shutdown, or did not finish it in time."""
     seconds: float
-    """From the signal until it was well again."""
+    """From the signal until it was healthy again."""
 
 
 def restart(
-    where: LabHome, name: str, program: str, narrator: StepPrinter, *, kill: bool = False
+    where: LabHome, name: str, program: str, steps: StepPrinter, *, kill: bool = False
 ) -> RestartedProgram:
-    """Restart a program with the same command line, and return when it is well; `kill` gives it no time."""
-    with home.hold_lock(where.get(name).folder) as ours:
-        if not ours:
+    """Restart a program with the same command line, and return when it is healthy; `kill` skips SIGTERM."""
+    with home.hold_lock(where.get(name).folder) as acquired:
+        if not acquired:
             raise LabError(
                 f"lab {name!r} is being started, changed or ended by another process", hint="try again"
             )
         lab = where.get(name)
         old = find_program(lab, program)
         began = time.monotonic()
-        with narrator.step("ended"):
+        with steps.step("ended"):
             killed = _end(old, kill=kill)
         since = time.time()
-        with narrator.step("well again") as step:
+        with steps.step("healthy again") as step:
             new = StartingLab(lab, lab.environ).restart(old)
             ready.wait_healthy(lambda: health.is_healthy(lab, new, since), new, step.tick, LIMIT)
         seconds = round(time.monotonic() - began, 2)
@@ -56,24 +57,24 @@ def restart(
 
 
 def find_program(lab: Lab, name: str) -> LabProgram:
-    """Return a program that can be restarted, or say which ones there are."""
+    """Return a restartable program; raise with the names of all if there is none of this name."""
     if lab.phase is not LabPhase.READY or lab.is_orphaned():
-        raise LabError(f"lab {lab.name!r} is not ready", hint="look at it: fairlead lab status")
+        raise LabError(f"lab {lab.name!r} is not ready", hint="see: fairlead lab status")
     known = {program.name: program for program in lab.programs if program.argv}
     if name not in known:
         raise LabError(
-            f"lab {lab.name!r} has no {name!r} that can be restarted", hint=f"it has: {', '.join(known)}"
+            f"lab {lab.name!r} has no restartable program {name!r}", hint=f"it has: {', '.join(known)}"
         )
     return known[name]
 
 
 def _end(program: LabProgram, *, kill: bool) -> bool:
-    """End a program, with time to do so by itself unless `kill`; return whether it had to be killed."""
+    """End a program, gracefully unless `kill` is set; return whether it had to be killed."""
     if not kill and process.send_signal(program.process, signal.SIGTERM):
         until = time.monotonic() + PATIENCE
         while process.alive(program.process) and time.monotonic() < until:
             time.sleep(_POLL)
     killed = process.alive(program.process)
     if process.kill([program.process]):
-        raise LabError(f"{program.name} will not end: the kernel holds process {program.process.pid}")
+        raise LabError(f"{program.name} survives SIGKILL: the kernel holds process {program.process.pid}")
     return killed

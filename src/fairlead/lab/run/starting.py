@@ -1,4 +1,4 @@
-"""A lab whose programs are being started: what is started is written down before anything else happens."""
+"""A lab whose programs are being started: each start is recorded before the next one."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,65 +13,67 @@ from fairlead.lab.run.state import Lab, LabProgram, NodeNamespaces, save
 
 
 class StartingLab:
-    """Start programs of a lab and keep its state file true."""
+    """Start the programs of a lab and keep its state file up to date."""
 
     def __init__(self, lab: Lab, env: Mapping[str, str]) -> None:
         self.lab = lab
         self.env = dict(env)
 
     def start(
-        self, name: str, program: Path, arguments: Sequence[str], space: NodeNamespaces | None = None
+        self, name: str, program: Path, arguments: Sequence[str], node_ns: NodeNamespaces | None = None
     ) -> LabProgram:
-        """Start a program on the host, or as one of a node's own."""
-        return self._start(name, (str(program), *arguments), space)
+        """Start a program on the host, or inside a node."""
+        return self._start(name, (str(program), *arguments), node_ns)
 
     def restart(self, program: LabProgram) -> LabProgram:
-        """Start a program that has ended, as it was started before."""
-        space = next((each for each in self.lab.namespaces if each.node == program.node), None)
-        return self._start(program.name, program.argv, space)
+        """Start a program that has ended, with its old command line."""
+        node_ns = next(
+            (candidate for candidate in self.lab.namespaces if candidate.node == program.node), None
+        )
+        return self._start(program.name, program.argv, node_ns)
 
-    def start_one_shot(self, name: str, argv: Sequence[str], space: NodeNamespaces) -> LabProgram:
-        """Start something that ends by itself."""
+    def start_one_shot(self, name: str, argv: Sequence[str], node_ns: NodeNamespaces) -> LabProgram:
+        """Start a program that exits by itself, inside a node; the state file does not list it."""
         log = self.lab.log(name)
-        line = namespaces.enter(space, argv)
+        line = namespaces.enter(node_ns, argv)
         return LabProgram(name, process.start(line, log, self.lab.folder, self.env), str(log))
 
     def start_relay(
-        self, listener: socket, space: NodeNamespaces, port: int, name: str = "relay"
+        self, listener: socket, node_ns: NodeNamespaces, port: int, name: str = "relay"
     ) -> LabProgram:
-        """Carry what comes in at a socket of the host to a port in a node's network."""
+        """Relay connections of a host socket to a port in a node's network."""
         argv = [sys.executable, "-I", "-S", relay.__file__, listener.fileno(), "127.0.0.1", port]
         log = self.lab.log(name)
-        line = namespaces.enter_network(space, [str(part) for part in argv])
-        found = process.start(line, log, self.lab.folder, self.env, hand=[listener.fileno()])
-        return self._remember(LabProgram(name, found, str(log)))
+        line = namespaces.enter_network(node_ns, [str(part) for part in argv])
+        started = process.start(line, log, self.lab.folder, self.env, pass_fds=[listener.fileno()])
+        return self._record(LabProgram(name, started, str(log)))
 
     def create_namespaces(self, number: int, folder: Path) -> NodeNamespaces:
-        """Make a node's namespaces."""
+        """Create a node's namespaces and record them."""
         first = self.lab.namespaces[0] if self.lab.namespaces else None
-        space = namespaces.create(number, folder, self.lab, self.env, first)
-        self.lab = save(replace(self.lab, namespaces=(*self.lab.namespaces, space)))
-        return space
+        node_ns = namespaces.create(number, folder, self.lab, self.env, first)
+        self.lab = save(replace(self.lab, namespaces=(*self.lab.namespaces, node_ns)))
+        return node_ns
 
     def program(self, name: str) -> LabProgram:
-        """Return a program that was started."""
+        """Return a started program by its name."""
         return next(program for program in self.lab.programs if program.name == name)
 
     def check(self) -> None:
-        """Raise when a program has stopped."""
+        """Raise if a program has stopped."""
         ready.check_running(self.lab.programs)
 
-    def _start(self, name: str, argv: tuple[str, ...], space: NodeNamespaces | None) -> LabProgram:
+    def _start(self, name: str, argv: tuple[str, ...], node_ns: NodeNamespaces | None) -> LabProgram:
         log = self.lab.log(name)
-        line = namespaces.enter(space, argv) if space else argv
+        line = namespaces.enter(node_ns, argv) if node_ns else argv
         outer = process.start(line, log, self.lab.folder, self.env)
-        found = namespaces.inner_process(outer) if space else outer
-        if found is None:
-            raise LabError(f"{name} could not be started; it said last:\n{ready.tail(log)}")
-        return self._remember(LabProgram(name, found, str(log), argv, space.node if space else ""))
+        started = namespaces.inner_process(outer) if node_ns else outer
+        if started is None:
+            raise LabError(f"{name} could not be started; last lines of its log:\n{ready.tail(log)}")
+        return self._record(LabProgram(name, started, str(log), argv, node_ns.node if node_ns else ""))
 
-    def _remember(self, program: LabProgram) -> LabProgram:
-        """Write a program down, in the place of the one of the same name before it."""
-        known = {each.name: each for each in self.lab.programs} | {program.name: program}
-        self.lab = save(replace(self.lab, programs=tuple(known.values()), environ=self.env))
+    def _record(self, program: LabProgram) -> LabProgram:
+        """Save a program in the state file, in place of an earlier one with the same name."""
+        programs = {known.name: known for known in self.lab.programs} | {program.name: program}
+        self.lab = save(replace(self.lab, programs=tuple(programs.values()), environ=self.env))
         return program

@@ -1,4 +1,4 @@
-"""What is known of a lab: one value, kept in one JSON file."""
+"""The state of a lab: one value, kept in one JSON file."""
 
 import json
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ FORMAT: Final = 1
 
 
 class LabProfile(StrEnum):
-    """How much of a cluster a lab is."""
+    """The extent of a lab's cluster."""
 
     API = "api"
     """etcd and the API server."""
     CONTROL = "control"
-    """Also the controller manager, the scheduler, and nodes that kwok plays."""
+    """Also the controller manager, the scheduler, and nodes that kwok simulates."""
     NODE = "node"
     """Also real nodes that run real pods."""
 
 
 class LabPhase(StrEnum):
-    """How far a lab is, as its starter wrote down."""
+    """The phase of a lab's start, as its starter recorded it."""
 
     STARTING = "starting"
     READY = "ready"
@@ -37,11 +37,11 @@ class LabProgram:
     """A program of a lab."""
 
     name: str
-    """As `fairlead lab logs` calls it: `kube-apiserver`, or `kubelet-2` on the second node."""
+    """Its name for `fairlead lab logs`: `kube-apiserver`, or `kubelet-2` on the second node."""
     process: Process
     log: str
     argv: tuple[str, ...] = ()
-    """Its command line, to start it anew; empty where that cannot be done."""
+    """Its command line, for a restart; empty: it cannot be restarted."""
     node: str = ""
     """The real node that it runs on; empty: the host."""
 
@@ -59,13 +59,13 @@ class LabProgram:
     def from_json(fields: Mapping[str, Any]) -> "LabProgram":
         """Read the fields of the state file; labs of earlier versions have no command lines."""
         argv = tuple(str(word) for word in fields.get("argv", ()))
-        found = Process.from_json(fields)
-        return LabProgram(str(fields["name"]), found, str(fields["log"]), argv, str(fields.get("node", "")))
+        started = Process.from_json(fields)
+        return LabProgram(str(fields["name"]), started, str(fields["log"]), argv, str(fields.get("node", "")))
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNamespaces:
-    """A node's private namespaces; they end with their first process."""
+    """A node's namespaces; they end with their init process."""
 
     node: str
     address: str
@@ -83,18 +83,18 @@ class Lab:
     """Seconds since 1970."""
     boot: str = field(default_factory=boot_id)
     owner: Process | None = None
-    """With whose end the lab ends; None: it stays."""
+    """The process that the lab was started for; once it has ended the lab is unused. None: it stays."""
     phase: LabPhase = LabPhase.STARTING
     ports: Mapping[str, int] = field(default_factory=dict)
     programs: tuple[LabProgram, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
-    """What its programs were started with."""
+    """The environment of its programs."""
     namespaces: tuple[NodeNamespaces, ...] = ()
     nodes: int = 0
     layout: NodeLayout = PLAIN
-    """Where its real nodes keep their files."""
+    """The paths of its real nodes' files."""
     times: Mapping[str, float] = field(default_factory=dict)
-    """What each step of the start took, in seconds."""
+    """The duration of each step of the start, in seconds."""
 
     @property
     def server(self) -> str:
@@ -103,7 +103,7 @@ class Lab:
 
     @property
     def prometheus(self) -> str:
-        """The address of its Prometheus; empty where it has none."""
+        """The address of its Prometheus; empty: it has none."""
         return f"http://127.0.0.1:{self.ports['prometheus']}" if "prometheus" in self.ports else ""
 
     @property
@@ -121,13 +121,13 @@ class Lab:
         return self.folder / "logs" / f"{name}.log"
 
     def stopped_programs(self) -> list[str]:
-        """Return the programs that should run and do not."""
+        """Return the names of the programs that no longer run."""
         if self.boot != boot_id():
             return [program.name for program in self.programs]
         return [program.name for program in self.programs if not alive(program.process)]
 
     def is_orphaned(self) -> bool:
-        """Say whether the one that it was started for is gone, or it was left from before this boot."""
+        """Return whether the lab's owner has ended, or the lab is from before this boot."""
         return self.boot != boot_id() or (self.owner is not None and not alive(self.owner))
 
     def to_json(self) -> dict[str, Any]:
@@ -144,8 +144,8 @@ class Lab:
             "programs": [program.to_json() for program in self.programs],
             "environ": dict(self.environ),
             "spaces": [
-                {"node": space.node, "address": space.address, **space.init.to_json()}
-                for space in self.namespaces
+                {"node": node_ns.node, "address": node_ns.address, **node_ns.init.to_json()}
+                for node_ns in self.namespaces
             ],
             "nodes": self.nodes,
             "layout": self.layout.name,
@@ -154,15 +154,15 @@ class Lab:
 
 
 def save(lab: Lab) -> Lab:
-    """Write a lab's state down, whole or not at all."""
-    aside = lab.file.with_suffix(".new")
-    aside.write_text(json.dumps(lab.to_json(), indent=1), encoding="utf-8")
-    aside.replace(lab.file)
+    """Write a lab's state file atomically."""
+    staging = lab.file.with_suffix(".new")
+    staging.write_text(json.dumps(lab.to_json(), indent=1), encoding="utf-8")
+    staging.replace(lab.file)
     return lab
 
 
 def load(folder: Path) -> Lab | None:
-    """Read a lab's state; None where it was never written down, or not by this program."""
+    """Read a lab's state file; None if it is missing, unreadable or of another format."""
     try:
         return _from_json(json.loads((folder / "lab.json").read_text(encoding="utf-8")), folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, LabError):
@@ -181,11 +181,11 @@ def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
         owner=Process.from_json(fields["owner"]) if fields["owner"] else None,
         phase=LabPhase(fields["phase"]),
         ports={str(name): int(port) for name, port in fields["ports"].items()},
-        programs=tuple(LabProgram.from_json(each) for each in fields["programs"]),
+        programs=tuple(LabProgram.from_json(program) for program in fields["programs"]),
         environ={str(name): str(value) for name, value in fields.get("environ", {}).items()},
         namespaces=tuple(
-            NodeNamespaces(str(each["node"]), str(each["address"]), Process.from_json(each))
-            for each in fields["spaces"]
+            NodeNamespaces(str(node["node"]), str(node["address"]), Process.from_json(node))
+            for node in fields["spaces"]
         ),
         nodes=int(fields["nodes"]),
         layout=find_layout(str(fields.get("layout", PLAIN.name))),

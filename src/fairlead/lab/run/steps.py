@@ -1,4 +1,4 @@
-"""Say on a terminal, or in a log, what is being done and how long it took."""
+"""Print each step of a long command and its duration, on a terminal or in a log."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,12 +7,12 @@ from typing import Final, TextIO
 
 _BAR: Final = 24
 _QUIET: Final = 10.0
-"""Seconds between two lines about the same step, where there is no terminal to draw on."""
+"""Seconds between two lines about the same step, if the stream is not a terminal."""
 _REDRAW: Final = 0.1
 
 
 class LabStep:
-    """One thing that is being done; `at` and `tick` may be called as often as one likes."""
+    """One step in progress; `report` and `tick` may be called at any rate."""
 
     def __init__(self, name: str, stream: TextIO, clock: Callable[[], float]) -> None:
         self.name = name
@@ -25,31 +25,31 @@ class LabStep:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """The seconds since its start."""
         return self._clock() - self._began
 
     def report(self, done: int, total: int, note: str = "") -> None:
-        """Say how far it is."""
+        """Record the progress, and print it if it is time."""
         self._done, self._total, self._note = done, total, note
         self.tick()
 
     def tick(self) -> None:
-        """Say that it goes on."""
+        """Print the progress, if the last line is old enough."""
         now = self._clock()
         if now - self._shown < (_REDRAW if self._terminal else _QUIET):
             return
         self._shown = now
-        line = f"  {self.name:24} {self._how_far()}"
+        line = f"  {self.name:24} {self._progress_text()}"
         self._stream.write(f"\r\033[K{line}" if self._terminal else f"{line}\n")
         self._stream.flush()
 
     def finish(self, outcome: str = "") -> None:
-        """Say that it is over."""
+        """Print the outcome."""
         line = f"  {self.name:24} {outcome or f'{self.seconds:.1f} s'}"
         self._stream.write(f"\r\033[K{line}\n" if self._terminal else f"{line}\n")
         self._stream.flush()
 
-    def _how_far(self) -> str:
+    def _progress_text(self) -> str:
         parts = [f"{self.seconds:.0f} s"]
         if self._total:
             if self._terminal:
@@ -60,7 +60,7 @@ class LabStep:
 
 
 class StepPrinter:
-    """Tell of steps, one after the other, and remember what each took."""
+    """Print steps one after the other, and keep the duration of each."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self.times: dict[str, float] = {}
@@ -69,7 +69,7 @@ class StepPrinter:
 
     @contextmanager
     def step(self, name: str) -> Iterator[LabStep]:
-        """Tell of one step; what ends in an error is said to have failed."""
+        """Print one step; if the block raises, print that the step failed."""
         step = LabStep(name, self._stream, self._clock)
         try:
             yield step
@@ -80,6 +80,6 @@ class StepPrinter:
         step.finish()
 
     def print_line(self, line: str) -> None:
-        """Say something else."""
+        """Print another line."""
         self._stream.write(f"{line}\n")
         self._stream.flush()

@@ -1,4 +1,4 @@
-"""Run another program to its end, with its output in a log."""
+"""Run another program to its end, with its output in a log file."""
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 TICK: Final = 0.25
-"""Seconds between two looks at a running program."""
+"""Seconds between two polls of a running program."""
 
 
 def run(
@@ -17,18 +17,18 @@ def run(
     env: Mapping[str, str],
     cwd: Path,
     watch: Callable[[], None] = lambda: None,
-    answer: Path | None = None,
+    output: Path | None = None,
 ) -> int:
-    """Run a program, append what it prints to a log, call `watch` meanwhile; return its exit code.
+    """Run a program, append its output to a log, call `watch` meanwhile; return its exit code.
 
-    Where an `answer` is named, the standard output goes there instead of into the log.
-    Whatever ends the wait (an error in `watch`, Ctrl-C) also ends the program.
+    If `output` is set, standard output goes to that file instead of the log.
+    An exception that ends the wait (an error in `watch`, Ctrl-C) also kills the program.
     """
-    with log.open("ab") as errors, (answer or log).open("ab") as output:
+    with log.open("ab") as errors, (output or log).open("ab") as stdout:
         program = subprocess.Popen(  # noqa: S603  # no shell; every argument is ours or a path
             argv,
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=stdout,
             stderr=errors,
             env=env,
             cwd=cwd,
@@ -45,9 +45,9 @@ def run(
 
 
 def read_output(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> str | None:
-    """Return what a program prints, or None when it cannot be run or fails."""
+    """Return a program's standard output, or None if it cannot be started or fails."""
     try:
-        answer = subprocess.run(  # noqa: S603  # no shell; every argument is ours or a path
+        done = subprocess.run(  # noqa: S603  # no shell; every argument is ours or a path
             argv,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -59,4 +59,4 @@ def read_output(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None
         )
     except OSError:
         return None
-    return answer.stdout if answer.returncode == 0 else None
+    return done.stdout if done.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""Start a lab: claim a name, start one program after the other, wait for each; undo all of it on failure."""
+"""Start a lab: claim a name, start one program after the other, wait for each; on failure end them all."""
 
 import os
 import time
@@ -29,93 +29,96 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """What kind of lab is asked for."""
+    """The specification of a lab."""
 
     profile: LabProfile = LabProfile.API
     name: str = DEFAULT_NAME
     nodes: int = 1
-    """How many real nodes, in the node profile."""
+    """The number of real nodes, in the node profile."""
     fleet: tuple[Mapping[str, Any], ...] = ()
-    """The nodes that kwok plays, as the API takes them."""
+    """The manifests of the nodes that kwok simulates."""
     owner: int | None = None
-    """The number of the process with whose end the lab may go."""
+    """The PID of the process whose end makes the lab unused."""
     prometheus: bool = False
     """Whether a Prometheus runs in the first real node."""
     rules: Path | None = None
     """The folder of Prometheus's rules."""
     layout: NodeLayout = PLAIN
-    """Where its real nodes keep their files."""
+    """The paths of its real nodes' files."""
     tuning: LabTuning = field(default_factory=LabTuning)
-    """What its programs are told beyond the usual."""
+    """The settings in which its programs differ from stock."""
 
 
-def up(where: LabHome, wish: LabSpec, narrator: StepPrinter) -> Lab:
-    """Start a lab and return it when it is ready; programs that are missing are built first."""
-    check_spec(where, wish)
+def up(where: LabHome, spec: LabSpec, steps: StepPrinter) -> Lab:
+    """Start a lab and return it when it is ready; missing programs are built first."""
+    check_spec(where, spec)
     for ended in reap(where):
-        narrator.print_line(f"  reaped lab {ended.name!r}, which nobody wanted any more")
-    more = [prometheus.PART] if wish.prometheus else []
-    kit = gather(wish.profile, narrator, kwok=bool(wish.fleet), more=more)
+        steps.print_line(f"  ended the unused lab {ended.name!r}")
+    more = [prometheus.PART] if spec.prometheus else []
+    prerequisites = gather(spec.profile, steps, kwok=bool(spec.fleet), more=more)
     began = time.monotonic()
-    with _claimed(where, wish) as claim:
+    with _claim_name(where, spec) as claimed:
         try:
-            lab = _rise(where, claim, wish, kit, narrator)
-        except BaseException:  # also Ctrl-C: half a lab is of no use to anyone
-            end(where, claim.folder)
+            lab = _start_programs(where, claimed, spec, prerequisites, steps)
+        except BaseException:  # also Ctrl-C: half a lab is of no use
+            end(where, claimed.folder)
             raise
         total = {"total": round(time.monotonic() - began, 2)}
-        return save(replace(lab, phase=LabPhase.READY, times={**narrator.times, **total}))
+        return save(replace(lab, phase=LabPhase.READY, times={**steps.times, **total}))
 
 
-def check_spec(where: LabHome, wish: LabSpec) -> None:
-    """Raise, before anything is built, when the wish cannot be granted."""
-    folder = where.folder(wish.name)
-    prometheus.check_rules(wish.rules)
-    if wish.prometheus and wish.profile is not LabProfile.NODE:
+def check_spec(where: LabHome, spec: LabSpec) -> None:
+    """Raise, before anything is built, if this machine cannot start such a lab."""
+    folder = where.folder(spec.name)
+    prometheus.check_rules(spec.rules)
+    if spec.prometheus and spec.profile is not LabProfile.NODE:
         raise LabError("Prometheus runs in a real node", hint="choose --profile node")
-    if wish.layout != PLAIN and wish.profile is not LabProfile.NODE:
-        raise LabError(f"only real nodes have the layout {wish.layout.name}", hint="choose --profile node")
-    if wish.profile is LabProfile.API and wish.tuning.scheduler is not None:
+    if spec.layout != PLAIN and spec.profile is not LabProfile.NODE:
+        raise LabError(f"only real nodes have the layout {spec.layout.name}", hint="choose --profile node")
+    if spec.profile is LabProfile.API and spec.tuning.scheduler is not None:
         raise LabError("the profile api has no scheduler", hint="choose --profile control")
-    if wish.owner is not None and process.find(wish.owner) is None:
-        raise LabError(f"there is no process {wish.owner} that could own a lab")
-    if wish.profile is LabProfile.NODE:
+    if spec.owner is not None and process.find(spec.owner) is None:
+        raise LabError(f"--owner {spec.owner}: no such process")
+    if spec.profile is LabProfile.NODE:
         obstacle = namespaces.obstacle(folder)
         if obstacle:
             raise LabError(obstacle, hint="the profiles api and control need no root and no namespaces")
-        if not 1 <= wish.nodes <= namespaces.MOST_NODES:
-            raise LabError(f"{wish.nodes} real nodes", hint=f"from 1 to {namespaces.MOST_NODES} fit")
-        real = {namespaces.node_name(number) for number in range(1, wish.nodes + 1)}
-        for name in (node["metadata"]["name"] for node in wish.fleet):
+        if not 1 <= spec.nodes <= namespaces.MOST_NODES:
+            raise LabError(
+                f"{spec.nodes} real nodes", hint=f"choose a number from 1 to {namespaces.MOST_NODES}"
+            )
+        real = {namespaces.node_name(number) for number in range(1, spec.nodes + 1)}
+        for name in (node["metadata"]["name"] for node in spec.fleet):
             if name in real:
                 raise LabError(
-                    f"the fleet has a node {name!r}, as a real one is called", hint="rename its group"
+                    f"the fleet has a node {name!r}, which is the name of a real node",
+                    hint="rename its group",
                 )
 
 
 @contextmanager
-def _claimed(where: LabHome, wish: LabSpec) -> Iterator[Lab]:
-    """Make the folder of a lab that no one else has, and hold its lock meanwhile."""
-    folder = where.folder(wish.name)
+def _claim_name(where: LabHome, spec: LabSpec) -> Iterator[Lab]:
+    """Create the folder of a new lab, and hold its lock inside the block."""
+    folder = where.folder(spec.name)
     with ExitStack() as stack:
         with home.hold_root_lock(where):
             if folder.exists():
                 raise LabError(
-                    f"lab {wish.name!r} is there already",
-                    hint=f"end it with: fairlead lab down --name {wish.name}, or choose another --name",
+                    f"lab {spec.name!r} exists already",
+                    hint=f"end it with: fairlead lab down --name {spec.name}, or choose another --name",
                 )
             taken = [port for other in where.labs() for port in other.ports.values()]
             folder.mkdir(mode=0o700)
             stack.enter_context(home.hold_lock(folder))
             lab = Lab(
-                name=wish.name,
-                profile=wish.profile,
+                name=spec.name,
+                profile=spec.profile,
                 folder=folder,
                 created=time.time(),
-                owner=None if wish.owner is None else process.find(wish.owner),
-                ports=home.free_ports(PORTS[wish.profile], taken),
-                nodes=len(wish.fleet) + (wish.nodes if wish.profile is LabProfile.NODE else 0),
-                layout=wish.layout,
+                owner=None if spec.owner is None else process.find(spec.owner),
+                ports=home.free_ports(PORTS[spec.profile], taken),
+                nodes=len(spec.fleet) + (spec.nodes if spec.profile is LabProfile.NODE else 0),
+                layout=spec.layout,
             )
             save(lab)
         for name in ("logs", "tmp"):
@@ -123,8 +126,10 @@ def _claimed(where: LabHome, wish: LabSpec) -> Iterator[Lab]:
         yield lab
 
 
-def _rise(where: LabHome, lab: Lab, wish: LabSpec, kit: Prerequisites, narrator: StepPrinter) -> Lab:
-    # Nothing else of the user's: a proxy or an ETCD_ variable of his would work in the strangest places.
+def _start_programs(
+    where: LabHome, lab: Lab, spec: LabSpec, prerequisites: Prerequisites, steps: StepPrinter
+) -> Lab:
+    # No other variables of the user: a proxy or an ETCD_ variable would take effect in unexpected places.
     env = {
         "PATH": os.environ.get("PATH", _PATH),
         "HOME": str(lab.folder),
@@ -133,16 +138,16 @@ def _rise(where: LabHome, lab: Lab, wish: LabSpec, kit: Prerequisites, narrator:
     }
     running = StartingLab(lab, env)
     if lab.profile is LabProfile.NODE:
-        NodeStarter(running, kit, narrator, wish.nodes, wish.tuning).start(wish.fleet)
-        if wish.prometheus:
-            prometheus.launch(where, running, narrator, wish.rules)
+        NodeStarter(running, prerequisites, steps, spec.nodes, spec.tuning).start(spec.fleet)
+        if spec.prometheus:
+            prometheus.launch(where, running, steps, spec.rules)
     else:
-        control = ControlPlaneStarter(running, kit, narrator, wish.tuning)
+        control = ControlPlaneStarter(running, prerequisites, steps, spec.tuning)
         control.write_keys()
         control.launch_api(controllers=lab.profile is LabProfile.CONTROL)
         control.await_api()
         if lab.profile is LabProfile.CONTROL:
-            control.start_controllers(len(wish.fleet))
-            control.populate(wish.fleet)
+            control.start_controllers(len(spec.fleet))
+            control.populate(spec.fleet)
     running.check()
     return running.lab
