@@ -26,7 +26,7 @@ settings.load_profile("steady")
 
 
 def pytest_configure() -> None:
-    """Let SIGINT end the programs that tests start: a background run ignores it, and so would its children."""
+    """Let SIGINT end the programs of tests: a background run ignores it, and so would its children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

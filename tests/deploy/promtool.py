@@ -1,4 +1,4 @@
-"""Prometheus' own checker, of the lab's making."""
+"""promtool, Prometheus' own checker, as the lab builds it."""
 
 import io
 import subprocess
@@ -13,7 +13,7 @@ from tests.labs import skip_without_lab
 
 @cache
 def promtool() -> Path:
-    """Return the program; skip where it cannot be had."""
+    """Return the program; skip if it cannot be built."""
     try:
         return binaries(StepPrinter(io.StringIO()))["promtool"]
     except LabError as error:
@@ -21,6 +21,6 @@ def promtool() -> Path:
 
 
 def complaint(*argv: str | Path) -> str:
-    """Run promtool; return what it says when it is not content, nothing when it is."""
+    """Run promtool; return its output if it fails, and nothing if it succeeds."""
     done = subprocess.run([promtool(), *argv], capture_output=True, text=True, check=False, timeout=300)
     return done.stdout + done.stderr if done.returncode else ""

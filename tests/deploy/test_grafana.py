@@ -1,4 +1,4 @@
-"""The Grafana board: sound JSON, panels that do not overlap, queries that can be answered."""
+"""The Grafana dashboard: valid JSON, panels that do not overlap, queries of metrics that exist."""
 
 import json
 from itertools import combinations
@@ -17,24 +17,24 @@ QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in pa
 DURATIONS = {"$__rate_interval": "5m", "$__range_s": "21600", "$__range": "6h", "$__interval": "1m"}
 
 
-def filled(expression: str) -> str:
-    """Return an expression as Grafana sends it: its own variables inside of strings need no filling."""
+def interpolate(expression: str) -> str:
+    """Return an expression with Grafana's durations filled in; variables inside of strings may stay."""
     for name, value in DURATIONS.items():
         expression = expression.replace(name, value)
     return expression
 
 
-def test_is_found_and_can_be_used_anywhere() -> None:
+def test_the_dashboard_has_an_id_and_uses_any_datasource() -> None:
     assert BOARD["uid"] == "fairlead"
     assert BOARD["schemaVersion"] >= 38  # Grafana 10
     names = [variable["name"] for variable in BOARD["templating"]["list"]]
     assert names == ["datasource", "node", "kind", "model"]
-    own = [panel for panel in PANELS if panel["type"] != "row"]
-    sources = [each["datasource"]["uid"] for panel in own for each in (panel, *panel["targets"])]
+    graphs = [panel for panel in PANELS if panel["type"] != "row"]
+    sources = [part["datasource"]["uid"] for panel in graphs for part in (panel, *panel["targets"])]
     assert set(sources) == {"${datasource}"}
 
 
-def test_panels_have_numbers_and_names_of_their_own() -> None:
+def test_panels_have_unique_ids_and_titles() -> None:
     for key in ("id", "title"):
         assert len({panel[key] for panel in PANELS}) == len(PANELS)
     rows = [panel["title"] for panel in PANELS if panel["type"] == "row"]
@@ -60,7 +60,7 @@ def test_panels_do_not_overlap() -> None:
     assert all(apart(one, other) for one, other in combinations(places, 2))
 
 
-def test_targets_of_a_panel_have_names_of_their_own() -> None:
+def test_targets_of_a_panel_have_unique_ids() -> None:
     for panel in PANELS:
         names = [target["refId"] for target in panel.get("targets", [])]
         assert len(set(names)) == len(names)
@@ -69,24 +69,25 @@ def test_targets_of_a_panel_have_names_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("title", "expression"), QUERIES, ids=[f"{title} {number}" for number, (title, _) in enumerate(QUERIES)]
 )
-def test_queries_ask_for_metrics_that_exist(title: str, expression: str) -> None:
+def test_queries_use_metrics_that_exist(title: str, expression: str) -> None:
     assert not unknown_names(expression), title
 
 
-def test_variables_ask_for_metrics_that_exist() -> None:
+def test_variables_use_metrics_that_exist() -> None:
     texts = [v["query"]["query"] for v in BOARD["templating"]["list"] if v["type"] == "query"]
     assert not {name for text in texts for name in unknown_names(text)}
 
 
-def test_prometheus_can_read_every_query(tmp_path: Path) -> None:
-    notes = [(note["name"], note["expr"]) for note in BOARD["annotations"]["list"]]
-    rules = [{"record": f"board:{i}", "expr": filled(e)} for i, (_, e) in enumerate([*QUERIES, *notes])]
+def test_prometheus_parses_every_query(tmp_path: Path) -> None:
+    annotations = [(annotation["name"], annotation["expr"]) for annotation in BOARD["annotations"]["list"]]
+    queries = [interpolate(expression) for _, expression in [*QUERIES, *annotations]]
+    rules = [{"record": f"board:{number}", "expr": query} for number, query in enumerate(queries)]
     path = tmp_path / "board.yaml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
     assert not complaint("check", "rules", path)
 
 
-def test_a_query_that_cannot_be_read_would_be_seen(tmp_path: Path) -> None:
+def test_a_query_with_a_syntax_error_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "broken.yaml"
     rule = {"record": "board:0", "expr": "sum by (instance ("}
     path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": [rule]}]}))
@@ -94,7 +95,7 @@ def test_a_query_that_cannot_be_read_would_be_seen(tmp_path: Path) -> None:
 
 
 def test_rows_of_tables_can_be_joined() -> None:
-    # A series' own name would be a column, and differ between the queries that are to be joined.
+    # A series' own name would be a column, and differ between the joined queries.
     for panel in PANELS:
         if panel["type"] == "table":
             assert all(" by (" in target["expr"] for target in panel["targets"]), panel["title"]

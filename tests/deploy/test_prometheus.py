@@ -1,4 +1,4 @@
-"""The rules and alerts: Prometheus takes them, they do what they say, and every alert says what to do."""
+"""The rules and alerts: Prometheus accepts them, their test cases pass, and every alert says what to do."""
 
 import re
 from pathlib import Path
@@ -15,10 +15,10 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 CASES = sorted((Path(__file__).parent / "prometheus").glob("*.yaml"))
 PAGES = ("metrics.md", "scheduler.md")
 METRICS = "".join((HOUSE / "docs/reference" / name).read_text() for name in PAGES)
-OF_ALL = {"FairleadAgentsMissing", "FairleadSchedulerNobodyLeads", "FairleadSchedulerGone"}
-"""Alerts that name no instance: there is none."""
+WITHOUT_INSTANCE = {"FairleadAgentsMissing", "FairleadSchedulerNobodyLeads", "FairleadSchedulerGone"}
+"""Alerts that name no instance, because there is none."""
 FOREIGN = {"up"}
-"""Prometheus' own."""
+"""Prometheus' own metrics."""
 
 
 def rules(path: Path) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ ALERTS = [rule for path in FILES for rule in rules(path) if "alert" in rule]
 
 
 def unknown_names(expression: str) -> set[str]:
-    """Return the metrics of an expression that neither the reference nor a recording rule knows."""
+    """Return the metrics of an expression that are neither in the reference nor recorded by a rule."""
     plain = re.sub(r'"[^"]*"|\[[^\]]*\]', "", expression)
     named = set(re.findall(r"\b(?:fairlead_\w+|DCGM_\w+|\w+:fairlead_\w+:\w+)\b", plain))
     selected = set(re.findall(r"(?<![\w:])([a-zA-Z_][\w:]*)\s*\{", plain)) - {"ALERTS"}
@@ -44,12 +44,12 @@ def _described(name: str) -> bool:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_prometheus_takes_the_rules(path: Path) -> None:
+def test_prometheus_accepts_the_rules(path: Path) -> None:
     assert not complaint("check", "rules", path)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
-def test_the_rules_do_what_they_say(path: Path) -> None:
+def test_the_cases_of_the_rules_pass(path: Path) -> None:
     assert not complaint("test", "rules", path)
 
 
@@ -64,13 +64,13 @@ def test_rules_read_only_metrics_that_exist(path: Path) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
-def test_every_alert_says_what_happened_where_and_what_to_do(alert: dict[str, Any]) -> None:
+def test_every_alert_names_the_problem_the_instance_and_the_remedy(alert: dict[str, Any]) -> None:
     assert alert["alert"].startswith("Fairlead")
     assert alert["labels"]["severity"] in ("info", "warning", "critical")
     assert alert["for"]
     summary, description = alert["annotations"]["summary"], alert["annotations"]["description"]
     assert summary.endswith(".")
-    assert "$labels.instance" in summary or alert["alert"] in OF_ALL
+    assert "$labels.instance" in summary or alert["alert"] in WITHOUT_INSTANCE
     assert len(summary) < 140
     assert 150 < len(description) < 600
 

@@ -120,11 +120,11 @@ REJECTED: dict[str, tuple[Callable[[Spec], None], str]] = {
     "a long host": (_set("host", to="x" * 257), "spec.host"),
     "an invalid date": (_set("made", to="yesterday"), "spec.made"),
     "measurements without work": (_without("features"), "measured needs features"),
-    "neither measurement nor reason": (_without("measured"), "a profile says something"),
+    "neither measurement nor reason": (_without("measured"), "a profile needs measured, seen, or the reason"),
     "an empty observation": (_set("seen", to={}), "spec.seen"),
     "a p90 below the median": (
         _set("seen", to={"latency": {"median": 2, "p90": 1, "count": 1}}),
-        "p90 is not less than the median",
+        "p90 must not be less than the median",
     ),
 }
 
@@ -147,13 +147,13 @@ def test_an_invalid_profile_is_rejected_with_its_field(case: str, profiles: Real
 
 
 IMMUTABLE: dict[str, tuple[Callable[[Spec], None], str]] = {
-    "the digest": (_set("digest", to="f" * 40), "digest stays as it is"),
-    "the setup": (_set("setup", "precision", to="int8"), "version, setup and host stay"),
-    "the host": (_set("host", to="another"), "version, setup and host stay"),
-    "the most memory measured": (_set("measured", "peakBytes", to=99), "measured.peakBytes is the most"),
-    "the measurement": (_without("measured"), "measured.peakBytes is the most"),
-    "the most memory observed": (_set("seen", "peakBytes", to=1_999), "seen.peakBytes is the most"),
-    "the observation": (_without("seen"), "seen.peakBytes is the most"),
+    "the digest": (_set("digest", to="f" * 40), "digest is immutable"),
+    "the setup": (_set("setup", "precision", to="int8"), "version, setup and host are immutable"),
+    "the host": (_set("host", to="another"), "version, setup and host are immutable"),
+    "the most memory measured": (_set("measured", "peakBytes", to=99), "measured.peakBytes is the peak"),
+    "the measurement": (_without("measured"), "measured.peakBytes is the peak"),
+    "the most memory observed": (_set("seen", "peakBytes", to=1_999), "seen.peakBytes is the peak"),
+    "the observation": (_without("seen"), "seen.peakBytes is the peak"),
 }
 
 

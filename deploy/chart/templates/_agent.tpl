@@ -1,4 +1,4 @@
-{{/* The agent: looks, measures and publishes, as a user that may do nothing else. */}}
+{{/* The agent: it scans, measures and publishes, as an unprivileged user. */}}
 {{- define "fairlead.agent" -}}
 - name: agent
   image: {{ include "fairlead.image" . }}
@@ -10,7 +10,7 @@
     - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
     - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
     {{- if .Values.nvidia.runtimeClassName }}
-    # The runtime brings NVIDIA's management library, and no device to compute on.
+    # The runtime mounts NVIDIA's management library, and no compute device.
     - {name: NVIDIA_VISIBLE_DEVICES, value: all}
     - {name: NVIDIA_DRIVER_CAPABILITIES, value: utility}
     {{- end }}
@@ -29,8 +29,8 @@
   terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
     {{- if .Values.userNamespaces }}
-    # Root of a user namespace is nobody on the node. The mask would hide /sys/firmware, where boards say
-    # what they are.
+    # Root of a user namespace has no privileges on the node. The mask would hide /sys/firmware, which
+    # identifies a board.
     runAsUser: 0
     runAsGroup: 0
     procMount: Unmasked
@@ -114,7 +114,7 @@ scheme: HTTPS
 - {name: replay, mountPath: /host, readOnly: true}
 {{- else if not .Values.userNamespaces }}
 {{ include "fairlead.machine.mounts" . }}
-# Of /proc only what is read: the rest shows the command line of every process of the node.
+# Only the files of /proc that the agent reads: the rest shows the command line of every process of the node.
 - {name: cpuinfo, mountPath: /host/proc/cpuinfo, readOnly: true}
 - {name: meminfo, mountPath: /host/proc/meminfo, readOnly: true}
 - {name: stat, mountPath: /host/proc/stat, readOnly: true}
@@ -122,7 +122,7 @@ scheme: HTTPS
 - {name: board, mountPath: /host/etc, subPath: etc, readOnly: true}
 - {name: board, mountPath: /host/var/lib/nvpmodel, subPath: nvpmodel, readOnly: true}
 {{- if include "fairlead.looksForCdi" . }}
-# To see whether NVIDIA's toolkit has described its GPUs there.
+# To check whether NVIDIA's toolkit has written a CDI file for its GPUs there.
 - {name: cdi, mountPath: /host{{ .Values.warden.cdi.folder }}, readOnly: true}
 {{- end }}
 {{- end }}
@@ -140,13 +140,13 @@ scheme: HTTPS
 {{- end }}
 {{- end }}
 
-{{/* The node's devices, read-only also where something is mounted below them, such as /dev/shm. */}}
+{{/* The node's devices, read-only including the mounts below them, such as /dev/shm. */}}
 {{- define "fairlead.machine.mounts" -}}
 - {name: sys, mountPath: /host/sys, readOnly: true, recursiveReadOnly: IfPossible}
 - {name: dev, mountPath: /host/dev, readOnly: true, recursiveReadOnly: IfPossible}
 {{- end }}
 
-{{/* Below /etc there is no place for a mount: the agent's /etc is a read-only copy. "yes" or nothing. */}}
+{{/* Nothing can be mounted below /etc: the agent's /etc is a read-only copy. "yes" or nothing. */}}
 {{- define "fairlead.looksForCdi" -}}
 {{- $cdi := .Values.warden.cdi -}}
 {{- if and .Values.warden.enabled $cdi.enabled (include "fairlead.handsOut" .) (not (hasPrefix "/etc" $cdi.folder)) -}}yes{{- end -}}

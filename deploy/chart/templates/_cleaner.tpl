@@ -19,7 +19,7 @@ containers:
     image: {{ include "fairlead.image" $top }}
     imagePullPolicy: {{ $top.Values.image.pullPolicy }}
     args: {{ index . 3 | toJson }}
-    # Its last words stand in the pod's status, where doctor and kubectl describe find them.
+    # The end of its log goes into the pod's status, where doctor and kubectl describe find it.
     terminationMessagePolicy: FallbackToLogsOnError
     securityContext:
       {{- include "fairlead.confined" $top | nindent 6 }}

@@ -1,6 +1,6 @@
 {{/*
-A program that decides and never touches a node: the scheduler and the extender. Called with the chart and what
-sets the two apart: `component`, `values`, `args`, `grace` and the `secret` for TLS, where there is one.
+A program that decides and never touches a node: the scheduler, the extender and the admission webhook. Called with
+the chart and what differs between them: `component`, `values`, `args`, `grace` and the `secret` for TLS, if any.
 */}}
 {{- define "fairlead.decider" -}}
 {{- $place := .top.Values.scheduler -}}
@@ -16,7 +16,7 @@ spec:
   selector:
     matchLabels:
       {{- include "fairlead.decider.selector" . | nindent 6 }}
-  # A new one knows the whole cluster before an old one is told to hand over.
+  # A new replica has synced the whole cluster before an old one is stopped.
   strategy:
     type: RollingUpdate
     rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
@@ -61,7 +61,7 @@ spec:
         {{- if $place.affinity }}
         {{- toYaml $place.affinity | nindent 8 }}
         {{- else }}
-        # One node that fails takes one replica with it.
+        # A node failure stops one replica at most.
         podAntiAffinity:
           preferredDuringSchedulingIgnoredDuringExecution:
             - weight: 100
@@ -83,7 +83,7 @@ spec:
     - {{ . | quote }}
     {{- end }}
   env:
-    # So that who leads can say where it may be asked about a pod.
+    # So that the leader can publish the address of its /explain endpoint.
     - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
     - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
     - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
@@ -98,7 +98,7 @@ spec:
     httpGet: {path: /readyz, port: http, scheme: {{ $scheme }}}
     periodSeconds: 5
     timeoutSeconds: 5
-  # What it said last stands in the pod's status, where `fairlead doctor` finds it.
+  # The end of its log goes into the pod's status, where `fairlead doctor` finds it.
   terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
     {{- include "fairlead.confined" .top | nindent 4 }}
@@ -121,7 +121,7 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* Who it is: an account without a token of its own accord, and what it may do. */}}
+{{/* Its service account, without an automounted token, and the binding of its role. */}}
 {{- define "fairlead.decider.account" -}}
 apiVersion: v1
 kind: ServiceAccount
@@ -150,7 +150,7 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{/* All that decides a placement. */}}
+{{/* Everything that a placement depends on. */}}
 {{- define "fairlead.decider.reads" -}}
 - apiGroups: [""]
   resources: [nodes, pods]
@@ -166,7 +166,7 @@ subjects:
   verbs: [list, watch]
 {{- end }}
 
-{{/* For the Prometheus operator, as the agents have it. */}}
+{{/* The PodMonitor for the Prometheus operator, like that of the agents. */}}
 {{- define "fairlead.decider.monitor" -}}
 apiVersion: monitoring.coreos.com/v1
 kind: PodMonitor

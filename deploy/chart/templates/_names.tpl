@@ -1,4 +1,4 @@
-{{/* What is said more than once. */}}
+{{/* Names and fragments that several templates use. */}}
 
 {{- define "fairlead.labels" -}}
 {{ include "fairlead.selector" . }}
@@ -21,23 +21,23 @@ app.kubernetes.io/name: fairlead
 {{- end -}}
 {{- end }}
 
-{{/* The user of the API server that the policies are bound to. */}}
+{{/* The agents' user name at the API server, which the policies match. */}}
 {{- define "fairlead.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 {{- end }}
 
-{{/* The scheduler's user of the API server. */}}
+{{/* The scheduler's user name at the API server. */}}
 {{- define "fairlead.scheduler.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
 {{- end }}
 
-{{/* Claims are published where they are wanted and the server has them: "yes" or nothing. */}}
+{{/* Whether claims are published: enabled, and served by the API server. "yes" or nothing. */}}
 {{- define "fairlead.claims" -}}
 {{- $served := and (.Capabilities.APIVersions.Has "resource.k8s.io/v1") (semverCompare ">=1.34-0" .Capabilities.KubeVersion.Version) -}}
 {{- if and .Values.publish.claims $served -}}yes{{- end -}}
 {{- end }}
 
-{{/* What the agent publishes, as its command line says it; nothing when all of it is off. */}}
+{{/* What the agent publishes, in the form of its command line; nothing if all of it is off. */}}
 {{- define "fairlead.ways" -}}
 {{- $ways := list -}}
 {{- if .Values.publish.labels }}{{ $ways = append $ways "labels" }}{{ end -}}
@@ -51,7 +51,7 @@ system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
 {{- if or .Values.publish.devicePlugin (include "fairlead.claims" .) -}}yes{{- end -}}
 {{- end }}
 
-{{/* What no container of ours has. */}}
+{{/* The privileges that every container drops. */}}
 {{- define "fairlead.confined" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -59,7 +59,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* The token is not mounted into every container: only into those that name this volume. */}}
+{{/* The token is mounted only into the containers that name this volume. */}}
 {{- define "fairlead.token" -}}
 - name: token
   projected:
@@ -80,29 +80,29 @@ capabilities:
   readOnly: true
 {{- end }}
 
-{{/* Values that are sound one by one and make no sense together. */}}
+{{/* Values that are valid one by one and conflict with each other. */}}
 {{- define "fairlead.checks" -}}
 {{- with .Values -}}
 {{- if and (include "fairlead.claims" $) (not (and .warden.enabled .warden.cdi.enabled)) -}}
 {{- fail "publish.claims: claims reach containers through CDI files, which the warden writes. Set warden.enabled and warden.cdi.enabled to true, or publish.claims to false." -}}
 {{- end -}}
 {{- if and .metrics.token.secretName (not .metrics.tls.secretName) -}}
-{{- fail "metrics.token.secretName: without TLS everybody on the way could read the token. Set metrics.tls.secretName as well." -}}
+{{- fail "metrics.token.secretName: without TLS the token would travel in plain text. Set metrics.tls.secretName as well." -}}
 {{- end -}}
 {{- if and .publish.legacyLabels (not .publish.labels) -}}
 {{- fail "publish.legacyLabels: they come with the other labels. Set publish.labels to true." -}}
 {{- end -}}
 {{- if and .profiles.agentsWrite (not .profiles.enabled) -}}
-{{- fail "profiles.agentsWrite: there is nothing to write without the kind ModelProfile. Set profiles.enabled to true." -}}
+{{- fail "profiles.agentsWrite: agents cannot write profiles without the kind ModelProfile. Set profiles.enabled to true." -}}
 {{- end -}}
 {{- if and .scheduler.enabled (eq .scheduler.name "default-scheduler") -}}
-{{- fail "scheduler.name: default-scheduler is the cluster's own, and two would place the same pods. Choose another name." -}}
+{{- fail "scheduler.name: default-scheduler is the cluster's own scheduler, and both would place the same pods. Choose another name." -}}
 {{- end -}}
 {{- if and .extender.tls.clients (not .extender.tls.secretName) -}}
-{{- fail "extender.tls.clients: certificates are shown over TLS alone. Set extender.tls.secretName as well." -}}
+{{- fail "extender.tls.clients: client certificates need TLS. Set extender.tls.secretName as well." -}}
 {{- end -}}
 {{- if ne (empty .scheduler.admission.tls.secretName) (empty .scheduler.admission.tls.caBundle) -}}
-{{- fail "scheduler.admission.tls: the API server must know the authority of the certificate. Set secretName and caBundle, or neither." -}}
+{{- fail "scheduler.admission.tls: the API server needs the certificate's authority. Set secretName and caBundle, or neither." -}}
 {{- end -}}
 {{- if and .replay.root .userNamespaces -}}
 {{- fail "replay.root: a user namespace shows the machine itself, not a replayed one. Set userNamespaces to false." -}}
@@ -110,14 +110,14 @@ capabilities:
 {{- end -}}
 {{- end }}
 
-{{/* A resource that Helm makes after an uninstall, in the order of its weight, and removes again. */}}
+{{/* A resource that Helm creates after an uninstall, in the order of its weight, and removes again. */}}
 {{- define "fairlead.hook" -}}
 helm.sh/hook: post-delete
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
-{{/* A resource that Helm makes before an uninstall, in the order of its weight, and removes again where all went well. */}}
+{{/* A resource that Helm creates before an uninstall, in the order of its weight, and removes again on success. */}}
 {{- define "fairlead.hook.before" -}}
 helm.sh/hook: pre-delete
 helm.sh/hook-weight: {{ . | quote }}

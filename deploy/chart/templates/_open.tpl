@@ -1,7 +1,7 @@
 {{/*
-The init container: gives the agent's group its two folders below the kubelet's, and copies the few files of
-/etc that tell one board from another, so that the agent need not see /etc. Uid 0, but no capability.
-Inside a user namespace nothing of that is needed, and nothing of it possible.
+The init container: it gives the agent's group its two folders below the kubelet's, and copies the few files of
+/etc that identify a board, so that the agent need not see /etc. UID 0, but no capability.
+Inside a user namespace none of this is needed, and none of it possible.
 */}}
 {{- define "fairlead.open" -}}
 {{- $looks := not (or .Values.replay.root .Values.userNamespaces) -}}

@@ -1,4 +1,4 @@
-{{/* What the pod can mount; which container mounts what stands with the container. */}}
+{{/* The pod's volumes; each container's template has its mounts. */}}
 {{- define "fairlead.volumes" -}}
 {{- if include "fairlead.ways" . }}
 {{- include "fairlead.token" . }}

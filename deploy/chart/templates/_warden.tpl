@@ -1,6 +1,6 @@
 {{/*
-The warden: the one part that can reach the kubelet's books and, where it may, write CDI files, which is as
-much as being root on the node. So it is small, checks every byte, and has no token.
+The warden: the one container that can read the kubelet's pod-resources socket and, if enabled, write CDI files, which
+amounts to root on the node. So it is small, checks every byte, and has no token.
 */}}
 {{- define "fairlead.warden" -}}
 - name: warden
@@ -20,7 +20,7 @@ much as being root on the node. So it is small, checks every byte, and has no to
     - --device-root=/host
     {{- end }}
     {{- end }}
-  # All containers are told to end at once; the agent still has CDI files to take away.
+  # All containers get SIGTERM at once; the agent still removes its CDI files through the warden.
   lifecycle:
     preStop:
       sleep: {seconds: 3}
@@ -37,10 +37,10 @@ much as being root on the node. So it is small, checks every byte, and has no to
     {{- if .Values.warden.cdi.enabled }}
     - {name: cdi, mountPath: {{ .Values.warden.cdi.folder }}}
     {{- if .Values.replay.root }}
-    # To look at a device node before it is put into a CDI file.
+    # To check a device node before it goes into a CDI file.
     - {name: replay, mountPath: {{ .Values.replay.root }}, readOnly: true}
     {{- else if not .Values.userNamespaces }}
-    # To look at a device node before it is put into a CDI file.
+    # To check a device node before it goes into a CDI file.
     {{- include "fairlead.machine.mounts" . | nindent 4 }}
     {{- end }}
     {{- end }}
