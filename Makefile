@@ -1,4 +1,4 @@
-# One command for everything; CI calls the same targets as people do.
+# One command for everything; CI calls the same targets as people.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -11,13 +11,13 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE ?=
-# Tests run on one worker more than there are processors: the one that has the real node mostly waits for it.
+# Tests run on one worker more than there are processors: the worker of the real node mostly waits for it.
 WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
-# The architecture that images are for; empty: this machine's.
+# The architecture of the images; empty: this machine's.
 ARCH ?=
-# Published tables and traces, for benchmarks alone.
+# Published tables and traces, for benchmarks only.
 DATA ?= ../shared/data
-# Some benchmarks: SHORT=1 takes about two minutes; BEFORE=checkout compares the CPU with an earlier commit's, in pairs.
+# Some benchmarks: SHORT=1 takes about two minutes; BEFORE=checkout compares CPU time with an earlier commit's, in pairs.
 SHORT ?=
 BEFORE ?=
 FORM = $(if $(SHORT),--short) $(if $(BEFORE),--before $(BEFORE))
@@ -30,8 +30,8 @@ setup: $(VENV)/.dev ## Install everything for development into .venv
 demo: $(VENV)/.run ## Show this machine's accelerators, then place a dozen models on a mixed fleet
 	@bash scripts/demo.sh
 
-# Tests start hundreds of Python programs, which must not compile their modules each time, and no two of which gain
-# from a second thread for matrices.
+# Tests start hundreds of Python programs: they must not compile their modules each time, and none of them gains from a
+# second thread for matrices.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/.dev ## Run every check and every test
@@ -41,10 +41,10 @@ test: $(VENV)/.dev ## Run every check and every test
 	@$(BIN)/fairlead lab build --profile node || echo "The lab cannot be built: tests that need it are skipped (with CI=true, failed)."
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q
 
-lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per user
+lab: $(VENV)/.run ## Build the Kubernetes for tests and demos, once per user
 	$(BIN)/fairlead lab build --profile node
 
-image: $(VENV)/.run ## Make the container images, with no container engine, into build/ (ARCH=arm64 or amd64)
+image: $(VENV)/.run ## Build the container images, without a container engine, into build/ (ARCH=arm64 or amd64)
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch % --refresh) --archive build/fairlead-image$(ARCH:%=-%).tar
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for scheduler --archive build/fairlead-scheduler-image$(ARCH:%=-%).tar
 
@@ -54,7 +54,7 @@ test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an em
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, preemption, extender (15 minutes)
+test-chaos: $(VENV)/.dev ## Inject faults on a real API server: client, three schedulers, preemption, extender (15 minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
@@ -70,7 +70,7 @@ test-layouts: $(VENV)/.dev ## Install the chart on labs with the paths of k3s an
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values (the first time compiles Helm: minutes)
 	$(BIN)/python deploy/render.py
 
-cel-table: $(VENV)/.dev ## Ask Kubernetes' own evaluator about the expressions of tests/cel (Go; minutes the first time)
+cel-table: $(VENV)/.dev ## Evaluate the expressions of tests/cel with Kubernetes' own evaluator (Go; minutes the first time)
 	$(BIN)/python -m tests.cel.table
 
 check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and catalog linter
@@ -80,20 +80,20 @@ check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and 
 	$(BIN)/lint-imports
 	$(BIN)/fairlead catalog lint
 
-format: $(VENV)/.dev ## Format the code and fix what the linter can fix
+format: $(VENV)/.dev ## Format the code and apply the linter's fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench-detect: $(VENV)/.dev ## Time discovery on 240 devices and weigh the idle agent
+bench-detect: $(VENV)/.dev ## Time discovery on 240 devices and measure the idle agent
 	$(BIN)/python bench/detect.py
 
-bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Measure the Kubernetes client beside the official one (SHORT=1; BEFORE=checkout)
+bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Compare the Kubernetes client with the official one (SHORT=1; BEFORE=checkout)
 	$(BIN)/python -m bench.client --peers $(VENV)/bench $(FORM)
 
-bench-agent: $(VENV)/.dev ## Weigh the agent's pod on a real node beside what NFD asks for (some minutes)
+bench-agent: $(VENV)/.dev ## Measure the agent's pod on a real node against NFD's requests (some minutes)
 	$(BIN)/python -m bench.agent
 
-bench-agents: $(VENV)/.dev ## Let 500 agents publish through a real API server, with others writing between
+bench-agents: $(VENV)/.dev ## Let 500 agents publish to a real API server, among concurrent writers
 	$(BIN)/python -m bench.agents
 
 bench-predict: $(VENV)/.dev ## Predict published latency tables by every protocol (DATA=folder; some minutes)
@@ -111,29 +111,29 @@ bench-openb: $(VENV)/.dev ## Fill a published cluster trace with every policy, t
 bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches (SHORT=1; BEFORE=checkout)
 	$(BIN)/python -m bench.engine $(FORM)
 
-bench-simulate: $(VENV)/.dev ## Play a published experiment beside what was measured, and time openb (DATA=folder)
+bench-simulate: $(VENV)/.dev ## Compare a published experiment with its simulation, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
-bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler (20 minutes; SHORT=1: two; BEFORE=checkout)
+bench-scheduler: $(VENV)/.dev ## Compare the scheduler with kube-scheduler (20 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.scheduler $(FORM)
 
-bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (8 minutes; SHORT=1: two; BEFORE=checkout)
+bench-explain: $(VENV)/.dev ## Compare `fairlead explain` on 5,000 nodes and 20,000 pods with a fresh decision (8 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.explain $(FORM)
 
-lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
+lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
 	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
 	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \
 	--no-header --upgrade --constraint dev.txt py310.in -o py310.txt
 
-clean: ## Remove what the other targets made
+clean: ## Remove what the other targets created
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
-	@test -n "$(PYTHON)" || { echo "No Python >= 3.10 on PATH. Install one, or say: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
-	@echo "Making $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.10 on PATH. Install one, or run: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python cannot create virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
 
 $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 	@echo "Installing fairlead"
@@ -146,9 +146,9 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# A folder of its own: what benchmarks measure against must not get in the way of anything else.
+# A separate folder: the peers of the benchmarks must not affect other programs.
 $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
-	@echo "Installing what the benchmarks measure against"
+	@echo "Installing the peers of the benchmarks"
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 

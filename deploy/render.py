@@ -1,6 +1,6 @@
-"""Write what follows from the chart: manifests for `kubectl apply`, and the table of its values.
+"""Render the chart: manifests for `kubectl apply`, and the table of its values.
 
-`make manifests` runs it; a test fails where the committed files are not what it would write.
+`make manifests` runs it; a test fails if the committed files differ from its output.
 """
 
 import json
@@ -26,15 +26,15 @@ _KIND: Final = re.compile(r"^kind: (\w+)$", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: .*\n", re.MULTILINE)
 _KEPT: Final = re.compile(r"^  annotations:\n    helm\.sh/resource-policy: keep\n", re.MULTILINE)
 _NOTE: Final = "# Rendered from deploy/chart by `make manifests`. Change the chart, not this file.\n"
-_APART: Final = {
+_OWN_FILES: Final = {
     "deviceclasses.yaml": "DeviceClass",
     "modelprofiles.yaml": "CustomResourceDefinition",
 }
-_ON_TOP: Final = {
+_OPTIONAL: Final = {
     "scheduler.yaml": "scheduler.enabled=true,scheduler.admission.enabled=false",
     "extender.yaml": "extender.enabled=true",
 }
-"""Files that hold what a value adds to the default."""
+"""Files that hold the documents that a value adds to the default."""
 _OWN_NAMESPACE: Final = f"""\
 apiVersion: v1
 kind: Namespace
@@ -51,31 +51,33 @@ metadata:
 
 
 def template(helm: Path, *options: str, namespace: str = NAMESPACE) -> str:
-    """Return what helm makes of the chart, without a cluster; raise CalledProcessError where it refuses."""
+    """Return helm's rendering of the chart, without a cluster; raise CalledProcessError if helm fails."""
     with tempfile.TemporaryDirectory() as home:
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
-        places = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))
+        }
+        homes = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
         command = [str(helm), "template", RELEASE, str(CHART), "--namespace", namespace, *options]
         done = subprocess.run(  # noqa: S603  # the lab's own helm
-            command, capture_output=True, text=True, check=True, env={**own, **places}
+            command, capture_output=True, text=True, check=True, env={**environ, **homes}
         )
     return done.stdout
 
 
 def manifests(helm: Path) -> dict[str, str]:
-    """Return the files for `kubectl apply`: one for every server, one for those that know claims.
+    """Return the files for `kubectl apply`: one for every API server, one for those with claims.
 
-    The kind of profiles has its own: `kubectl delete -f` of the rest must not take every profile along. So
-    have scheduler and extender, which not every cluster wants.
+    The kind ModelProfile has its own file: `kubectl delete -f` of the rest must not delete every profile. So
+    have scheduler and extender, which not every cluster needs.
     """
     pieces = _pieces(helm)
-    apart = {name: [each for each in pieces if _kind(each) == kind] for name, kind in _APART.items()}
-    rest = [piece for piece in pieces if _kind(piece) not in _APART.values()]
-    # Guards go first, so that no agent ever runs without them.
+    own = {name: [piece for piece in pieces if _kind(piece) == kind] for name, kind in _OWN_FILES.items()}
+    rest = [piece for piece in pieces if _kind(piece) not in _OWN_FILES.values()]
+    # The admission policies go first, so that no agent ever runs without them.
     return {
-        "fairlead.yaml": _file([_OWN_NAMESPACE, *sorted(rest, key=_is_guarded)]),
-        **{name: _file(each) for name, each in apart.items()},
-        **{name: _file(_added(_pieces(helm, f"--set={value}"), pieces)) for name, value in _ON_TOP.items()},
+        "fairlead.yaml": _file([_OWN_NAMESPACE, *sorted(rest, key=_is_not_a_policy)]),
+        **{name: _file(documents) for name, documents in own.items()},
+        **{name: _file(_added(_pieces(helm, f"--set={value}"), pieces)) for name, value in _OPTIONAL.items()},
     }
 
 
@@ -84,8 +86,8 @@ def reference() -> str:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     rows = [
-        f"| `{path}` | {_shown(value)} | {about['description']} |"
-        for path, about, value in leaves(schema, values)
+        f"| `{path}` | {_format_default(value)} | {field['description']} |"
+        for path, field, value in leaves(schema, values)
     ]
     return "\n".join(["| value | default | meaning |", "|---|---|---|", *rows, ""])
 
@@ -94,16 +96,16 @@ def leaves(
     schema: Mapping[str, Any], values: Mapping[str, Any], above: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield every value that can be set: its path, its schema and its default."""
-    for name, about in schema["properties"].items():
+    for name, field in schema["properties"].items():
         path = f"{above}{name}"
-        if "properties" in about:
-            yield from leaves(about, values[name], f"{path}.")
+        if "properties" in field:
+            yield from leaves(field, values[name], f"{path}.")
         else:
-            yield path, about, values[name]
+            yield path, field, values[name]
 
 
 def with_table(page: str) -> str:
-    """Return a page with the table of values as it is now."""
+    """Return a page with the current table of values."""
     return _TABLE.sub(lambda _: reference(), page)
 
 
@@ -112,7 +114,7 @@ def _pieces(helm: Path, *options: str) -> list[str]:
 
 
 def _added(pieces: Sequence[str], before: Sequence[str]) -> list[str]:
-    """Return what was not there before, accounts and roles first: no pod runs without them."""
+    """Return the additional documents, accounts and roles first: no pod runs without them."""
     new = [piece for piece in pieces if piece not in before]
     return sorted(new, key=lambda piece: _kind(piece) == "Deployment")
 
@@ -122,16 +124,16 @@ def _documents(text: str) -> list[str]:
 
 
 def _plain(piece: str) -> str:
-    """Return a document without what is Helm's alone."""
+    """Return a document without Helm's own comments and annotations."""
     return _KEPT.sub("", _SOURCE.sub("", piece).strip() + "\n")
 
 
 def _kind(piece: str) -> str:
-    found = _KIND.search(piece)
-    return found[1] if found else ""
+    match = _KIND.search(piece)
+    return match[1] if match else ""
 
 
-def _is_guarded(piece: str) -> bool:
+def _is_not_a_policy(piece: str) -> bool:
     return not _kind(piece).startswith("ValidatingAdmissionPolicy")
 
 
@@ -139,13 +141,13 @@ def _file(pieces: Sequence[str]) -> str:
     return _NOTE + "---\n".join(pieces)
 
 
-def _shown(value: object) -> str:
+def _format_default(value: object) -> str:
     return "" if value in ("", [], {}) else f"`{json.dumps(value) if not isinstance(value, str) else value}`"
 
 
 def main() -> int:
     """Write every file; return the exit code."""
-    from fairlead.errors import FairleadError  # noqa: PLC0415  # what only renders needs no lab
+    from fairlead.errors import FairleadError  # noqa: PLC0415  # importing `template` needs no lab
     from fairlead.lab.build.prerequisites import build  # noqa: PLC0415  # see above
     from fairlead.lab.run.steps import StepPrinter  # noqa: PLC0415  # see above
 

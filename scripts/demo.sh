@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What fairlead finds on this machine and on two replayed boards, then where a dozen models would go.
+# Detect accelerators on this machine and on two replayed boards, then place a dozen models.
 set -eu
 fairlead=.venv/bin/fairlead
 hosts=tests/hosts
@@ -23,14 +23,14 @@ trap 'rm -rf "$work"' EXIT
 cp examples/demo/*.yaml "$work"
 .venv/bin/python -m fairlead.zoo "$work" >/dev/null
 
-say "What ResNet-50 asks for, without running it"
+say "What ResNet-50 needs, without running it"
 $fairlead analyze "$work/resnet50.onnx" | head -4
 
 say "How it would run on an Edge TPU behind USB 3 and USB 2, on two Jetsons, on a seventh of an A100, and here"
 $fairlead estimate "$work/resnet50.onnx" --on coral-usb,coral-usb@usb2,jetson-nano,jetson-orin-nano,a100@1/7
 $fairlead estimate "$work/resnet50.onnx"
 
-say "Three boards, a GPU server and this machine take a dozen models; one asks for too much (exit code 1)"
+say "A dozen models on three boards, a GPU server and this machine; one requests too much (exit code 1)"
 $fairlead schedule --cluster "$work/fleet.yaml" --here --workloads "$work/apps.yaml" || test $? = 1
 
 say "Next"

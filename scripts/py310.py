@@ -1,6 +1,6 @@
-"""Run a Python 3.10 with fairlead from this checkout and what its tests need: `py310.py -m pytest ...`.
+"""Run a Python 3.10 with fairlead from this checkout and the packages of its tests: `py310.py -m pytest ...`.
 
-`--print` says where the interpreter and its packages lie; `--print arm64`: the interpreter of such a board.
+`--print` prints the paths of the interpreter and its packages; `--print arm64`: of an interpreter for arm64.
 """
 
 import os
@@ -17,7 +17,7 @@ PINS = HOUSE / "requirements/py310.txt"
 
 
 def main(argv: list[str]) -> None:
-    """Become that Python."""
+    """Execute that Python in place of this process."""
     if argv[:1] == ["--print"] and argv[1:]:
         print(ensure_python(argv[1]))
         return
@@ -27,14 +27,14 @@ def main(argv: list[str]) -> None:
         print(python, packages, sep="\n")
         return
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    mine = environment(python, packages)
-    os.execve(mine, [str(mine), *argv], {**environ, "PYTHONDONTWRITEBYTECODE": "1"})  # noqa: S606  # the user's own words
+    own = environment(python, packages)
+    os.execve(own, [str(own), *argv], {**environ, "PYTHONDONTWRITEBYTECODE": "1"})  # noqa: S606  # the user's arguments
 
 
 def environment(python: Path, packages: Path) -> Path:
-    """Make a virtual environment in build/, and return its Python.
+    """Create a virtual environment in build/, and return its Python.
 
-    Programs that are started with -I see no PYTHONPATH; those of an environment they do see.
+    A Python started with -I ignores PYTHONPATH, but not the packages of its environment.
     """
     folder = HOUSE / "build" / "py310"
     site = folder / "lib/python3.10/site-packages"
@@ -42,11 +42,11 @@ def environment(python: Path, packages: Path) -> Path:
     (folder / "bin").mkdir(exist_ok=True)
     (folder / "pyvenv.cfg").write_text(f"home = {python.parent}\n", encoding="utf-8")
     (site / "fairlead.pth").write_text(f"{HOUSE / 'src'}\n{packages}\n", encoding="utf-8")
-    mine = folder / "bin" / "python3.10"
-    if not mine.exists() or mine.resolve() != python.resolve():
-        mine.unlink(missing_ok=True)
-        mine.symlink_to(python)
-    return mine
+    own = folder / "bin" / "python3.10"
+    if not own.exists() or own.resolve() != python.resolve():
+        own.unlink(missing_ok=True)
+        own.symlink_to(python)
+    return own
 
 
 if __name__ == "__main__":

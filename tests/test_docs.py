@@ -60,7 +60,7 @@ def test_every_image_that_is_built_is_loaded_into_a_cluster() -> None:
     made = re.findall(r"--archive (\S+)", recipe[1].replace("$(ARCH:%=-%)", ""))
     page = (ROOT / "docs/how-to/image.md").read_text()
     assert len(made) == 2
-    first, _, rest = page.partition("## Bring them to a cluster")
+    first, _, rest = page.partition("## Load them into a cluster")
     assert not [
         path for path in made if path not in first or f"fairlead lab load {' '.join(made)}" not in rest
     ]
@@ -72,7 +72,7 @@ def test_pages_agree_on_what_an_uninstall_leaves() -> None:
     for page in ("reference/chart.md", "reference/profiles.md"):
         assert sentence in (ROOT / "docs" / page).read_text(), page
     install = (ROOT / "docs/how-to/install.md").read_text()
-    assert "the kind ModelProfile where no profile is kept" in install
+    assert "the kind ModelProfile if no profile exists" in install
     assert "leaves the kind and" not in "".join(page.read_text() for page in PAGES)
 
 

@@ -1,4 +1,4 @@
-"""The image as a file, as `docker save` writes it: one layer, and how to run it."""
+"""The image as an archive in the format of `docker save`: one layer and its configuration."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ from fairlead import __version__
 
 ENVIRONMENT: Final = (
     "PATH=/usr/bin",
-    # One heap for all threads, and freed memory goes back: 60 MiB stay 60, not 62 to 76.
+    # One malloc arena for all threads, and freed memory is returned: 60 MiB stay 60, not 62 to 76.
     "MALLOC_ARENA_MAX=1",
     "MALLOC_MMAP_THRESHOLD_=131072",
     "MALLOC_TRIM_THRESHOLD_=131072",
@@ -23,11 +23,11 @@ ENVIRONMENT: Final = (
 
 
 VARIANTS: Final = {"arm64": "v8"}
-"""The OCI image specification asks for a variant where an architecture has several."""
+"""The OCI image specification requires a variant for an architecture that has several."""
 
 
 def config(recipe: Recipe) -> dict[str, Any]:
-    """Return how to run an image; the Dockerfile says the same."""
+    """Return an image's configuration; the Dockerfile has the same."""
     return {
         "Entrypoint": ["/usr/bin/fairlead"],
         "User": f"{USER}:{USER}",
@@ -43,15 +43,15 @@ def config(recipe: Recipe) -> dict[str, Any]:
 
 
 def layer(root: Path) -> bytes:
-    """Return a folder as a layer; all of it is root's."""
+    """Return a folder as a layer, owned by root."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(root.rglob("*")):
-            tar.add(path, str(path.relative_to(root)), recursive=False, filter=_of_root)
+            tar.add(path, str(path.relative_to(root)), recursive=False, filter=_owned_by_root)
     return packed.getvalue()
 
 
-def _of_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
+def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     info.mtime = int(info.mtime)
@@ -61,21 +61,21 @@ def _of_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
 def write_archive(path: Path, recipe: Recipe, packed: bytes, architecture: str) -> None:
     """Write an image of one layer for an architecture."""
     digest = hashlib.sha256(packed).hexdigest()
-    made = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), UTC)
-    about = json.dumps(
+    created = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), UTC)
+    image_config = json.dumps(
         {
             "architecture": architecture,
             **({"variant": VARIANTS[architecture]} if architecture in VARIANTS else {}),
             "os": "linux",
-            "created": f"{made:%Y-%m-%dT%H:%M:%SZ}",
+            "created": f"{created:%Y-%m-%dT%H:%M:%SZ}",
             "config": config(recipe),
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
         }
     ).encode()
-    names = f"{hashlib.sha256(about).hexdigest()}.json", f"{digest}/layer.tar"
-    listed = json.dumps([{"Config": names[0], "RepoTags": [recipe.tag], "Layers": [names[1]]}]).encode()
+    names = f"{hashlib.sha256(image_config).hexdigest()}.json", f"{digest}/layer.tar"
+    manifest = json.dumps([{"Config": names[0], "RepoTags": [recipe.tag], "Layers": [names[1]]}]).encode()
     with tarfile.open(path, "w") as tar:
-        for name, data in zip((*names, "manifest.json"), (about, packed, listed), strict=True):
+        for name, data in zip((*names, "manifest.json"), (image_config, packed, manifest), strict=True):
             info = tarfile.TarInfo(name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))

@@ -1,14 +1,14 @@
-"""What an image holds: a Python, trimmed; the libraries it needs; fairlead and its packages.
+"""The contents of an image: a trimmed Python, the libraries it needs, fairlead and its packages.
 
     /usr/bin/fairlead             the command
     /usr/bin/python3              its interpreter, with /usr/lib/python3.*
-    /usr/lib/fairlead             fairlead and the packages it stands on
-    /lib/*-linux-gnu, /lib64      the C library and its like, where the loader looks for them
-    /etc                          who is who: root, and fairlead (10001)
+    /usr/lib/fairlead             fairlead and the packages it depends on
+    /lib/*-linux-gnu, /lib64      the C library and others, at the loader's default paths
+    /etc                          the users: root, and fairlead (10001)
 
-There is no shell, no package manager, and nothing that would give a process more rights. Modules are there
-in their compiled form only: from sources the agent would start four times slower and, compiling, take 12 MiB
-more memory; sources beside them would make the image a fifth larger, for the lines in a traceback.
+There is no shell, no package manager, and no setuid program. Modules are present in compiled form only: from
+sources the agent would start four times slower and take 12 MiB more memory to compile them; with the sources
+beside them the image would be a fifth larger, for the lines in a traceback.
 """
 
 import os
@@ -40,8 +40,8 @@ _NOT_OF_PYTHON: Final = (
 )
 _NOT_OF_PACKAGES: Final = (
     *("bin", "plugin", "testing", "test_utils", "pytest_plugin"),
-    *("distutils", "f2py", "_pyinstaller"),  # of numpy: for those who build with it
-    "_frozenlist",  # alone wants the C++ library, 2 MB; without it frozenlist is written in Python
+    *("distutils", "f2py", "_pyinstaller"),  # numpy's build tools
+    "_frozenlist",  # the only module that needs the C++ library, 2 MB; frozenlist falls back to pure Python
 )
 _COMMAND: Final = f"""#!/{PROGRAM} -IS
 import sys
@@ -61,66 +61,66 @@ _FOLDERS: Final = ("dev", "proc", "run", "sys", "tmp", "var/lib")
 
 
 def assemble(root: Path, recipe: Recipe, python: Python, from_source: Sequence[str] = ()) -> None:
-    """Make the root file system in an empty folder; the same inputs give the same bytes, dates and rights."""
+    """Fill an empty folder with the root file system; equal inputs give equal bytes, dates and modes."""
     files = standard_library(python) | application(recipe, ensure_packages(recipe.lock, python, from_source))
     modules = [path for path in files.values() if path.suffix == ".so"]
     _write(root, {PROGRAM: python.program, **files, **closure(python.program, modules, python.root)})
     compile_modules(root, (python.standard, APPLICATION), python)
-    _settle(root, int(os.environ.get("SOURCE_DATE_EPOCH") or 0))
+    _set_modes_and_dates(root, int(os.environ.get("SOURCE_DATE_EPOCH") or 0))
 
 
 def standard_library(python: Python) -> dict[str, Path]:
-    """Return what of a Python's own modules goes in, by its path in the image."""
+    """Return the files of the standard library that the image gets, by path in the image."""
     return _tree(python.modules, python.standard, (".py", ".so", ".txt"), _NOT_OF_PYTHON)
 
 
 def application(recipe: Recipe, packages: Path) -> dict[str, Path]:
     """Return fairlead and its packages, with their licences, by their paths in the image."""
     unwanted = tuple(f"{APPLICATION}/fairlead/{name}/" for name in recipe.without)
-    ours = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml"))
+    own = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml"))
     return {
         **_tree(packages, APPLICATION, (".py", ".so"), _NOT_OF_PACKAGES),
-        **{f"{APPLICATION}/{path.relative_to(packages)}": path for path in _papers(packages)},
-        **{name: path for name, path in ours.items() if not name.startswith(unwanted)},
+        **{f"{APPLICATION}/{path.relative_to(packages)}": path for path in _licences_and_metadata(packages)},
+        **{name: path for name, path in own.items() if not name.startswith(unwanted)},
         f"{APPLICATION}/fairlead/LICENSE": HOUSE / "LICENSE",
     }
 
 
-def _papers(packages: Path) -> Iterable[Path]:
-    """Return the licences, and what scanners know packages by."""
+def _licences_and_metadata(packages: Path) -> Iterable[Path]:
+    """Return the licences, and the metadata by which scanners identify packages."""
     for folder in packages.glob("*.dist-info"):
         yield folder / "METADATA"
         yield from (path for path in folder.rglob("*") if path.is_file() and "LICEN" in path.name.upper())
 
 
 def _tree(folder: Path, to: str, kinds: Sequence[str], without: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the files of some kinds below a folder, but for those whose name, or a folder's, is left out."""
-    found = {}
+    """Return the files with some suffixes below a folder, without excluded names in their path."""
+    files = {}
     for path in folder.rglob("*"):
         inside = path.relative_to(folder)
         names = [part.partition(".")[0] for part in inside.parts]
         unwanted = any(fnmatchcase(name, pattern) for name in names for pattern in (*_NEVER, *without))
         if path.suffix in kinds and not unwanted and path.is_file():
-            found[f"{to}/{inside}"] = path
-    return found
+            files[f"{to}/{inside}"] = path
+    return files
 
 
 def _write(root: Path, files: Mapping[str, Path]) -> None:
     for name in _FOLDERS:
         (root / name).mkdir(parents=True)
-    made: dict[str, Callable[[], bytes]] = {name: path.read_bytes for name, path in files.items()}
-    made |= {name: text.encode for name, text in _TEXTS.items()}
-    for name, read in made.items():
+    readers: dict[str, Callable[[], bytes]] = {name: path.read_bytes for name, path in files.items()}
+    readers |= {name: text.encode for name, text in _TEXTS.items()}
+    for name, read in readers.items():
         data = read()
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(elf.slim(data) if elf.is_elf(data) else data)
 
 
 def compile_modules(root: Path, folders: Iterable[str], python: Python) -> None:
-    """Put the compiled form in the place of every module.
+    """Replace every module by its compiled form.
 
-    What a compiler writes depends a little on what else it has in memory: so a fresh one does it, one file
-    after the other, with no settings of the user's.
+    A compiler's output depends slightly on its other contents in memory: so a fresh process compiles one file
+    after the other, without the user's settings.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     options = ["-q", "-b", "--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", "/"]
@@ -133,17 +133,17 @@ def compile_modules(root: Path, folders: Iterable[str], python: Python) -> None:
         text=True,
     )
     if done.returncode:
-        raise UserError(f"not every module can be compiled:\n{(done.stdout or done.stderr).strip()}")
+        raise UserError(f"some modules cannot be compiled:\n{(done.stdout or done.stderr).strip()}")
     for folder in folders:
         for path in (root / folder).rglob("*.py"):
             path.unlink()
 
 
-def _settle(root: Path, date: int) -> None:
-    """Give everything its rights and its date: nobody may write anything, but below /tmp everyone may."""
+def _set_modes_and_dates(root: Path, date: int) -> None:
+    """Set the mode and date of every file: only root may write, except below /tmp."""
     for path in sorted(root.rglob("*"), reverse=True):
-        runs = path.is_dir() or path.parent == root / "usr" / "bin" or path.name.startswith("ld-")
-        path.chmod(0o755 if runs else 0o644)
+        executable = path.is_dir() or path.parent == root / "usr" / "bin" or path.name.startswith("ld-")
+        path.chmod(0o755 if executable else 0o644)
         os.utime(path, (date, date))
     (root / "tmp").chmod(0o1777)
     root.chmod(0o755)

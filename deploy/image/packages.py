@@ -1,4 +1,4 @@
-"""The packages that an image stands on: as its lock file names them, fetched once per user."""
+"""The packages of an image: those of its lock file, fetched once per user."""
 
 import hashlib
 import json
@@ -15,16 +15,16 @@ from fairlead.errors import UserError
 from fairlead.lab.build import cache as caches
 
 _OLDEST: Final = 17
-"""manylinux_2_17 is the oldest tag that wheels for 64-bit ARM have; older ones are only x86's."""
+"""manylinux_2_17 is the oldest tag of wheels for 64-bit ARM; older ones exist only for x86."""
 
 
 def ensure_packages(
     lock: Path, python: Python, from_source: Sequence[str] = (), only: Collection[str] = ()
 ) -> Path:
-    """Return a folder with the packages of a lock file, installed where the cache has none for this Python.
+    """Return a folder with the packages of a lock file; install them if the cache has none for this Python.
 
-    Only wheels are taken, whose installation runs no code of theirs; `from_source` names the exceptions.
-    For another kind of machine, `only` chooses some of the packages.
+    Only wheels are installed, which run no code at installation; `from_source` names the exceptions.
+    For another architecture, `only` selects some of the packages.
     """
     if python.root is not None and from_source:
         raise UserError(
@@ -32,20 +32,20 @@ def ensure_packages(
             hint="leave out --from-source, or use deploy/image/Dockerfile",
         )
     cache = caches.default(os.environ)
-    own = (
+    abi = (
         sysconfig.get_config_var("SOABI")
         if python.root is None
         else f"cp{python.version[0]}{python.version[1]}"
     )
-    made_for = [own, python.architecture, python.libc, *from_source, *sorted(only)]
+    made_for = [abi, python.architecture, python.libc, *from_source, *sorted(only)]
     digest = hashlib.sha256(json.dumps(made_for).encode() + lock.read_bytes()).hexdigest()
     key = f"{lock.stem}-packages-{digest[:12]}"
     folder = cache.folder(key)
     if not caches.is_complete(folder):
         with caches.hold_lock(cache, key, lambda: None):
             if not caches.is_complete(folder):
-                with caches.staging_folder(cache, key, {"made_for": made_for}) as aside:
-                    _install(lock, aside, python, from_source, only)
+                with caches.staging_folder(cache, key, {"made_for": made_for}) as staging:
+                    _install(lock, staging, python, from_source, only)
     return folder
 
 
@@ -66,15 +66,15 @@ def _install(
         [*pip, "--target", folder, "--requirement", chosen], capture_output=True, check=False, text=True
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        last_line = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise UserError(
-            f"the packages of {lock.name} cannot be installed: {said[0]}",
+            f"the packages of {lock.name} cannot be installed: {last_line[0]}",
             hint="the first build for a Python needs pip and a package index; later ones need neither",
         )
 
 
 def _target(python: Python) -> list[str]:
-    """Return what makes pip take the wheels of another kind of machine."""
+    """Return the options with which pip installs the wheels of another architecture."""
     machine, newest = MACHINES[python.architecture], int(python.libc.split(".")[1])
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(newest, _OLDEST - 1, -1)]
     platforms = [word for tag in (*tags, f"manylinux2014_{machine}") for word in ("--platform", tag)]
@@ -83,14 +83,14 @@ def _target(python: Python) -> list[str]:
 
 
 def requirements(lock: str, python: Python, only: Collection[str] = ()) -> list[str]:
-    """Return the lines of a lock file that another kind of machine needs; `only` names some of them.
+    """Return the lines of a lock file that another architecture needs; `only` selects some of them.
 
-    pip would read the conditions behind the semicolons as if they were asked of the Python that runs it.
+    pip would evaluate the markers for the Python that runs it.
     """
     from packaging.requirements import Requirement  # noqa: PLC0415  # the Dockerfile's Python has none
 
     version = f"{python.version[0]}.{python.version[1]}"
-    machine = {
+    environment = {
         "implementation_name": "cpython",
         "os_name": "posix",
         "platform_machine": MACHINES[python.architecture],
@@ -100,12 +100,13 @@ def requirements(lock: str, python: Python, only: Collection[str] = ()) -> list[
         "python_version": version,
         "sys_platform": "linux",
     }
-    wanted = []
+    lines = []
     for line in lock.replace("\\\n", " ").splitlines():
-        named, _, hashes = line.partition(" --hash=")
-        if not hashes or named.startswith("#"):
+        text, _, hashes = line.partition(" --hash=")
+        if not hashes or text.startswith("#"):
             continue
-        each = Requirement(named)
-        if (not only or each.name in only) and (each.marker is None or each.marker.evaluate(machine)):
-            wanted.append(f"{each.name}{each.specifier} --hash={' '.join(hashes.split())}")
-    return wanted
+        package = Requirement(text)
+        applies = package.marker is None or package.marker.evaluate(environment)
+        if (not only or package.name in only) and applies:
+            lines.append(f"{package.name}{package.specifier} --hash={' '.join(hashes.split())}")
+    return lines

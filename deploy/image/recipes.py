@@ -1,7 +1,7 @@
-"""What sets one image apart from another: its name, its packages, and the parts of fairlead that stay out.
+"""The recipes of the images: name, packages, and the parts of fairlead that each leaves out.
 
-There are two, so that each stays small: nodes need no engine and no numpy, and what decides needs nothing
-that looks at a machine or talks to a kubelet.
+There are two, so that each stays small: agents need no scheduling engine and no numpy, and the scheduler
+needs no code that scans a machine or talks to a kubelet.
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class Recipe:
 
     name: str
     about: str
-    """What its label says it does."""
+    """The description in its label."""
     packages: str
-    """Which lock file below requirements/ names the packages."""
+    """The lock file below requirements/."""
     without: tuple[str, ...]
     """Folders of fairlead that it does not need."""
     environment: tuple[str, ...] = ()
-    """Variables on top of those that every image has."""
+    """Variables beside those of every image."""
 
     @property
     def tag(self) -> str:
-        """What the image is called."""
+        """The image's name and tag."""
         return f"localhost/{self.name}:{__version__}"
 
     @property
@@ -39,12 +39,12 @@ class Recipe:
 
 
 _TOOLS: Final = ("calibrate", "evaluate", "lab", "simulate", "zoo")
-"""What people run at their desks."""
+"""Packages for workstations, which no image needs."""
 
 RECIPES: Final = {
     "agent": Recipe(
         "fairlead",
-        "Finds a node's accelerators and hands them out to pods.",
+        "Finds a node's accelerators and allocates them to pods.",
         "agent",
         (
             *_TOOLS,
@@ -57,7 +57,7 @@ RECIPES: Final = {
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
         (*_TOOLS, "detect", "kubelet", "measure", "serve/agent", "warden"),
-        # Else numpy starts a thread for each core of the node, for matrices that one is enough for.
+        # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),
 }

@@ -78,7 +78,7 @@ def test_every_library_that_is_named_is_there(unpacked: tuple[UnpackedImage, Pat
     _, root = unpacked
     there = {path.name for path in root.rglob("*.so*")}
     for path in [*root.rglob("*.so*"), root / "usr/bin/python3"]:
-        assert set(elf.wants(path.read_bytes()).names) <= there, path
+        assert set(elf.needed_libraries(path.read_bytes()).names) <= there, path
 
 
 def test_holds_the_same_modules_as_the_image_for_this_machine(
@@ -118,7 +118,7 @@ def test_locks_have_hashes_for_every_package() -> None:
 def test_reads_what_a_program_names_as_the_loader_does() -> None:
     own = pythons.choose("")
     found = {Path(name).name for name in closure(own.program, [])}
-    assert set(elf.wants(own.program.read_bytes()).names) <= found
+    assert set(elf.needed_libraries(own.program.read_bytes()).names) <= found
 
 
 def test_unknown_architecture_is_refused() -> None:
