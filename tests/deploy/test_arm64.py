@@ -1,4 +1,4 @@
-"""The arm64 images on an emulated machine: commands print what they print here, and core tests pass.
+"""The arm64 images on an emulated machine: commands print the same as on this one, and core tests pass.
 
 `make test-arm64` runs all of the core's tests there.
 """
@@ -32,14 +32,14 @@ SLICE = (
     ),
     "tests/publish/test_labels.py",
 )
-"""Tests that start no program: they pass also where no user namespace may register an emulator."""
+"""Tests that start no program: they pass even if a user namespace cannot register an emulator."""
 SEVERAL = """
 import json, sys
 sys.path.append("/usr/lib/fairlead")
 from fairlead import __version__
 from fairlead.cli.main import main
-for each in json.loads(sys.argv[1]):
-    print(main(each))
+for command in json.loads(sys.argv[1]):
+    print(main(command))
 """
 
 pytestmark = pytest.mark.xdist_group("arm64")
@@ -68,20 +68,20 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 
 def here(commands: list[list[str]]) -> str:
-    """Return what commands print on this machine, each with its exit code."""
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
+    """Return the output of commands on this machine, each with its exit code."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         for command in commands:
             print(main(command))
-    return shown.getvalue()
+    return output.getvalue()
 
 
 def rounded(text: str) -> str:
-    """Return a document with nine digits of its long numbers: processors differ in the last ones."""
+    """Return a document with its long numbers rounded to nine digits: processors differ in the last ones."""
     return re.sub(r"\d+\.\d{9,}(e-?\d+)?", lambda number: f"{float(number[0]):.9g}", text)
 
 
-def test_is_arm64(agent: Board) -> None:
+def test_the_image_is_arm64(agent: Board) -> None:
     code = "import os, struct; print(os.uname().machine, struct.calcsize('P'))"
     assert agent.run("-IS", "-c", code) == "aarch64 8\n"
     assert agent.run("-IS", "/usr/bin/fairlead", "--version") == f"fairlead {__version__}\n"
@@ -107,7 +107,7 @@ def test_models_are_analyzed_and_estimated_as_on_this_machine(
     def commands(path: str) -> list[list[str]]:
         return [["analyze", path, "-o", "json"], ["estimate", path, "--on", DEVICES, "-o", "json"]]
 
-    # The image leaves out what estimate learns from, so that the command is the working tree's.
+    # The image leaves out modules that estimate needs, so the command is the working tree's.
     shown = output_of(with_tree(scheduler, ["-c", SEVERAL, json.dumps(commands("/models/model.onnx"))]))
     assert rounded(shown.replace("/models/model.onnx", str(model))) == rounded(here(commands(str(model))))
     assert "jetson-orin-nano" in shown

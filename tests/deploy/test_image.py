@@ -1,4 +1,4 @@
-"""The images: what is in them, what is not, and that they run with nothing from outside of them."""
+"""The images: what they contain, what they do not, and that they run without files from outside."""
 
 import asyncio
 import hashlib
@@ -29,7 +29,7 @@ FORBIDDEN = {
     "a shell": ("sh", "bash", "dash", "ash", "busybox", "toybox"),
     "a package manager": ("pip", "ensurepip", "setuptools", "apt", "apt-get", "dpkg", "apk", "uv"),
     "a compiler": ("gcc", "cc", "ld", "as", "make", "distutils", "hatchling"),
-    "a way to other rights": ("su", "sudo", "mount", "nsenter", "unshare", "chroot"),
+    "a way to gain privileges": ("su", "sudo", "mount", "nsenter", "unshare", "chroot"),
     "a way to fetch things": ("curl", "wget", "git", "ssh"),
     "what only the lab needs": ("lab", "go.mod", "cryptography", "yaml"),
     "tests and other people's windows": (
@@ -50,14 +50,14 @@ RUNS = {
     "agent": {"fairlead.cluster.client", "fairlead.detect", "fairlead.kubelet", "fairlead.serve.agent"},
     "scheduler": {"fairlead.cluster.client", "fairlead.schedule", "fairlead.serve.scheduler.program"},
 }
-"""Some of what each is there for."""
+"""Some modules that each must have."""
 OWN = {"agent": "grpclib.client, grpclib.server", "scheduler": "numpy.linalg"}
 """Libraries that only one of them has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """An image, taken apart."""
+class BuiltImage:
+    """An unpacked image."""
 
     recipe: str
 
@@ -68,9 +68,9 @@ class Made:
     root: Path
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run a program with this root file system and no other."""
+        """Run a program with only this root file system."""
         change = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
-        env = dict(each.split("=", 1) for each in self.config["config"]["Env"])
+        env = dict(variable.split("=", 1) for variable in self.config["config"]["Env"])
         path = {
             "PATH": os.environ["PATH"]
         }  # where chroot itself is found; the image's own is in the arguments
@@ -79,37 +79,37 @@ class Made:
         )
 
     def ask(self, code: str) -> str:
-        """Return what a few lines of Python print in there."""
+        """Return the output of a few lines of Python inside the image."""
         done = self.run(*PYTHON, HERE + code)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
 
 @pytest.fixture(scope="session", params=ARCHIVES)
-def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return taken_apart(request.param, tmp_path_factory.mktemp("image"))
+def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> BuiltImage:
+    return unpack(request.param, tmp_path_factory.mktemp("image"))
 
 
-def taken_apart(recipe: str, root: Path) -> Made:
-    parts = unpack_image(ARCHIVES[recipe](), root)
-    return Made(recipe, parts.tags, parts.about, parts.packed, parts.members, root)
+def unpack(recipe: str, root: Path) -> BuiltImage:
+    unpacked = unpack_image(ARCHIVES[recipe](), root)
+    return BuiltImage(recipe, unpacked.tags, unpacked.about, unpacked.packed, unpacked.members, root)
 
 
 @pytest.fixture
-def inside(image: Made) -> Made:
+def inside(image: BuiltImage) -> BuiltImage:
     if os.geteuid() != 0 and subprocess.run(["unshare", "--map-root-user", "true"], check=False).returncode:
-        pytest.skip("this machine lets nobody but root change the root file system")
+        pytest.skip("on this machine only root can change the root file system")
     return image
 
 
 @pytest.fixture
-def agent(inside: Made) -> Made:
+def agent(inside: BuiltImage) -> BuiltImage:
     if inside.recipe != "agent":
-        pytest.skip("of the agent alone")
+        pytest.skip("only for the agent's image")
     return inside
 
 
-def test_is_one_layer_that_runs_as_nobody_else_can(image: Made) -> None:
+def test_the_image_is_one_layer_that_runs_unprivileged(image: BuiltImage) -> None:
     assert image.tags == [RECIPES[image.recipe].tag]
     assert image.config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(image.packed).hexdigest()}"]
     assert image.config["config"]["User"] == "10001:10001"
@@ -117,62 +117,62 @@ def test_is_one_layer_that_runs_as_nobody_else_can(image: Made) -> None:
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_has_nothing_that_it_does_not_need(image: Made, what: str) -> None:
+def test_the_image_has_nothing_unneeded(image: BuiltImage, what: str) -> None:
     names = {part for name in image.members for part in Path(name).parts}
     assert not names & set(FORBIDDEN[what])
 
 
-def test_nobody_can_write_but_below_tmp_and_nothing_gives_rights(image: Made) -> None:
+def test_only_tmp_is_writable_and_no_file_is_setuid(image: BuiltImage) -> None:
     assert {(member.uid, member.gid) for member in image.members.values()} == {(0, 0)}
     assert all(member.isfile() or member.isdir() for member in image.members.values())
-    assert [name for name, each in image.members.items() if each.mode & 0o6000] == []
-    assert [name for name, each in image.members.items() if each.mode & 0o022] == ["tmp"]
+    assert [name for name, member in image.members.items() if member.mode & 0o6000] == []
+    assert [name for name, member in image.members.items() if member.mode & 0o022] == ["tmp"]
 
 
-def test_what_is_unpacked_packs_to_the_same_bytes(image: Made, tmp_path: Path) -> None:
+def test_an_unpacked_layer_packs_to_the_same_bytes(image: BuiltImage, tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(image.packed)) as layer:
         layer.extractall(tmp_path, filter="fully_trusted")
     assert archive.layer(tmp_path) == image.packed
 
 
 def test_modules_compile_to_the_same_bytes(tmp_path: Path) -> None:
-    made = []
+    compiled = []
     for name in ("one", "two"):
         shutil.copytree(HOUSE / "src" / "fairlead" / "catalog", tmp_path / name / "usr" / "catalog")
         contents.compile_modules(tmp_path / name, ["usr"], pythons.choose(""))
-        made.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).rglob("*.pyc"))})
-    assert made[0]
-    assert made[0] == made[1]
+        compiled.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).rglob("*.pyc"))})
+    assert compiled[0]
+    assert compiled[0] == compiled[1]
     assert not list(tmp_path.rglob("*.py"))
 
 
-def test_the_command_works(inside: Made) -> None:
+def test_the_command_works(inside: BuiltImage) -> None:
     assert inside.run("/usr/bin/fairlead", "--version").stdout == f"fairlead {__version__}\n"
     assert "warden" in inside.run("/usr/bin/fairlead", "--help").stdout
 
 
-def test_the_agent_runs(agent: Made) -> None:
+def test_the_agent_runs(agent: BuiltImage) -> None:
     page = agent.run("/usr/bin/fairlead", "serve", "agent", "--once").stdout
     assert "fairlead_" in page
 
 
-def test_a_board_is_recognised(agent: Made) -> None:
+def test_a_board_is_recognised(agent: BuiltImage) -> None:
     board = agent.root / "tmp" / "board"
     shutil.copytree(HOUSE / "tests" / "hosts" / "jetson-nano" / "root", board, symlinks=True)
     shown = agent.run("/usr/bin/fairlead", "detect", "--root", "/tmp/board")
     assert "jetson-nano" in shown.stdout, shown.stderr
 
 
-def test_the_lab_is_said_to_be_missing(inside: Made) -> None:
-    refused = inside.run("/usr/bin/fairlead", "lab", "status")
-    assert refused.returncode == 2
-    first, hint = refused.stderr.splitlines()
+def test_the_lab_is_reported_as_missing(inside: BuiltImage) -> None:
+    done = inside.run("/usr/bin/fairlead", "lab", "status")
+    assert done.returncode == 2
+    first, hint = done.stderr.splitlines()
     assert first == "fairlead: lab needs fairlead.lab, which is not installed"
     assert "a container image, which holds only what its own program needs" in hint
     assert hint.endswith("pip install 'fairlead[lab]'")
 
 
-def test_every_module_of_fairlead_finds_what_it_needs(inside: Made) -> None:
+def test_every_module_of_fairlead_can_be_imported(inside: BuiltImage) -> None:
     code = (
         "import importlib, pkgutil, fairlead\n"
         "for each in pkgutil.walk_packages(fairlead.__path__, 'fairlead.'):\n"
@@ -182,7 +182,7 @@ def test_every_module_of_fairlead_finds_what_it_needs(inside: Made) -> None:
     assert set(inside.ask(code).split()) >= RUNS[inside.recipe]
 
 
-def test_no_image_has_what_only_the_other_needs(image: Made) -> None:
+def test_no_image_has_modules_that_only_the_other_needs(image: BuiltImage) -> None:
     names = {name.partition(f"{contents.APPLICATION}/")[2] for name in image.members}
     only = {
         "agent": {"grpclib", "fairlead/warden", "fairlead/serve/agent"},
@@ -192,19 +192,19 @@ def test_no_image_has_what_only_the_other_needs(image: Made) -> None:
         assert names & theirs == (theirs if recipe == image.recipe else set())
 
 
-def test_every_library_finds_what_it_needs(inside: Made) -> None:
+def test_every_library_can_be_loaded(inside: BuiltImage) -> None:
     code = (
         "import ctypes, pathlib\n"
         "for path in pathlib.Path('/').glob('[lu]*/**/*.so*'):\n"
         "    ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)\n"
         "    print(path.name)"
     )
-    found = inside.ask(code).split()
-    # NVIDIA's management library, which a container's runtime brings along, is linked to these.
-    assert {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"} <= set(found)
+    loaded = inside.ask(code).split()
+    # NVIDIA's management library, which a container's runtime mounts, is linked to these.
+    assert {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"} <= set(loaded)
 
 
-def test_names_of_hosts_can_be_looked_up(inside: Made) -> None:
+def test_host_names_can_be_resolved(inside: BuiltImage) -> None:
     code = (
         "import socket\n"
         "print(socket.getaddrinfo('127.0.0.1', 80, proto=socket.IPPROTO_TCP)[0][4])\n"
@@ -213,7 +213,7 @@ def test_names_of_hosts_can_be_looked_up(inside: Made) -> None:
     assert inside.ask(code) == "('127.0.0.1', 80)\n7 utf-8\n"
 
 
-def test_speaks_tls_with_its_libraries(inside: Made, tmp_path: Path) -> None:
+def test_tls_works_with_its_libraries(inside: BuiltImage, tmp_path: Path) -> None:
     authority = Authority()
     (inside.root / "tmp" / "ca.pem").write_bytes(authority.pem)
     code = (
@@ -236,7 +236,7 @@ def test_speaks_tls_with_its_libraries(inside: Made, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_runs_as_its_own_user(inside: Made) -> None:
+def test_runs_as_its_own_user(inside: BuiltImage) -> None:
     done = subprocess.run(
         [
             "chroot",
@@ -253,25 +253,25 @@ def test_runs_as_its_own_user(inside: Made) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_the_dockerfile_says_the_same(recipe: str) -> None:
+def test_the_dockerfile_has_the_same_configuration(recipe: str) -> None:
     text = SCRIPT.with_name("Dockerfile").read_text().replace("\\\n", " ")
-    said = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
-    stage = said[said.index(["FROM", f"scratch AS {recipe}"]) + 1 :]
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    stage = lines[lines.index(["FROM", f"scratch AS {recipe}"]) + 1 :]
     end = next((number for number, (word, _) in enumerate(stage) if word == "FROM"), len(stage))
     wanted, last = archive.config(RECIPES[recipe]), dict(stage[:end])
     assert shlex.split(last["ENV"]) == wanted["Env"]
-    assert dict(each.split("=", 1) for each in shlex.split(last["LABEL"])) == wanted["Labels"]
+    assert dict(label.split("=", 1) for label in shlex.split(last["LABEL"])) == wanted["Labels"]
     assert last["USER"] == wanted["User"]
     assert last["WORKDIR"] == wanted["WorkingDir"]
     assert json.loads(last["ENTRYPOINT"]) == wanted["Entrypoint"]
     copied = [
-        name for word, rest in said if word == "COPY" and "--from" not in rest for name in rest.split()[:-1]
+        name for word, rest in lines if word == "COPY" and "--from" not in rest for name in rest.split()[:-1]
     ]
     assert [name for name in copied if not list(HOUSE.glob(name))] == []
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_slim_cuts_what_is_not_loaded(bits: int) -> None:
+def test_slim_strips_what_is_not_loaded(bits: int) -> None:
     program = tiny(bits, b"/lib/ld.so\0")
     whole = program + b"symbols and sections"
     assert elf.loader(whole) == "/lib/ld.so"
@@ -302,7 +302,7 @@ def call(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_stands_in_the_way_is_said(tmp_path: Path) -> None:
+def test_a_failed_build_is_explained(tmp_path: Path) -> None:
     taken = call("--root", str(tmp_path))
     assert taken.returncode == 2
     assert str(tmp_path) in taken.stderr

@@ -1,4 +1,4 @@
-"""The arm64 images, made on any machine: no file of this machine is in them, and no library is missing."""
+"""The arm64 images, built on any machine: they have no file of this machine, and no library is missing."""
 
 import sys
 from dataclasses import replace
@@ -46,7 +46,7 @@ def unpacked(recipe: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Unp
     return unpack_image(image_archive(recipe, "arm64"), root), root
 
 
-def test_says_what_it_is_for(recipe: str, unpacked: tuple[UnpackedImage, Path]) -> None:
+def test_the_configuration_names_the_architecture(recipe: str, unpacked: tuple[UnpackedImage, Path]) -> None:
     parts, _ = unpacked
     assert (parts.about["architecture"], parts.about["variant"], parts.about["os"]) == (
         "arm64",
@@ -61,27 +61,27 @@ def test_every_program_and_library_is_for_arm64_and_pages_of_any_size(
 ) -> None:
     _, root = unpacked
     data = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    binaries = {name: each for name, each in data.items() if elf.is_elf(each)}
+    binaries = {name: content for name, content in data.items() if elf.is_elf(content)}
     assert {"usr/bin/python3", "lib/ld-linux-aarch64.so.1"} <= set(binaries)
-    assert {name: elf.machine(each) for name, each in binaries.items()} == dict.fromkeys(
+    assert {name: elf.machine(content) for name, content in binaries.items()} == dict.fromkeys(
         binaries, elf.AARCH64
     )
     small = {
         name
-        for name, each in binaries.items()
-        if any(piece.alignment < LARGEST_PAGE for piece in elf.segments(each) if piece.loaded)
+        for name, content in binaries.items()
+        if any(segment.alignment < LARGEST_PAGE for segment in elf.segments(content) if segment.loaded)
     }
     assert small == set()
 
 
-def test_every_library_that_is_named_is_there(unpacked: tuple[UnpackedImage, Path]) -> None:
+def test_no_needed_library_is_missing(unpacked: tuple[UnpackedImage, Path]) -> None:
     _, root = unpacked
-    there = {path.name for path in root.rglob("*.so*")}
+    present = {path.name for path in root.rglob("*.so*")}
     for path in [*root.rglob("*.so*"), root / "usr/bin/python3"]:
-        assert set(elf.needed_libraries(path.read_bytes()).names) <= there, path
+        assert set(elf.needed_libraries(path.read_bytes()).names) <= present, path
 
 
-def test_holds_the_same_modules_as_the_image_for_this_machine(
+def test_the_image_has_the_same_modules_as_the_one_for_this_machine(
     recipe: str, unpacked: tuple[UnpackedImage, Path], tmp_path: Path
 ) -> None:
     ours = unpack_image(image_archive(recipe), tmp_path)
@@ -94,12 +94,14 @@ def test_holds_the_same_modules_as_the_image_for_this_machine(
 
 
 def other(version: tuple[int, int] = (3, 11)) -> Python:
-    """Return a Python of another kind of machine, of which only what pip must know is filled in."""
+    """Return a Python of another architecture, with only the fields that pip needs."""
     return Python("arm64", version, Path(), Path(), "lib", (), root=Path("/nowhere"), libc="2.36")
 
 
 @pytest.mark.parametrize(("version", "numpy"), [((3, 11), "2.4.6"), ((3, 13), "2.5.4")])
-def test_conditions_of_a_lock_are_asked_of_the_other_machine(version: tuple[int, int], numpy: str) -> None:
+def test_markers_of_a_lock_are_evaluated_for_the_other_architecture(
+    version: tuple[int, int], numpy: str
+) -> None:
     lines = packages.requirements(LOCK, other(version))
     assert [line.split()[0] for line in lines] == [f"numpy=={numpy}", "yarl==1.25.1"]
     assert packages.requirements(LOCK, other(), only={"yarl"}) == ["yarl==1.25.1 --hash=sha256:ee"]
@@ -110,18 +112,18 @@ def test_conditions_of_a_lock_are_asked_of_the_other_machine(version: tuple[int,
 
 def test_locks_have_hashes_for_every_package() -> None:
     for recipe in RECIPES.values():
-        named = packages.requirements(recipe.lock.read_text(), other())
-        assert len(named) > 10
-        assert all("--hash=sha256:" in line for line in named)
+        lines = packages.requirements(recipe.lock.read_text(), other())
+        assert len(lines) > 10
+        assert all("--hash=sha256:" in line for line in lines)
 
 
-def test_reads_what_a_program_names_as_the_loader_does() -> None:
+def test_needed_libraries_match_those_of_the_loader() -> None:
     own = pythons.choose("")
-    found = {Path(name).name for name in closure(own.program, [])}
-    assert set(elf.needed_libraries(own.program.read_bytes()).names) <= found
+    names = {Path(name).name for name in closure(own.program, [])}
+    assert set(elf.needed_libraries(own.program.read_bytes()).names) <= names
 
 
-def test_unknown_architecture_is_refused() -> None:
+def test_an_unknown_architecture_is_an_error() -> None:
     with pytest.raises(UserError, match="architecture 'z80'") as caught:
         pythons.choose("z80")
     assert "arm64" in caught.value.hint

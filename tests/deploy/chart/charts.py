@@ -1,4 +1,4 @@
-"""The chart as tests see it: rendered by the lab's helm, read as documents, and what is asked of them."""
+"""The chart for tests: rendered by the lab's helm and parsed into documents, with helpers to query them."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from deploy import render
 
 Document = dict[str, Any]
 Values = Mapping[str, Any]
-"""By the path of the value, as `--set` has it."""
+"""By the path of the value, in the form of `--set`."""
 
 PEERS = [
     {"ipBlock": {"cidr": "10.0.0.1/32"}},
@@ -90,11 +90,11 @@ OPTIONS: dict[str, Values] = {
         "serviceAccount.annotations": {"example.org/owner": "edge"},
     },
 }
-"""Ways to install, each with what sets it apart; every one of them must be sound."""
+"""Sets of values by name; the chart must be valid with each."""
 
 
 RUNNING = ("DaemonSet", "Deployment", "Job")
-"""Kinds that make pods."""
+"""Kinds that create pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,12 @@ class Chart:
     helm: Path
 
     def render(self, values: Values, *flags: str, namespace: str = render.NAMESPACE) -> list[Document]:
-        """Return the documents that the chart makes of these values."""
+        """Return the documents that the chart renders with these values."""
         text = render.template(self.helm, *_set(values), *flags, namespace=namespace)
         return [document for document in yaml.safe_load_all(text) if document]
 
-    def refusal(self, values: Values) -> str:
-        """Return what is said to somebody who sets these values."""
+    def error(self, values: Values) -> str:
+        """Return helm's error for these values; empty if it accepts them."""
         try:
             self.render(values)
         except subprocess.CalledProcessError as error:
@@ -122,31 +122,37 @@ def _set(values: Values) -> list[str]:
 
 
 def one(documents: list[Document], kind: str, name: str = "") -> Document:
-    """Return the only document of a kind, and of a name where one is given."""
-    found = [each for each in documents if each["kind"] == kind and name in ("", each["metadata"]["name"])]
-    assert len(found) == 1, f"{len(found)} of {kind} {name}"
-    return found[0]
+    """Return the only document of a kind, and of a name if one is set."""
+    matching = [
+        document
+        for document in documents
+        if document["kind"] == kind and name in ("", document["metadata"]["name"])
+    ]
+    assert len(matching) == 1, f"{len(matching)} of {kind} {name}"
+    return matching[0]
 
 
 def pods(documents: list[Document]) -> Iterator[Document]:
-    """Yield the spec of every pod that the documents lead to."""
+    """Yield the spec of every pod that the documents create."""
     for document in documents:
         if document["kind"] in RUNNING:
             yield document["spec"]["template"]["spec"]
 
 
 def containers(pod: Document) -> dict[str, Document]:
-    """Return a pod's containers, those that only begin among them."""
-    return {each["name"]: each for each in [*pod.get("initContainers", []), *pod["containers"]]}
+    """Return a pod's containers by name, init containers included."""
+    return {
+        container["name"]: container for container in [*pod.get("initContainers", []), *pod["containers"]]
+    }
 
 
-def shown(pod: Document, container: str) -> dict[str, str]:
-    """Return what a container sees at each path: `ro` or `rw`, and a path of the node or a volume's kind."""
-    volumes = {each["name"]: each for each in pod["volumes"]}
-    found = {}
+def mounts(pod: Document, container: str) -> dict[str, str]:
+    """Return a container's mounts by path: `ro` or `rw`, and the node's path or the volume's kind."""
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    by_path = {}
     for mount in containers(pod)[container]["volumeMounts"]:
         volume = volumes[mount["name"]]
         node = volume.get("hostPath", {}).get("path")
         kind = next(key for key in volume if key != "name")
-        found[mount["mountPath"]] = f"{'ro' if mount.get('readOnly') else 'rw'} {node or kind}"
-    return found
+        by_path[mount["mountPath"]] = f"{'ro' if mount.get('readOnly') else 'rw'} {node or kind}"
+    return by_path

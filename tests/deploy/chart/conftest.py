@@ -1,4 +1,4 @@
-"""The chart, where helm can be built, and agents under its guard, where there is an API server."""
+"""The chart, rendered by the lab's helm, and agents under its policies on a real API server."""
 
 from collections.abc import Iterator
 
@@ -22,6 +22,6 @@ def chart() -> Chart:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["as shipped", "generous role"])
 def world(request: pytest.FixtureRequest, real_api: RealApi, chart: Chart) -> Iterator[World]:
-    """Return a guarded world; with a generous role the policies stand alone."""
-    with installed(real_api, chart, {}, generous=request.param) as found:
-        yield found
+    """Return a cluster with the chart's policies; with a generous role they are the only protection."""
+    with installed(real_api, chart, {}, generous=request.param) as world:
+        yield world

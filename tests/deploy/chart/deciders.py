@@ -1,7 +1,7 @@
-"""The scheduler as the chart lets it: its account on a real API server, its token, and what it asks for.
+"""The scheduler with the chart's permissions: its account on a real API server, its token, its requests.
 
-Beside the account stand the policies that guard what it and others write, and on demand the webhook, for one
-namespace: others on the same server have schedulers of their own. The namespace's name is its schedulerName.
+The account comes with the policies over its writes and those of others, and optionally the webhook, for one
+namespace: other tests on the same server have their own schedulers. The schedulerName is the namespace.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.keys import PLACEMENT
 from fairlead.settings.admission import Rules
 from tests.deploy.chart.charts import Chart, Document
-from tests.deploy.chart.webhooks import answering, configuration
+from tests.deploy.chart.webhooks import configuration, serve_webhook
 from tests.deploy.chart.worlds import KINDS
 from tests.labs import RealCluster
 
@@ -39,8 +39,8 @@ _PATH = re.compile(
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class Noted:
-    """A transport that notes what is asked, and what is forbidden."""
+class RecordingTransport:
+    """A transport that records requests, and those that are forbidden."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -49,7 +49,7 @@ class Noted:
         self.forbidden: list[str] = []
 
     async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
-        """Note a question and pass it on."""
+        """Record a request and forward it."""
         self.calls.add(call_of(request))
         try:
             return await self._transport.send(request, asked)
@@ -61,7 +61,7 @@ class Noted:
     async def stream(
         self, request: HttpRequest, asked: RequestInfo, idle: float
     ) -> AsyncIterator[LineBatches]:
-        """Note a watch and pass it on."""
+        """Record a watch and forward it."""
         self.calls.add(call_of(request))
         try:
             async with self._transport.stream(request, asked, idle) as batches:
@@ -72,25 +72,25 @@ class Noted:
 
 
 def call_of(request: HttpRequest) -> tuple[str, str]:
-    """Return a request as roles name it: a verb, and a resource."""
-    hit = _PATH.match(request.path)
-    assert hit, request.path
-    resource = f"{hit['plural']}/{hit['sub']}" if hit["sub"] else hit["plural"]
-    reading = "watch" if request.query.get("watch") else "get" if hit["name"] else "list"
-    verb = _VERBS.get(request.method, reading)
-    return verb, f"{resource}.{hit['group']}" if hit["group"] else resource
+    """Return the verb and the resource of a request, in the form of roles."""
+    match = _PATH.match(request.path)
+    assert match, request.path
+    resource = f"{match['plural']}/{match['sub']}" if match["sub"] else match["plural"]
+    read_verb = "watch" if request.query.get("watch") else "get" if match["name"] else "list"
+    verb = _VERBS.get(request.method, read_verb)
+    return verb, f"{resource}.{match['group']}" if match["group"] else resource
 
 
 @asynccontextmanager
-async def noted(config: ClusterConfig) -> AsyncIterator[tuple[Client, Noted]]:
-    """Open a client whose questions are noted."""
+async def record_requests(config: ClusterConfig) -> AsyncIterator[tuple[Client, RecordingTransport]]:
+    """Open a client whose requests are recorded."""
     async with Transport.open(config) as transport:
-        notes = Noted(transport)
-        yield Client(notes), notes  # type: ignore[arg-type]  # it has all of a transport that a client uses
+        recorder = RecordingTransport(transport)
+        yield Client(recorder), recorder  # type: ignore[arg-type]  # all that a client uses of a transport
 
 
 def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
-    """Yield accounts and roles of scheduler and webhook; what all share is named after the namespace."""
+    """Yield accounts and roles of scheduler and webhook; cluster-wide ones get the namespace as suffix."""
     for original in documents:
         ours = original["metadata"]["labels"].get("app.kubernetes.io/component") in ("scheduler", "admission")
         if not ours or original["kind"] not in RIGHTS:
@@ -103,8 +103,8 @@ def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
         yield document
 
 
-def guard(documents: list[Document], namespace: str) -> Iterator[Document]:
-    """Yield the policies over what the scheduler writes, and their bindings, for one namespace."""
+def policies(documents: list[Document], namespace: str) -> Iterator[Document]:
+    """Yield the policies over the scheduler's writes, and their bindings, for one namespace."""
     for original in documents:
         if original["metadata"]["name"] in (POLICY, CLAIM_POLICY):
             document = copy.deepcopy(original)
@@ -118,22 +118,22 @@ def guard(documents: list[Document], namespace: str) -> Iterator[Document]:
 
 @contextmanager
 def allowed_as_shipped(room: RealCluster, chart: Chart, *, webhook: bool = False) -> Iterator[ClusterConfig]:
-    """Give the account its rights in a namespace, for a while; yield the cluster as that account sees it."""
+    """Create the account and its permissions in a namespace; yield its configuration, then remove them."""
     values = {"scheduler.enabled": True, "scheduler.name": room.namespace}
     documents = chart.render(values, namespace=room.namespace)
-    given = [*rights(documents, room.namespace), *guard(documents, room.namespace)]
-    token = asyncio.run(_given(room, given))
+    created = [*rights(documents, room.namespace), *policies(documents, room.namespace)]
+    token = asyncio.run(_create(room, created))
     config = replace(room.config, login=AuthInfo(token=token), user=ACCOUNT)
     try:
-        with _reviewed(room, documents, config) if webhook else nullcontext():
+        with _with_webhook(room, documents, config) if webhook else nullcontext():
             yield config
     finally:
-        asyncio.run(_taken(room, given))
+        asyncio.run(_delete(room, created))
 
 
 @contextmanager
-def _reviewed(room: RealCluster, documents: list[Document], config: ClusterConfig) -> Iterator[None]:
-    """Have the API server ask the webhook, which runs as its own account."""
+def _with_webhook(room: RealCluster, documents: list[Document], config: ClusterConfig) -> Iterator[None]:
+    """Register the webhook, which runs as its own account, at the API server."""
     rules = Rules(f"system:serviceaccount:{room.namespace}:{ACCOUNT}", room.namespace)
 
     async def token() -> str:
@@ -141,17 +141,17 @@ def _reviewed(room: RealCluster, documents: list[Document], config: ClusterConfi
             return await token_of(client, room.namespace, REVIEWER)
 
     reviewer = replace(room.config, login=AuthInfo(token=asyncio.run(token())), user=REVIEWER)
-    with answering(reviewer, rules) as (url, trusted):
+    with serve_webhook(reviewer, rules) as (url, trusted):
         document = configuration(documents, room.namespace, url, trusted)
-        asyncio.run(_put(room, document, config))
+        asyncio.run(_register(room, document, config))
         try:
             yield
         finally:
-            asyncio.run(_taken(room, [document]))
+            asyncio.run(_delete(room, [document]))
 
 
-async def _put(room: RealCluster, document: Document, config: ClusterConfig) -> None:
-    """Make the configuration, and wait until a binding of no pod is refused by it."""
+async def _register(room: RealCluster, document: Document, config: ClusterConfig) -> None:
+    """Create the configuration, and wait until the webhook denies a binding of a missing pod."""
     async with room.connect() as client:
         await client.create(KINDS[document["kind"]], document)
     body = {"metadata": {"name": "probe"}, "target": {"kind": "Node", "name": "none"}}
@@ -166,13 +166,13 @@ async def _put(room: RealCluster, document: Document, config: ClusterConfig) -> 
             await asyncio.sleep(0.1)
 
 
-async def _given(room: RealCluster, documents: list[Document]) -> str:
+async def _create(room: RealCluster, documents: list[Document]) -> str:
     async with room.connect() as client:
         for document in documents:
             await client.create(KINDS[document["kind"]], document)
         token = await token_of(client, room.namespace, ACCOUNT)
-        await _until_guarded(client, room.namespace)
-    await _until_known(replace(room.config, login=AuthInfo(token=token), user=ACCOUNT))
+        await _wait_for_policy(client, room.namespace)
+    await _wait_for_role(replace(room.config, login=AuthInfo(token=token), user=ACCOUNT))
     return token
 
 
@@ -181,12 +181,12 @@ async def token_of(client: Client, namespace: str, account: str) -> str:
     body: dict[str, Any] = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
     body["spec"] = {"expirationSeconds": 3600}
     path = SERVICE_ACCOUNTS.path(namespace, account, "token")
-    answer = await client.request("POST", path, body=json.dumps(body).encode())
-    return str(json.loads(answer)["status"]["token"])
+    response = await client.request("POST", path, body=json.dumps(body).encode())
+    return str(json.loads(response)["status"]["token"])
 
 
-async def _until_guarded(client: Client, namespace: str) -> None:
-    """Wait until the server has learnt of the policy, which even an administrator meets."""
+async def _wait_for_policy(client: Client, namespace: str) -> None:
+    """Wait until the API server enforces the policy, which applies to administrators too."""
     meta = {"name": "probe", "annotations": {PLACEMENT: "[]"}}
     probe = {"metadata": meta, "spec": {"containers": [{"name": "main", "image": "x"}]}}
     path, body = PODS.path(namespace), json.dumps(probe).encode()
@@ -200,8 +200,8 @@ async def _until_guarded(client: Client, namespace: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _until_known(config: ClusterConfig) -> None:
-    """Wait until the server has learnt of the role."""
+async def _wait_for_role(config: ClusterConfig) -> None:
+    """Wait until the API server has observed the role."""
     async with asyncio.timeout(60), Client.connect(config) as client:
         while True:
             with suppress(ClusterError):
@@ -211,7 +211,7 @@ async def _until_known(config: ClusterConfig) -> None:
 
 
 async def until_priority(client: Client, namespace: str, name: str) -> None:
-    """Wait until the server has learnt of a priority class: a pod that names it is refused before."""
+    """Wait until the API server has observed a priority class: before that it rejects a pod that names it."""
     spec = {"priorityClassName": name, "containers": [{"name": "main", "image": "x"}]}
     path, body = PODS.path(namespace), json.dumps({"metadata": {"name": "probe"}, "spec": spec}).encode()
     async with asyncio.timeout(60):
@@ -222,10 +222,10 @@ async def until_priority(client: Client, namespace: str, name: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _taken(room: RealCluster, documents: list[Document]) -> None:
+async def _delete(room: RealCluster, documents: list[Document]) -> None:
     async with room.connect() as client:
         for document in documents:
             with suppress(NotFoundError):
                 kind = KINDS[document["kind"]]
-                where = room.namespace if kind.namespaced else None
-                await client.delete(kind, document["metadata"]["name"], where)
+                namespace = room.namespace if kind.namespaced else None
+                await client.delete(kind, document["metadata"]["name"], namespace)

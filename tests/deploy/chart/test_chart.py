@@ -1,4 +1,4 @@
-"""What the chart makes: pods that may do little, roles without wildcards, and a clear no to nonsense."""
+"""The rendered chart: unprivileged pods, roles without wildcards, and clear errors for invalid values."""
 
 import json
 import re
@@ -21,12 +21,12 @@ from tests.deploy.chart.charts import (
     Document,
     Values,
     containers,
+    mounts,
     one,
     pods,
-    shown,
 )
 
-REFUSED: dict[str, tuple[Values, str]] = {
+REJECTED: dict[str, tuple[Values, str]] = {
     "a misspelt value": ({"image.tga": "1"}, "'tga' not allowed"),
     "a misspelt group": ({"metrik.port": 1}, "'metrik' not allowed"),
     "a port of the system": ({"metrics.port": 80}, "at '/metrics/port': minimum"),
@@ -80,7 +80,7 @@ REFUSED: dict[str, tuple[Values, str]] = {
     "replay in a user namespace": ({"replay.root": "/x", "userNamespaces": True}, "replay.root"),
 }
 
-SEEN = {
+MOUNTS = {
     "open": {
         "/var/lib/kubelet/plugins/fairlead.dev": "rw /var/lib/kubelet/plugins/fairlead.dev",
         "/var/lib/kubelet/plugins_registry/fairlead.dev": "rw /var/lib/kubelet/plugins_registry/fairlead.dev",
@@ -111,28 +111,28 @@ SEEN = {
         "/host/dev": "ro /dev",
     },
 }
-"""All that the containers of the pod see of the node and of one another."""
+"""All mounts of the pod's containers."""
 
 
 @pytest.fixture(scope="session", params=OPTIONS)
 def documents(request: pytest.FixtureRequest, chart: Chart) -> list[Document]:
-    """Return the documents of one way to install, hooks among them."""
+    """Return the documents of one set of values, hooks included."""
     return chart.render(OPTIONS[request.param])
 
 
-def test_lint_is_content(chart: Chart) -> None:
+def test_helm_lint_passes(chart: Chart) -> None:
     command = [str(chart.helm), "lint", "--strict", str(render.CHART)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "0 chart(s) failed" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_says_what_is_wrong(what: str, chart: Chart) -> None:
-    values, words = REFUSED[what]
-    assert words in chart.refusal(values)
+@pytest.mark.parametrize("what", REJECTED)
+def test_invalid_values_are_rejected_with_a_reason(what: str, chart: Chart) -> None:
+    values, words = REJECTED[what]
+    assert words in chart.error(values)
 
 
-def test_the_schema_knows_every_policy(chart: Chart) -> None:
+def test_the_schema_lists_every_policy(chart: Chart) -> None:
     schema = json.loads((render.CHART / "values.schema.json").read_text())["properties"]
     for name in ("scheduler", "extender"):
         assert set(schema[name]["properties"]["policy"]["enum"]) == POLICIES.keys()
@@ -144,18 +144,18 @@ def test_the_schema_knows_every_policy(chart: Chart) -> None:
 @pytest.mark.parametrize(
     "period", ["100ms", "999999ms", "0.5s", "2.5s", "1s", "86400s", "1m", "1440m", "1h", "24h"]
 )
-def test_a_period_that_the_agent_takes_is_one_for_the_schema(period: str) -> None:
+def test_the_schema_accepts_the_agents_periods(period: str) -> None:
     schema = json.loads((render.CHART / "values.schema.json").read_text())["properties"]
     assert re.search(schema["agent"]["properties"]["sweep"]["pattern"], period)
     assert agent_settings(sweep=period).sweep
 
 
-def test_has_the_version_of_the_program() -> None:
-    about = yaml.safe_load((render.CHART / "Chart.yaml").read_text())
-    assert (about["version"], about["appVersion"]) == (__version__, __version__)
+def test_the_chart_has_the_version_of_the_program() -> None:
+    metadata = yaml.safe_load((render.CHART / "Chart.yaml").read_text())
+    assert (metadata["version"], metadata["appVersion"]) == (__version__, __version__)
 
 
-def test_every_default_stands_in_the_schema() -> None:
+def test_every_default_is_in_the_schema() -> None:
     schema = json.loads((render.CHART / "values.schema.json").read_text())
     values = yaml.safe_load((render.CHART / "values.yaml").read_text())
     known = {path for path, _, _ in render.leaves(schema, values)}
@@ -171,78 +171,80 @@ def _paths(values: Document, known: set[str], above: str = "") -> Iterator[str]:
             yield path
 
 
-def test_no_container_may_do_more_than_it_must(documents: list[Document]) -> None:
+def test_no_container_has_more_privileges_than_it_needs(documents: list[Document]) -> None:
     for pod in pods(documents):
         assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         for container in containers(pod).values():
-            may = {**pod["securityContext"], **container["securityContext"]}
-            assert may["allowPrivilegeEscalation"] is False
-            assert may["readOnlyRootFilesystem"] is True
-            assert may["capabilities"] == {"drop": ["ALL"]}
-            assert not {"privileged", "seLinuxOptions", "fsGroup", "sysctls"} & may.keys()
-            assert may["runAsUser"] == may["runAsGroup"], "without a group it would be root's"
-            assert may["runAsUser"] == 0 or may["runAsNonRoot"]
+            context = {**pod["securityContext"], **container["securityContext"]}
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert not {"privileged", "seLinuxOptions", "fsGroup", "sysctls"} & context.keys()
+            assert context["runAsUser"] == context["runAsGroup"], "without a group it would be root's"
+            assert context["runAsUser"] == 0 or context["runAsNonRoot"]
             assert set(container["resources"]["limits"]) == {"memory"}
 
 
-def test_only_the_warden_and_what_opens_are_root(chart: Chart) -> None:
+def test_only_the_warden_and_the_init_container_are_root(chart: Chart) -> None:
     pod = one(chart.render({}), "DaemonSet")["spec"]["template"]["spec"]
-    users = {name: each["securityContext"]["runAsUser"] for name, each in containers(pod).items()}
+    users = {name: container["securityContext"]["runAsUser"] for name, container in containers(pod).items()}
     assert users == {"open": 0, "agent": 10001, "warden": 0}
     assert pod["securityContext"]["supplementalGroups"] == [10001]
 
 
-def test_what_the_containers_see(chart: Chart) -> None:
+def test_the_mounts_of_the_containers(chart: Chart) -> None:
     pod = one(chart.render({}), "DaemonSet")["spec"]["template"]["spec"]
-    assert {name: shown(pod, name) for name in containers(pod)} == SEEN
+    assert {name: mounts(pod, name) for name in containers(pod)} == MOUNTS
 
 
-def test_a_replayed_machine_is_seen_instead_of_the_node(chart: Chart) -> None:
+def test_a_replayed_machine_is_mounted_instead_of_the_node(chart: Chart) -> None:
     root = "/opt/machines/jetson-nano"
     pod = one(chart.render({"replay.root": root}), "DaemonSet")["spec"]["template"]["spec"]
-    nodes = {each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
+    nodes = {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     kubelet = "/var/lib/kubelet"
     own = {f"{kubelet}/plugins/fairlead.dev", f"{kubelet}/plugins_registry/fairlead.dev"}
     assert nodes == {root, "/var/run/cdi", f"{kubelet}/pod-resources", *own}
-    assert shown(pod, "agent")["/host"] == shown(pod, "warden")[root] == f"ro {root}"
+    assert mounts(pod, "agent")["/host"] == mounts(pod, "warden")[root] == f"ro {root}"
     assert {"--root=/host", f"--device-root={root}"} <= set(containers(pod)["agent"]["args"])
 
 
-def test_a_user_namespace_shows_no_folder_that_cannot_be_mapped(chart: Chart) -> None:
+def test_a_user_namespace_has_no_mount_that_cannot_be_id_mapped(chart: Chart) -> None:
     pod = one(chart.render({"userNamespaces": True}), "DaemonSet")["spec"]["template"]["spec"]
     assert pod["hostUsers"] is False
-    nodes = {each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
+    nodes = {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     assert not {path for path in nodes if path.startswith(("/sys", "/proc", "/dev", "/etc"))}
     assert containers(pod).keys() == {"agent", "warden"}
 
 
-def test_the_token_is_the_agents_alone(documents: list[Document]) -> None:
+def test_only_the_agent_has_the_token(documents: list[Document]) -> None:
     daemons = one(documents, "DaemonSet")["spec"]["template"]["spec"]
-    holders = [name for name in containers(daemons) if "ro projected" in shown(daemons, name).values()]
+    holders = [name for name in containers(daemons) if "ro projected" in mounts(daemons, name).values()]
     publishes = any(word.startswith("--publish=") for word in containers(daemons)["agent"]["args"])
     assert holders == (["agent"] if publishes else [])
 
 
-def test_mounts_and_volumes_belong_together(documents: list[Document]) -> None:
+def test_mounts_and_volumes_match(documents: list[Document]) -> None:
     for pod in pods(documents):
-        volumes = [each["name"] for each in pod["volumes"]]
-        mounts = [mount for each in containers(pod).values() for mount in each["volumeMounts"]]
+        volumes = [volume["name"] for volume in pod["volumes"]]
+        mounted = [mount for container in containers(pod).values() for mount in container["volumeMounts"]]
         assert len(set(volumes)) == len(volumes)
-        assert {mount["name"] for mount in mounts} == set(volumes)
+        assert {mount["name"] for mount in mounted} == set(volumes)
         for container in containers(pod).values():
-            places = [mount["mountPath"] for mount in container["volumeMounts"]]
-            assert len(set(places)) == len(places)
+            paths = [mount["mountPath"] for mount in container["volumeMounts"]]
+            assert len(set(paths)) == len(paths)
 
 
 def test_selectors_find_the_pods(documents: list[Document]) -> None:
     running = [
-        each["spec"]["template"]["metadata"]["labels"] for each in documents if each["kind"] in RUNNING
+        document["spec"]["template"]["metadata"]["labels"]
+        for document in documents
+        if document["kind"] in RUNNING
     ]
     for selector in _selectors(documents):
         assert len([labels for labels in running if selector.items() <= labels.items()]) == 1
-        assert "app.kubernetes.io/component" in selector, "else the cleanup's pod would be one of them"
+        assert "app.kubernetes.io/component" in selector, "otherwise it would match the cleanup's pod"
 
 
 def _selectors(documents: list[Document]) -> Iterator[dict[str, str]]:
@@ -255,14 +257,14 @@ def _selectors(documents: list[Document]) -> Iterator[dict[str, str]]:
             yield document["spec"]["selector"]["matchLabels"]
 
 
-def test_no_name_is_given_twice_and_all_are_labelled(documents: list[Document]) -> None:
-    names = [(each["kind"], each["metadata"]["name"]) for each in documents]
+def test_names_are_unique_and_all_are_labelled(documents: list[Document]) -> None:
+    names = [(document["kind"], document["metadata"]["name"]) for document in documents]
     assert len(set(names)) == len(names)
     for document in documents:
         assert document["metadata"]["labels"]["app.kubernetes.io/part-of"] == "fairlead"
 
 
-def test_the_program_knows_every_argument(documents: list[Document]) -> None:
+def test_the_program_accepts_every_argument(documents: list[Document]) -> None:
     for pod in pods(documents):
         for container in containers(pod).values():
             build_parser().parse_args(container["args"])
@@ -271,13 +273,17 @@ def test_the_program_knows_every_argument(documents: list[Document]) -> None:
 @pytest.mark.parametrize(
     ("values", "flags"),
     [({"publish.claims": False}, ()), ({}, ("--kube-version=1.33.0",))],
-    ids=["unwanted", "unknown to the server"],
+    ids=["disabled", "unknown to the server"],
 )
 def test_claims_are_left_out(values: Values, flags: tuple[str, ...], chart: Chart) -> None:
     documents = chart.render(values, *flags)
     agent = containers(one(documents, "DaemonSet")["spec"]["template"]["spec"])["agent"]
     assert "--publish=labels,plugin" in agent["args"]
-    assert not [each for each in documents if "resource.k8s.io" in json.dumps(each) and not _is_hook(each)]
+    assert not [
+        document
+        for document in documents
+        if "resource.k8s.io" in json.dumps(document) and not _is_hook(document)
+    ]
 
 
 def _is_hook(document: Document) -> bool:
@@ -285,7 +291,9 @@ def _is_hook(document: Document) -> bool:
 
 
 def test_there_is_a_class_for_every_kind_of_accelerator(chart: Chart) -> None:
-    classes = {each["metadata"]["name"] for each in chart.render({}) if each["kind"] == "DeviceClass"}
+    classes = {
+        document["metadata"]["name"] for document in chart.render({}) if document["kind"] == "DeviceClass"
+    }
     assert classes == {"fairlead.dev", *(f"{kind}.fairlead.dev" for kind in KINDS if kind != "cpu")}
 
 
@@ -297,17 +305,17 @@ def test_probes_follow_the_scheme(chart: Chart) -> None:
         assert {probe.get("scheme") for probe in probes} == {scheme}
 
 
-def test_monitoring_brings_what_lies_beside_the_chart(chart: Chart) -> None:
+def test_monitoring_renders_rules_dashboard_and_pod_monitor(chart: Chart) -> None:
     documents = chart.render(OPTIONS["monitoring"])
-    rules = [each for each in documents if each["kind"] == "PrometheusRule"]
+    rules = [document for document in documents if document["kind"] == "PrometheusRule"]
     assert {rule["metadata"]["name"] for rule in rules} == {
         "fairlead-alerts",
         "fairlead-rules",
         "fairlead-scheduler",
     }
     assert all(rule["spec"]["groups"] for rule in rules)
-    board = one(documents, "ConfigMap")
-    assert json.loads(board["data"]["fairlead.json"])["panels"]
+    dashboard = one(documents, "ConfigMap")
+    assert json.loads(dashboard["data"]["fairlead.json"])["panels"]
     endpoint = one(documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]
     assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == (
         "https",

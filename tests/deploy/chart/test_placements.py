@@ -1,4 +1,4 @@
-"""What the scheduler alone writes on pods: on a real server, one tries who may do everything to them."""
+"""What the scheduler alone writes on pods: users with every permission on pods attack it."""
 
 import asyncio
 import json
@@ -29,33 +29,35 @@ EVERYTHING = [
         "verbs": ["*"],
     }
 ]
-"""What the guest may do in the namespace: far more than anybody should give."""
+"""The guest's permissions in the namespace: far more than an administrator should grant."""
 POD = "/api/v1/namespaces/{ns}/pods"
 MERGE, STRATEGIC = "merge-patch", "strategic-merge-patch"
-NOTE = PLACEMENTS.encode((DeviceShare("gpu-0", whole=True),))
+ALLOCATION = PLACEMENTS.encode((DeviceShare("gpu-0", whole=True),))
 SPEC = {"schedulerName": "{ns}", "containers": [{"name": "main", "image": "x"}]}
 HIGH = {"type": LEADER_EPOCH, "status": "True", "message": "2147483647 mine"}
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Pods of one namespace: one waits, one was placed, one was marked by a leader that took over."""
+    """Pods of one namespace: one is pending, one is placed, one is fenced by a new leader."""
 
     room: RealCluster
     configs: dict[str, ClusterConfig] = field(repr=False)
 
-    def ask(self, who: str, method: str, path: str, body: object = None, how: str = MERGE) -> Reply:
-        """Ask as the guest, the scheduler or the administrator; `{ns}` is the namespace."""
-        kind = f"application/{how}+{'yaml' if how == 'apply-patch' else 'json'}"
+    def ask(self, user: str, method: str, path: str, body: object = None, patch_type: str = MERGE) -> Reply:
+        """Send a request as the guest, the scheduler or the administrator; `{ns}` is the namespace."""
+        kind = f"application/{patch_type}+{'yaml' if patch_type == 'apply-patch' else 'json'}"
 
         async def send() -> Reply:
-            async with Client.connect(self.configs[who]) as client:
+            async with Client.connect(self.configs[user]) as client:
                 try:
                     await client.request(
                         method,
-                        self._filled(path),
-                        query={"fieldManager": "test", "force": "true"} if how == "apply-patch" else None,
-                        body=None if body is None else self._filled(json.dumps(body)).encode(),
+                        self._fill_in(path),
+                        query={"fieldManager": "test", "force": "true"}
+                        if patch_type == "apply-patch"
+                        else None,
+                        body=None if body is None else self._fill_in(json.dumps(body)).encode(),
                         content_type=kind if method == "PATCH" else "application/json",
                     )
                 except ClusterError as error:
@@ -65,16 +67,16 @@ class Scene:
         return asyncio.run(send())
 
     def pods(self) -> dict[str, Document]:
-        """Return the pods as they are now."""
+        """Return the current pods by name."""
 
         async def read() -> dict[str, Document]:
             async with self.room.connect() as client:
-                answer = json.loads(await client.request("GET", PODS.path(self.room.namespace)))
-                return {each["metadata"]["name"]: each for each in answer["items"]}
+                listing = json.loads(await client.request("GET", PODS.path(self.room.namespace)))
+                return {item["metadata"]["name"]: item for item in listing["items"]}
 
         return asyncio.run(read())
 
-    def _filled(self, text: str) -> str:
+    def _fill_in(self, text: str) -> str:
         return text.replace("{ns}", self.room.namespace)
 
 
@@ -82,7 +84,7 @@ def pod(name: str, **metadata: Any) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": SPEC}
 
 
-def note(text: str | None = NOTE, key: str = PLACEMENT) -> Document:
+def annotate(text: str | None = ALLOCATION, key: str = PLACEMENT) -> Document:
     return {"metadata": {"annotations": {key: text}}}
 
 
@@ -92,35 +94,35 @@ def binding(name: str, **metadata: Any) -> Document:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
 
 
-def marked(*conditions: Document) -> Document:
+def with_conditions(*conditions: Document) -> Document:
     return {"status": {"conditions": list(conditions)}}
 
 
 @pytest.fixture(scope="module")
 def scene(real_api: RealApi, chart: Chart) -> Iterator[Scene]:
-    """Return a guarded scene; what was placed and marked, the scheduler's own account has written."""
+    """Return a scene under the policies; the scheduler's own account has placed and fenced its pods."""
     room = RealCluster(real_api, f"test-{uuid.uuid4().hex[:10]}")
     asyncio.run(open_namespace(real_api, room.namespace))
     try:
         with allowed_as_shipped(room, chart) as scheduler:
             guest = replace(room.config, login=AuthInfo(token=asyncio.run(_let_in(room))), user=GUEST)
             scene = Scene(room, {"guest": guest, "scheduler": scheduler, "admin": room.config})
-            for name in ("waiting", "placed", "marked"):
+            for name in ("waiting", "placed", "fenced"):
                 assert scene.ask("admin", "POST", POD, pod(name)) == Reply()
-            for name, notes in (("alone", {}), ("member", {GANG: "ring", GANG_SIZE: "1"})):
-                assert scene.ask("admin", "POST", POD, pod(name, annotations=notes)) == Reply()
+            for name, annotations in (("alone", {}), ("member", {GANG: "ring", GANG_SIZE: "1"})):
+                assert scene.ask("admin", "POST", POD, pod(name, annotations=annotations)) == Reply()
                 assert scene.ask("scheduler", "POST", f"{POD}/{name}/binding", binding(name)) == Reply()
-            given = binding("placed", annotations={PLACEMENT: NOTE})
-            assert scene.ask("scheduler", "POST", f"{POD}/placed/binding", given) == Reply()
-            mark = marked({**HIGH, "message": "7 abc"})
-            assert scene.ask("scheduler", "PATCH", f"{POD}/marked/status", mark, STRATEGIC) == Reply()
+            placement = binding("placed", annotations={PLACEMENT: ALLOCATION})
+            assert scene.ask("scheduler", "POST", f"{POD}/placed/binding", placement) == Reply()
+            epoch = with_conditions({**HIGH, "message": "7 abc"})
+            assert scene.ask("scheduler", "PATCH", f"{POD}/fenced/status", epoch, STRATEGIC) == Reply()
             yield scene
     finally:
         asyncio.run(wipe_namespace(real_api, room.namespace))
 
 
 async def _let_in(room: RealCluster) -> str:
-    """Make a node, and an account that may do everything to pods; return its token."""
+    """Create a node, and an account with every permission on pods; return its token."""
     subject = {"kind": "ServiceAccount", "name": GUEST, "namespace": room.namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": GUEST}
     meta = {"metadata": {"name": GUEST}}
@@ -150,29 +152,29 @@ async def _may_list(client: Client, namespace: str) -> bool:
 
 
 Attack = tuple[str, str, str, Any, str]
-"""The rule that stops it, the method, the path, the body, and how it is patched."""
+"""The rule that denies it, the method, the path, the body, and the patch type."""
 ATTACKS: dict[str, Attack] = {
-    "a new pod": ("placement", "POST", POD, pod("new", annotations={PLACEMENT: NOTE}), MERGE),
-    "a note": ("placement", "PATCH", f"{POD}/waiting", note(), MERGE),
-    "a note by strategic patch": ("placement", "PATCH", f"{POD}/waiting", note(), STRATEGIC),
-    "a note by JSON patch": (
+    "a new pod": ("placement", "POST", POD, pod("new", annotations={PLACEMENT: ALLOCATION}), MERGE),
+    "a placement": ("placement", "PATCH", f"{POD}/waiting", annotate(), MERGE),
+    "a placement by strategic patch": ("placement", "PATCH", f"{POD}/waiting", annotate(), STRATEGIC),
+    "a placement by JSON patch": (
         "placement",
         "PATCH",
         f"{POD}/waiting",
-        [{"op": "add", "path": "/metadata/annotations", "value": {PLACEMENT: NOTE}}],
+        [{"op": "add", "path": "/metadata/annotations", "value": {PLACEMENT: ALLOCATION}}],
         "json-patch",
     ),
-    "a note by apply": (
+    "a placement by apply": (
         "placement",
         "PATCH",
         f"{POD}/waiting",
-        pod("waiting", annotations={PLACEMENT: NOTE}),
+        pod("waiting", annotations={PLACEMENT: ALLOCATION}),
         "apply-patch",
     ),
-    "a note beside the status": ("placement", "PATCH", f"{POD}/waiting/status", note(), MERGE),
-    "another note": ("placement", "PATCH", f"{POD}/placed", note("[]"), MERGE),
-    "no note": ("placement", "PATCH", f"{POD}/placed", note(None), MERGE),
-    "an empty note": ("placement", "PATCH", f"{POD}/placed", note(""), MERGE),
+    "a placement beside the status": ("placement", "PATCH", f"{POD}/waiting/status", annotate(), MERGE),
+    "another placement": ("placement", "PATCH", f"{POD}/placed", annotate("[]"), MERGE),
+    "no placement": ("placement", "PATCH", f"{POD}/placed", annotate(None), MERGE),
+    "an empty placement": ("placement", "PATCH", f"{POD}/placed", annotate(""), MERGE),
     "no annotation at all": (
         "placement",
         "PATCH",
@@ -180,41 +182,41 @@ ATTACKS: dict[str, Attack] = {
         {"metadata": {"annotations": None}},
         MERGE,
     ),
-    "no note beside the status": ("placement", "PATCH", f"{POD}/placed/status", note(None), MERGE),
+    "no placement beside the status": ("placement", "PATCH", f"{POD}/placed/status", annotate(None), MERGE),
     "a binding": (
         "placement",
         "POST",
         f"{POD}/waiting/binding",
-        binding("waiting", annotations={PLACEMENT: NOTE}),
+        binding("waiting", annotations={PLACEMENT: ALLOCATION}),
         MERGE,
     ),
-    "a binding at the old place": (
+    "a binding at the old path": (
         "placement",
         "POST",
         "/api/v1/namespaces/{ns}/bindings",
-        binding("waiting", annotations={PLACEMENT: NOTE}),
+        binding("waiting", annotations={PLACEMENT: ALLOCATION}),
         MERGE,
     ),
-    "a high turn": ("turn", "PATCH", f"{POD}/waiting/status", marked(HIGH), STRATEGIC),
-    "a high turn by merge": ("turn", "PATCH", f"{POD}/waiting/status", marked(HIGH), MERGE),
-    "a higher turn": ("turn", "PATCH", f"{POD}/marked/status", marked(HIGH), STRATEGIC),
-    "a second mark": (
-        "turn",
+    "a high epoch": ("leader-epoch", "PATCH", f"{POD}/waiting/status", with_conditions(HIGH), STRATEGIC),
+    "a high epoch by merge": ("leader-epoch", "PATCH", f"{POD}/waiting/status", with_conditions(HIGH), MERGE),
+    "a higher epoch": ("leader-epoch", "PATCH", f"{POD}/fenced/status", with_conditions(HIGH), STRATEGIC),
+    "a second epoch": (
+        "leader-epoch",
         "PATCH",
-        f"{POD}/marked/status",
+        f"{POD}/fenced/status",
         [{"op": "add", "path": "/status/conditions/-", "value": HIGH}],
         "json-patch",
     ),
-    "no mark": (
-        "turn",
+    "no epoch": (
+        "leader-epoch",
         "PATCH",
-        f"{POD}/marked/status",
-        marked({"type": LEADER_EPOCH, "$patch": "delete"}),
+        f"{POD}/fenced/status",
+        with_conditions({"type": LEADER_EPOCH, "$patch": "delete"}),
         STRATEGIC,
     ),
-    "a gang": ("gang", "PATCH", f"{POD}/alone", note("ring", GANG), MERGE),
-    "a gang beside the status": ("gang", "PATCH", f"{POD}/alone/status", note("ring", GANG), MERGE),
-    "a group by annotation": ("gang", "PATCH", f"{POD}/alone", note("ring", VOLCANO), MERGE),
+    "a gang": ("gang", "PATCH", f"{POD}/alone", annotate("ring", GANG), MERGE),
+    "a gang beside the status": ("gang", "PATCH", f"{POD}/alone/status", annotate("ring", GANG), MERGE),
+    "a group by annotation": ("gang", "PATCH", f"{POD}/alone", annotate("ring", VOLCANO), MERGE),
     "a group by label": (
         "gang",
         "PATCH",
@@ -222,41 +224,47 @@ ATTACKS: dict[str, Attack] = {
         {"metadata": {"labels": {COSCHEDULING: "ring"}}},
         MERGE,
     ),
-    "another gang": ("gang", "PATCH", f"{POD}/member", note("other", GANG), MERGE),
-    "no gang": ("gang", "PATCH", f"{POD}/member", note(None, GANG), MERGE),
-    "a smaller gang": ("gang", "PATCH", f"{POD}/member", note("9", GANG_SIZE), MERGE),
-    "no condition at all": ("turn", "PATCH", f"{POD}/marked/status", {"status": {"conditions": None}}, MERGE),
+    "another gang": ("gang", "PATCH", f"{POD}/member", annotate("other", GANG), MERGE),
+    "no gang": ("gang", "PATCH", f"{POD}/member", annotate(None, GANG), MERGE),
+    "a smaller gang": ("gang", "PATCH", f"{POD}/member", annotate("9", GANG_SIZE), MERGE),
+    "no condition at all": (
+        "leader-epoch",
+        "PATCH",
+        f"{POD}/fenced/status",
+        {"status": {"conditions": None}},
+        MERGE,
+    ),
 }
 
 
-@pytest.mark.parametrize("who", ["guest", "admin"])
+@pytest.mark.parametrize("user", ["guest", "admin"])
 @pytest.mark.parametrize("what", ATTACKS)
-def test_is_refused(what: str, who: str, scene: Scene) -> None:
-    (rule, *asked), before = ATTACKS[what], scene.pods()
-    assert f"fairlead-scheduler/{rule}: " in scene.ask(who, *asked).error
+def test_an_attack_is_denied(what: str, user: str, scene: Scene) -> None:
+    (rule, *request), before = ATTACKS[what], scene.pods()
+    assert f"fairlead-scheduler/{rule}: " in scene.ask(user, *request).error
     assert scene.pods() == before
 
 
 @pytest.mark.parametrize("part", ["ephemeralcontainers", "resize"])
-def test_what_the_server_itself_leaves_out_changes_nothing(part: str, scene: Scene) -> None:
-    scene.ask("guest", "PATCH", f"{POD}/placed/{part}", note("[]"))
-    assert scene.pods()["placed"]["metadata"]["annotations"][PLACEMENT] == NOTE
+def test_a_subresource_that_ignores_annotations_changes_nothing(part: str, scene: Scene) -> None:
+    scene.ask("guest", "PATCH", f"{POD}/placed/{part}", annotate("[]"))
+    assert scene.pods()["placed"]["metadata"]["annotations"][PLACEMENT] == ALLOCATION
 
 
-def test_whoever_leaves_them_alone_does_what_he_may(scene: Scene) -> None:
+def test_other_writes_of_a_user_are_allowed(scene: Scene) -> None:
     other = {"type": "example.org/checked", "status": "True"}
     many = [{"type": f"example.org/x{number}", "status": "True"} for number in range(5_000)]
     whole = scene.pods()["placed"]
     whole["metadata"]["labels"] = {"example.org/x": "1"}
-    for method, path, body, how in (
+    for method, path, body, patch_type in (
         ("POST", POD, pod("mine", annotations={"example.org/x": "1"}), MERGE),
-        ("PATCH", f"{POD}/placed", note("1", "example.org/x"), MERGE),
-        ("PATCH", f"{POD}/placed", note(NOTE), MERGE),
-        ("PATCH", f"{POD}/placed/status", marked(other), STRATEGIC),
-        ("PATCH", f"{POD}/marked", note("1", "example.org/x"), MERGE),
-        ("PATCH", f"{POD}/marked/status", marked(other), STRATEGIC),
-        # Rules have a budget, and one that exceeds it refuses: a kubelet must always come through.
-        ("PATCH", f"{POD}/marked/status", marked(*many), STRATEGIC),
+        ("PATCH", f"{POD}/placed", annotate("1", "example.org/x"), MERGE),
+        ("PATCH", f"{POD}/placed", annotate(ALLOCATION), MERGE),
+        ("PATCH", f"{POD}/placed/status", with_conditions(other), STRATEGIC),
+        ("PATCH", f"{POD}/fenced", annotate("1", "example.org/x"), MERGE),
+        ("PATCH", f"{POD}/fenced/status", with_conditions(other), STRATEGIC),
+        # Rules have a cost budget, and one that exceeds it denies: a kubelet's writes must always pass.
+        ("PATCH", f"{POD}/fenced/status", with_conditions(*many), STRATEGIC),
         ("POST", f"{POD}/mine/binding", binding("mine"), MERGE),
         (
             "POST",
@@ -266,49 +274,49 @@ def test_whoever_leaves_them_alone_does_what_he_may(scene: Scene) -> None:
         ),
         ("DELETE", f"{POD}/placed", None, MERGE),
     ):
-        assert scene.ask("guest", method, path, body, how) == Reply(), (method, path, body)
+        assert scene.ask("guest", method, path, body, patch_type) == Reply(), (method, path, body)
 
 
-def test_a_waiting_pod_may_join_another_gang(scene: Scene) -> None:
+def test_a_pending_pod_may_join_another_gang(scene: Scene) -> None:
     assert scene.ask("admin", "POST", POD, pod("joining")) == Reply()
-    assert scene.ask("guest", "PATCH", f"{POD}/joining", note("ring", GANG)) == Reply()
+    assert scene.ask("guest", "PATCH", f"{POD}/joining", annotate("ring", GANG)) == Reply()
     assert scene.ask("scheduler", "POST", f"{POD}/joining/binding", binding("joining")) == Reply()
-    assert scene.ask("guest", "PATCH", f"{POD}/joining", note("1", "example.org/x")) == Reply()
+    assert scene.ask("guest", "PATCH", f"{POD}/joining", annotate("1", "example.org/x")) == Reply()
 
 
-def test_the_scheduler_writes_both(scene: Scene) -> None:
+def test_the_scheduler_writes_placement_and_epoch(scene: Scene) -> None:
     assert scene.ask("admin", "POST", POD, pod("late")) == Reply()
     late = scene.pods()["late"]["metadata"]["uid"]
-    mark = {"metadata": {"uid": late}, **marked({**HIGH, "message": "8 abc"})}
-    assert scene.ask("scheduler", "PATCH", f"{POD}/late/status", mark, STRATEGIC) == Reply()
-    given = binding("late", annotations={PLACEMENT: NOTE})
-    assert scene.ask("scheduler", "POST", f"{POD}/late/binding", given) == Reply()
-    assert scene.pods()["late"]["metadata"]["annotations"] == {PLACEMENT: NOTE}
+    epoch = {"metadata": {"uid": late}, **with_conditions({**HIGH, "message": "8 abc"})}
+    assert scene.ask("scheduler", "PATCH", f"{POD}/late/status", epoch, STRATEGIC) == Reply()
+    placement = binding("late", annotations={PLACEMENT: ALLOCATION})
+    assert scene.ask("scheduler", "POST", f"{POD}/late/binding", placement) == Reply()
+    assert scene.pods()["late"]["metadata"]["annotations"] == {PLACEMENT: ALLOCATION}
 
 
 def rules(documents: list[Document], name: str = POLICY) -> set[str]:
-    """Return the rules that a policy names."""
+    """Return the rules of a policy."""
     (policy,) = [
         document
         for document in documents
         if document["metadata"]["name"] == name and "validations" in document["spec"]
     ]
-    messages = [each["message"] for each in policy["spec"]["validations"]]
+    messages = [validation["message"] for validation in policy["spec"]["validations"]]
     assert not [message for message in messages if "cannot" in message], (
-        "the client would take it for a role's"
+        "the client would take it for a denial by the role"
     )
     return {message.partition(":")[0].removeprefix("fairlead-scheduler/") for message in messages}
 
 
 def test_every_rule_is_attacked(chart: Chart) -> None:
     every = rules(chart.render({"scheduler.enabled": True}))
-    # What the scheduler itself may write into a status is attacked with the rest of its power.
+    # The rules for the scheduler's own writes to a status are attacked in test_power.
     assert {rule for rule in every if not rule.startswith("status-")} == {
         rule for rule, *_ in ATTACKS.values()
     }
 
 
-def test_it_stands_where_there_is_a_scheduler_to_guard(chart: Chart) -> None:
+def test_the_policy_comes_with_the_scheduler(chart: Chart) -> None:
     for values, there in (
         ({}, False),
         ({"scheduler.enabled": True, "policy.enabled": False}, False),

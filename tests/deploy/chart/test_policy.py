@@ -1,7 +1,7 @@
-"""Agents that have been taken over, on a real API server: what they may do, and which rule stops the rest.
+"""Compromised agents on a real API server: what they may do, and which rule denies the rest.
 
-Every attack is played twice: against the chart as it is, and with a role that allows everything, where the
-policies stand alone.
+Every attack runs twice: against the chart as shipped, and with a role that allows everything, where the
+policies are the only protection.
 """
 
 import re
@@ -20,32 +20,32 @@ NODE = "/api/v1/nodes/{a}"
 OTHER_NODE = "/api/v1/nodes/{b}"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 ROLE = "may not"
-"""What the client says when it is the role that forbids it."""
+"""Words of the client's error if the role forbids a request."""
 OURS = "fairlead.dev/model"
 TAINT = {"key": "example.org/mine", "effect": "NoExecute"}
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What is asked, and what stops it."""
+    """A request, and the rule that denies it."""
 
     rule: str
-    """The rule of ours, or the words of the API's own validation."""
+    """The policy's rule, or the words of the API's own validation."""
     method: str
     path: str
     body: Any = None
     role: bool = False
-    """The role as it is shipped does not even allow the verb."""
-    who: str = "a"
-    how: str = "merge-patch"
+    """The shipped role does not even allow the verb."""
+    user: str = "a"
+    patch_type: str = "merge-patch"
 
     @property
     def ours(self) -> bool:
-        """Whether it is a rule of ours."""
+        """Whether it is a rule of a policy."""
         return re.fullmatch(r"[a-z-]+", self.rule) is not None
 
     def stopped_by(self, *, generous: bool) -> str:
-        """Return the words that the refusal must have."""
+        """Return the words that the error must have."""
         if self.role and not generous:
             return ROLE
         return f"fairlead-agent/{self.rule}: " if self.ours else self.rule
@@ -55,7 +55,7 @@ def label(key: str, value: str | None = "yes") -> dict[str, Any]:
     return {"metadata": {"labels": {key: value}}}
 
 
-def note(key: str, value: str | None = "yes") -> dict[str, Any]:
+def annotate(key: str, value: str | None = "yes") -> dict[str, Any]:
     return {"metadata": {"annotations": {key: value}}}
 
 
@@ -78,9 +78,9 @@ HOSTILE = {"kind": {"string": "gpu\u202e\u0007"}}
 
 NODE_ATTACKS: dict[str, Attack] = {
     "another node's label": patch("own-node", label(OURS), OTHER_NODE),
-    "another node's annotation": patch("own-node", note(OURS), OTHER_NODE),
-    "my node, as my neighbour": patch("own-node", label(OURS), who="b"),
-    "an unbound token": patch("bound-token", label(OURS), who="loose"),
+    "another node's annotation": patch("own-node", annotate(OURS), OTHER_NODE),
+    "my node, as my neighbour": patch("own-node", label(OURS), user="b"),
+    "an unbound token": patch("bound-token", label(OURS), user="loose"),
     "a foreign label": patch("labels", label("example.org/mine")),
     "a foreign label changed": patch("labels", label("example.org/owner", "me")),
     "a foreign label removed": patch("labels", label("example.org/owner", None)),
@@ -93,11 +93,13 @@ NODE_ATTACKS: dict[str, Attack] = {
     "the name without a slash": patch("labels", label("fairlead.dev")),
     "a legacy label": patch("labels", label("gpu.model")),
     "a foreign label by JSON patch": patch(
-        "labels", [{"op": "add", "path": "/metadata/labels/example.org~1x", "value": "1"}], how="json-patch"
+        "labels",
+        [{"op": "add", "path": "/metadata/labels/example.org~1x", "value": "1"}],
+        patch_type="json-patch",
     ),
-    "a foreign label by strategic patch": patch("labels", label("x"), how="strategic-merge-patch"),
+    "a foreign label by strategic patch": patch("labels", label("x"), patch_type="strategic-merge-patch"),
     "a foreign label by apply": patch(
-        "labels", {**WHOLE, **label("example.org/owner", "me")}, how="apply-patch"
+        "labels", {**WHOLE, **label("example.org/owner", "me")}, patch_type="apply-patch"
     ),
     "all labels at once": patch("labels", {"metadata": {"labels": None}}),
     "300 labels": patch("label-count", MANY),
@@ -107,14 +109,14 @@ NODE_ATTACKS: dict[str, Attack] = {
     "a label in another alphabet": patch("metadata.labels: Invalid value", label(OURS, "gr\u0430phics")),
     "a label of 64 characters": patch("metadata.labels: Invalid value", label(OURS, "x" * 64)),
     "a label key with a line break": patch("metadata.labels: Invalid value", label("fairlead.dev/a\nb")),
-    "a foreign annotation": patch("annotations", note("example.org/mine")),
-    "a foreign annotation changed": patch("annotations", note("example.org/note", "gone")),
-    "a foreign annotation removed": patch("annotations", note("example.org/note", None)),
-    "an annotation of Kubernetes": patch("annotations", note("node.alpha.kubernetes.io/ttl", "0")),
-    "an annotation with a control character": patch("annotation-text", note(OURS, "a\u001b[2Jb")),
-    "an annotation that reads backwards": patch("annotation-text", note(OURS, "a\u202eb")),
-    "a long annotation": patch("annotation-size", note(OURS, "x" * 65_537)),
-    "a huge annotation": patch("metadata.annotations: Too long", note(OURS, "x" * 300_000)),
+    "a foreign annotation": patch("annotations", annotate("example.org/mine")),
+    "a foreign annotation changed": patch("annotations", annotate("example.org/note", "gone")),
+    "a foreign annotation removed": patch("annotations", annotate("example.org/note", None)),
+    "an annotation of Kubernetes": patch("annotations", annotate("node.alpha.kubernetes.io/ttl", "0")),
+    "an annotation with a control character": patch("annotation-text", annotate(OURS, "a\u001b[2Jb")),
+    "an annotation that reads backwards": patch("annotation-text", annotate(OURS, "a\u202eb")),
+    "a long annotation": patch("annotation-size", annotate(OURS, "x" * 65_537)),
+    "a huge annotation": patch("metadata.annotations: Too long", annotate(OURS, "x" * 300_000)),
     "a taint": patch("spec", {"spec": {"taints": [TAINT]}}),
     "no taints": patch("spec", {"spec": {"taints": None}}),
     "a node taken out": patch("spec", {"spec": {"unschedulable": True}}),
@@ -150,8 +152,8 @@ SLICE_ATTACKS: dict[str, Attack] = {
             "{a}", nodeName=None, perDeviceNodeSelection=True, devices=[{"name": "x", "nodeName": "{b}"}]
         ),
     ),
-    "a slice by an unbound token": make("bound-token", slice_of("{a}"), who="loose"),
-    "my slice, as my neighbour": make("slice-own-node", slice_of("{a}"), who="b"),
+    "a slice by an unbound token": make("bound-token", slice_of("{a}"), user="loose"),
+    "my slice, as my neighbour": make("slice-own-node", slice_of("{a}"), user="b"),
     "a slice that stays": Attack(
         "slice-metadata",
         "POST",
@@ -224,28 +226,28 @@ BEYOND: dict[str, tuple[str, str]] = {
 
 
 def rules(documents: list[Document]) -> set[str]:
-    """Return the rules that the policies name."""
+    """Return the rules of the policies."""
     messages = [
         validation["message"]
         for document in documents
         if document["kind"] == "ValidatingAdmissionPolicy"
         for validation in document["spec"]["validations"]
     ]
-    found = [re.fullmatch(r"fairlead-agent/([a-z-]+): .+", message) for message in messages]
-    assert all(found), "every message begins with its rule"
-    return {each[1] for each in found if each}
+    matches = [re.fullmatch(r"fairlead-agent/([a-z-]+): .+", message) for message in messages]
+    assert all(matches), "every message begins with its rule"
+    return {match[1] for match in matches if match}
 
 
 @pytest.mark.parametrize("what", ATTACKS)
-def test_is_refused(what: str, world: World) -> None:
+def test_an_attack_is_denied(what: str, world: World) -> None:
     attack, before = ATTACKS[what], world.state()
-    reply = world.ask(attack.who, attack.method, attack.path, attack.body, attack.how)
+    reply = world.ask(attack.user, attack.method, attack.path, attack.body, attack.patch_type)
     assert attack.stopped_by(generous=world.generous) in reply.error
     assert world.state() == before
 
 
 @pytest.mark.parametrize("what", BEYOND)
-def test_the_role_gives_nothing_else(what: str, world: World) -> None:
+def test_the_role_allows_nothing_else(what: str, world: World) -> None:
     assert ROLE in world.ask("a", *BEYOND[what]).error
 
 
@@ -253,20 +255,20 @@ def test_every_rule_is_attacked(chart: Chart) -> None:
     assert rules(chart.render({})) == {attack.rule for attack in ATTACKS.values() if attack.ours}
 
 
-def test_every_rule_is_described(chart: Chart) -> None:
+def test_every_rule_is_documented(chart: Chart) -> None:
     page = (render.REFERENCE.parent / "policy.md").read_text()
     every = rules(chart.render({"profiles.agentsWrite": True}))
     assert set(re.findall(r"^\| `fairlead-agent/([a-z-]+)` \|", page, re.MULTILINE)) == every
 
 
-def test_no_message_reads_like_one_of_the_role(chart: Chart) -> None:
-    # The client tells an answer of the role by this word, and then advises to grant a role.
+def test_no_message_looks_like_a_denial_by_the_role(chart: Chart) -> None:
+    # The client recognizes a denial by the role by this word, and then advises to grant a role.
     for document in chart.render({"profiles.agentsWrite": True}):
         if document["kind"] == "ValidatingAdmissionPolicy":
             assert "cannot" not in str(document)
 
 
-def test_an_agent_does_its_work(world: World) -> None:
+def test_an_agents_own_requests_are_allowed(world: World) -> None:
     mine = named("{a}-fairlead-0", slice_of("{a}"), annotations={"fairlead.dev/digest": "0"})
     fuller = slice_of("{a}", devices=[{"name": "gpu-0"}, {"name": "tpu-0"}])
     trusted = "fairlead.node-restriction.kubernetes.io/gpu"
@@ -275,9 +277,9 @@ def test_an_agent_does_its_work(world: World) -> None:
         ("GET", "/api/v1/nodes?fieldSelector=metadata.name={a}", None),
         ("PATCH", NODE, {"metadata": {"labels": {OURS: "h200", trusted: "yes"}}}),
         ("PATCH", NODE, {"metadata": {"labels": {OURS: "t4"}, "annotations": {OURS: '{"held": 1}'}}}),
-        ("PATCH", NODE, note("fairlead.dev/allocated", "x" * 65_536)),
+        ("PATCH", NODE, annotate("fairlead.dev/allocated", "x" * 65_536)),
         ("PATCH", NODE, {"metadata": {"labels": {OURS: None, trusted: None}, "annotations": {OURS: None}}}),
-        ("PATCH", NODE, note("fairlead.dev/allocated", None)),
+        ("PATCH", NODE, annotate("fairlead.dev/allocated", None)),
         ("POST", SLICES, mine),
         ("GET", f"{SLICES}?fieldSelector=spec.nodeName={{a}}", None),
         ("PUT", f"{SLICES}/{{a}}-fairlead-0", named("{a}-fairlead-0", fuller)),
@@ -288,23 +290,23 @@ def test_an_agent_does_its_work(world: World) -> None:
     assert "not found" in missing.error
 
 
-def test_there_is_room_for_large_objects(world: World) -> None:
-    """Rules have a budget, and one that exceeds it refuses: no node may be too large for its agent."""
+def test_large_objects_are_within_the_cost_budget(world: World) -> None:
+    """Rules have a cost budget, and one that exceeds it denies: no node may be too large for its agent."""
     world.fill("{a}", labels=1_000, annotations=100)
     attributes = {f"x{number}": {"string": "x" * 64} for number in range(32)}
     devices = [{"name": f"gpu-{number}", "attributes": attributes} for number in range(128)]
     large = named("{a}-fairlead-1", slice_of("{a}", devices=devices))
     mine = {"metadata": {"labels": {f"fairlead.dev/x{number}": "1" for number in range(200)}}}
     assert world.ask("a", "PATCH", NODE, mine) == Reply()
-    assert world.ask("a", "PATCH", NODE, note("fairlead.dev/allocated", "x" * 65_536)) == Reply()
+    assert world.ask("a", "PATCH", NODE, annotate("fairlead.dev/allocated", "x" * 65_536)) == Reply()
     assert "labels: " in world.ask("a", "PATCH", NODE, label("example.org/x999", None)).error
     assert world.ask("a", "POST", SLICES, large) == Reply()
     assert world.ask("a", "DELETE", f"{SLICES}/{{a}}-fairlead-1") == Reply()
 
 
-def test_legacy_labels_are_an_agents_where_they_are_asked_for(real_api: RealApi, chart: Chart) -> None:
+def test_an_agent_may_set_legacy_labels_if_they_are_enabled(real_api: RealApi, chart: Chart) -> None:
     with installed(real_api, chart, {"publish.legacyLabels": True}, generous=False) as world:
         for key in LEGACY_KEYS:
             assert world.ask("a", "PATCH", NODE, label(key, "x")) == Reply()
         for key in ("gpu.count", "gpu", "nvidia.com/gpu.model"):
-            assert f"to set or remove: {key}" in world.ask("a", "PATCH", NODE, label(key)).error
+            assert f"must not set or remove {key}" in world.ask("a", "PATCH", NODE, label(key)).error

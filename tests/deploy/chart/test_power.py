@@ -1,4 +1,4 @@
-"""The scheduler's token in the wrong hands, on a real API server: which rule stops what it must not do."""
+"""The scheduler's token in the wrong hands, on a real API server: which rule denies which request."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from fairlead.serve.admission import review
 from fairlead.serve.scheduler.bind.writes import FINALIZER
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.deciders import CLAIM_POLICY, POLICY, allowed_as_shipped, until_priority
-from tests.deploy.chart.test_placements import MERGE, POD, SPEC, STRATEGIC, Scene, marked, rules
+from tests.deploy.chart.test_placements import MERGE, POD, SPEC, STRATEGIC, Scene, rules, with_conditions
 from tests.deploy.chart.test_scheduler import PRIORITIES
 from tests.deploy.chart.worlds import Reply
 from tests.labs import LABEL, RealApi, RealCluster, open_namespace, wipe_namespace
@@ -31,7 +31,7 @@ FOREIGN = "gpu.example.org"
 STOCK = "default-scheduler"
 RANKS = {"low": 100, "middle": 500, "high": 1000, "calm": 1000}
 """Priority classes of the tenant; pods of `calm` preempt nothing."""
-PODS_MADE: dict[str, Document] = {
+PODS_CREATED: dict[str, Document] = {
     "mine": {},
     "waits": {"priorityClassName": "middle-{ns}"},
     "never": {"priorityClassName": "calm-{ns}"},
@@ -43,7 +43,7 @@ PODS_MADE: dict[str, Document] = {
     "runs-high": {"nodeName": "{ns}", "priorityClassName": "high-{ns}"},
     "runs-critical": {"nodeName": "{ns}", "priorityClassName": "system-node-critical"},
 }
-"""Pods and what sets them apart; the first wait, the others run. The highest that may preempt has 500."""
+"""Pods and their specs; the first are pending, the others run. The highest that may preempt has 500."""
 
 
 def binding(name: str, uid: str) -> Document:
@@ -63,10 +63,10 @@ def claim(name: str, klass: str = "fairlead.dev", /, **metadata: Any) -> Documen
     return {"metadata": {"name": name, **metadata}, "spec": spec}
 
 
-def given(driver: str, user: str | None) -> Document:
+def allocated(driver: str, user: str | None) -> Document:
     result = {"request": "gpu", "driver": driver, "pool": "{ns}", "device": "gpu-0"}
-    kept = [{"resource": "pods", "name": user, "uid": f"<{user}>"}] if user else None
-    return {"status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": kept}}
+    reserved = [{"resource": "pods", "name": user, "uid": f"<{user}>"}] if user else None
+    return {"status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved}}
 
 
 def owner(name: str) -> Document:
@@ -74,19 +74,19 @@ def owner(name: str) -> Document:
 
 
 class Token(Scene):
-    """The scene of one who has the scheduler's token; `<name>` is a pod's uid, `<name:8>` its beginning."""
+    """The scene of an attacker with the scheduler's token; `<name>` is a pod's UID, `<name:8>` its prefix."""
 
-    def ask(self, who: str, method: str, path: str, body: object = None, how: str = MERGE) -> Reply:
-        """Ask; uids are put in first."""
+    def ask(self, user: str, method: str, path: str, body: object = None, patch_type: str = MERGE) -> Reply:
+        """Send a request, with the UIDs filled in."""
         filled = None if body is None else json.loads(self._with_uids(json.dumps(body)))
-        return super().ask(who, method, self._with_uids(path), filled, how)
+        return super().ask(user, method, self._with_uids(path), filled, patch_type)
 
     def _with_uids(self, text: str) -> str:
         if "<" not in text:
             return text
-        uids = {name: each["metadata"]["uid"] for name, each in self.pods().items()}
+        uids = {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
         uids["system"] = self._system()
-        return re.sub(r"<([a-z-]+)(:8)?>", lambda hit: uids[hit[1]][: 8 if hit[2] else None], text)
+        return re.sub(r"<([a-z-]+)(:8)?>", lambda match: uids[match[1]][: 8 if match[2] else None], text)
 
     def _system(self) -> str:
         async def read() -> str:
@@ -97,15 +97,17 @@ class Token(Scene):
         return asyncio.run(read())
 
     def state(self) -> dict[str, str]:
-        """Return the versions of all that the token could change."""
+        """Return the resource versions of all objects that the token could change."""
         paths = [POD, CLAIM, SYSTEM]
 
         async def read() -> dict[str, str]:
             async with Client.connect(self.room.config) as client:
-                answers = [json.loads(await client.request("GET", self._filled(path))) for path in paths]
+                answers = [json.loads(await client.request("GET", self._fill_in(path))) for path in paths]
             items = [each["metadata"] for answer in answers for each in answer["items"]]
-            space = self.room.namespace  # other tests have pods of their own in kube-system
-            mine = [item for item in items if space in (item["namespace"], item["name"].partition("-")[2])]
+            namespace = self.room.namespace  # other tests have pods of their own in kube-system
+            mine = [
+                item for item in items if namespace in (item["namespace"], item["name"].partition("-")[2])
+            ]
             return {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in mine}
 
         return asyncio.run(read())
@@ -113,28 +115,28 @@ class Token(Scene):
 
 @pytest.fixture(scope="module")
 def token(real_api: RealApi, chart: Chart) -> Iterator[Token]:
-    """Return a tenant's pods and claims, those of other schedulers and drivers among them, all guarded."""
+    """Return a tenant's pods and claims under the policies, also those of other schedulers and drivers."""
     room = RealCluster(real_api, f"test-{uuid.uuid4().hex[:10]}")
     asyncio.run(open_namespace(real_api, room.namespace))
     made = Token(room, {"admin": room.config})
     try:
-        asyncio.run(_furnish(room))
-        for name, spec in PODS_MADE.items():
+        asyncio.run(_create_node_and_priorities(room))
+        for name, spec in PODS_CREATED.items():
             body = {"metadata": {"name": name}, "spec": {**SPEC, **spec}}
             assert made.ask("admin", "POST", POD, body) == Reply(), name
         system = {"nodeName": "{ns}", "schedulerName": STOCK, "priorityClassName": "low-{ns}"}
         coredns = {"metadata": {"name": "coredns-{ns}"}, "spec": {**SPEC, **system}}
         assert made.ask("admin", "POST", SYSTEM, coredns) == Reply()
-        _claimed(made)
+        _create_claims(made)
         with allowed_as_shipped(room, chart, webhook=True) as scheduler:
             yield Token(room, {"admin": room.config, "scheduler": scheduler})
     finally:
         made.ask("admin", "DELETE", f"{SYSTEM}/coredns-{{ns}}", {"gracePeriodSeconds": 0})
         asyncio.run(wipe_namespace(real_api, room.namespace))
-        asyncio.run(_clear(room))
+        asyncio.run(_delete_priorities(room))
 
 
-async def _furnish(room: RealCluster) -> None:
+async def _create_node_and_priorities(room: RealCluster) -> None:
     async with room.connect() as client:
         await client.create(NODES, {"metadata": {"name": room.namespace, "labels": {LABEL: room.namespace}}})
         for name, value in RANKS.items():
@@ -144,14 +146,14 @@ async def _furnish(room: RealCluster) -> None:
             await until_priority(client, room.namespace, meta["name"])
 
 
-async def _clear(room: RealCluster) -> None:
+async def _delete_priorities(room: RealCluster) -> None:
     async with room.connect() as client:
         for name in RANKS:
             await client.delete(PRIORITIES, f"{name}-{room.namespace}")
 
 
-def _claimed(scene: Token) -> None:
-    """Make a tenant's claims: free, given by us or by another driver, and one of kube-scheduler's making."""
+def _create_claims(scene: Token) -> None:
+    """Create a tenant's claims: free, allocated by this or another driver, and one of kube-scheduler."""
     protected = {"finalizers": [FINALIZER]}
     stock = claim(
         "stock", annotations={EXTENDED_RESOURCE_CLAIM: "true"}, ownerReferences=[owner("runs-theirs")]
@@ -159,12 +161,12 @@ def _claimed(scene: Token) -> None:
     for body in (claim("free"), claim("ours", **protected), claim("foreign", FOREIGN, **protected), stock):
         assert scene.ask("admin", "POST", CLAIM, body) == Reply()
     for name, driver in (("ours", "fairlead.dev"), ("foreign", FOREIGN)):
-        body = given(driver, "runs")
+        body = allocated(driver, "runs")
         assert scene.ask("admin", "PATCH", f"{CLAIM}/{name}/status", body) == Reply()
 
 
 Attack = tuple[str, str, str, Any, str]
-"""The rule that stops it, the method, the path, the body, and how it is patched."""
+"""The rule that denies it, the method, the path, the body, and the patch type."""
 MINE, THEIRS = f"{POD}/mine/status", f"{POD}/theirs/status"
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 READY = {"type": "Ready", "status": "False"}
@@ -296,7 +298,13 @@ ATTACKS: dict[str, Attack] = {
         {"metadata": {"finalizers": ["example.org/hold"]}},
         MERGE,
     ),
-    "another driver's device": ("claim-driver", "PATCH", f"{CLAIM}/free/status", given(FOREIGN, None), MERGE),
+    "another driver's device": (
+        "claim-driver",
+        "PATCH",
+        f"{CLAIM}/free/status",
+        allocated(FOREIGN, None),
+        MERGE,
+    ),
     "another driver's claim taken back": (
         "claim-driver",
         "PATCH",
@@ -311,12 +319,18 @@ ATTACKS: dict[str, Attack] = {
         {"status": {"reservedFor": None}},
         MERGE,
     ),
-    "another scheduler's pod said to wait": ("status-conditions", "PATCH", THEIRS, marked(PLACED), STRATEGIC),
+    "another scheduler's pod said to wait": (
+        "status-conditions",
+        "PATCH",
+        THEIRS,
+        with_conditions(PLACED),
+        STRATEGIC,
+    ),
     "a pod said to be unready": (
         "status-conditions",
         "PATCH",
         f"{POD}/runs/status",
-        marked(READY),
+        with_conditions(READY),
         STRATEGIC,
     ),
     "a pod said to have failed": (
@@ -351,43 +365,48 @@ ATTACKS: dict[str, Attack] = {
 
 
 @pytest.mark.parametrize("what", ATTACKS)
-def test_is_refused(what: str, token: Token) -> None:
-    (rule, *asked), before = ATTACKS[what], token.state()
-    assert f"fairlead-scheduler/{rule}: " in token.ask("scheduler", *asked).error
+def test_an_attack_is_denied(what: str, token: Token) -> None:
+    (rule, *request), before = ATTACKS[what], token.state()
+    assert f"fairlead-scheduler/{rule}: " in token.ask("scheduler", *request).error
     assert token.state() == before
 
 
-def test_the_role_does_not_know_the_old_place_of_bindings(token: Token) -> None:
+def test_the_role_does_not_allow_the_old_path_of_bindings(token: Token) -> None:
     body = binding("theirs", "<theirs>")
     assert "may not" in token.ask("scheduler", "POST", "/api/v1/namespaces/{ns}/bindings", body).error
 
 
-def test_a_mark_makes_no_claim_its_own(token: Token) -> None:
-    mark = {"metadata": {"annotations": {LEADER_EPOCH: "1 abc"}}}
-    assert token.ask("scheduler", "PATCH", f"{CLAIM}/stock", mark) == Reply()
+def test_an_epoch_does_not_make_a_claim_its_own(token: Token) -> None:
+    epoch = {"metadata": {"annotations": {LEADER_EPOCH: "1 abc"}}}
+    assert token.ask("scheduler", "PATCH", f"{CLAIM}/stock", epoch) == Reply()
     assert "claim-own: " in token.ask("scheduler", "DELETE", f"{CLAIM}/stock").error
 
 
-def test_what_it_must_do_passes(token: Token) -> None:
-    """Beside the whole life of a scheduler, which another test plays with the same account."""
+def test_the_schedulers_own_requests_are_allowed(token: Token) -> None:
+    """In addition to a running scheduler, which another test runs with the same account."""
     own = claim("x-fairlead-<mine:8>", ownerReferences=[owner("mine")], **OWN)
     here = f"{CLAIM}/x-fairlead-<mine:8>"
-    for method, path, body, how in (
-        ("PATCH", MINE, marked(PLACED, DISRUPTED), STRATEGIC),
+    for method, path, body, patch_type in (
+        ("PATCH", MINE, with_conditions(PLACED, DISRUPTED), STRATEGIC),
         ("PATCH", MINE, {"status": {"nominatedNodeName": "{ns}"}}, MERGE),
-        ("PATCH", f"{POD}/runs-theirs/status", marked({**DISRUPTED, "message": "for {ns}/waits"}), STRATEGIC),
+        (
+            "PATCH",
+            f"{POD}/runs-theirs/status",
+            with_conditions({**DISRUPTED, "message": "for {ns}/waits"}),
+            STRATEGIC,
+        ),
         ("POST", f"{POD}/runs-theirs/eviction", eviction("runs-theirs", "<runs-theirs>"), MERGE),
         ("POST", f"{POD}/runs-low/eviction", eviction("runs-low", "<runs-low>", "{ns}/waits"), MERGE),
         ("POST", CLAIM, own, MERGE),
-        ("PATCH", f"{here}/status", given("fairlead.dev", "mine"), MERGE),
+        ("PATCH", f"{here}/status", allocated("fairlead.dev", "mine"), MERGE),
         ("PATCH", here, {"metadata": {"finalizers": None}}, MERGE),
         ("DELETE", here, None, MERGE),
         ("POST", f"{POD}/mine/binding", binding("mine", "<mine>"), MERGE),
     ):
-        assert token.ask("scheduler", method, path, body, how) == Reply(), (method, path, body)
+        assert token.ask("scheduler", method, path, body, patch_type) == Reply(), (method, path, body)
 
 
-def test_others_bind_and_evict_as_before(token: Token) -> None:
+def test_other_users_bind_and_evict_as_before(token: Token) -> None:
     for path, body in (
         (f"{POD}/theirs-high/binding", binding("theirs-high", "")),
         (f"{POD}/runs-critical/eviction", eviction("runs-critical", "")),
@@ -395,7 +414,7 @@ def test_others_bind_and_evict_as_before(token: Token) -> None:
         assert token.ask("admin", "POST", path, body) == Reply()
 
 
-def test_every_rule_is_attacked_and_described(chart: Chart) -> None:
+def test_every_rule_is_attacked_and_documented(chart: Chart) -> None:
     documents = chart.render({"scheduler.enabled": True})
     asked = set(re.findall(r"fairlead-scheduler/([a-z-]+): ", Path(review.__file__).read_text()))
     power = rules(documents, CLAIM_POLICY) | asked

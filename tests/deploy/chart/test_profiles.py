@@ -1,4 +1,4 @@
-"""Agents that may store profiles: what they write is signed with their own node, and stays."""
+"""Agents that may store profiles: they sign them with their own node, and delete none."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ POLICY = "fairlead-agent-profiles"
 
 
 def profile(signed: str, host: str = "{ns}", **metadata: Any) -> Document:
-    """Return a profile; hosts are named after the world, so that worlds do not meet."""
+    """Return a profile; its host has the namespace's name, so that tests do not share profiles."""
     document: Document = codec.to_document(MODEL_PROFILES, observed_profile(observed(host=host), signed))
     name = f"{{ns}}-{host.strip('{}')}"
     return {**document, "metadata": {"name": name, "labels": {"fairlead.dev/device": "l4"}, **metadata}}
@@ -44,8 +44,8 @@ def with_model(text: str) -> Document:
 ATTACKS = {
     "a profile signed with another node": make("profile-own-node", profile("{b}")),
     "a profile signed with nothing": make("profile-own-node", profile("")),
-    "my profile, as my neighbour": make("profile-own-node", profile("{a}"), who="b"),
-    "a profile by an unbound token": make("bound-token", profile("{a}"), who="loose"),
+    "my profile, as my neighbour": make("profile-own-node", profile("{a}"), user="b"),
+    "a profile by an unbound token": make("bound-token", profile("{a}"), user="loose"),
     "a profile that stays": make("profile-metadata", profile("{a}", finalizers=["example.org/hold"])),
     "a profile of an owner": make(
         "profile-metadata",
@@ -60,17 +60,22 @@ ATTACKS = {
         "profile-kept", "DELETE", f"{PROFILES}?fieldSelector=metadata.name={{ns}}-there", role=True
     ),
     "a patch in another's name": Attack(
-        "profile-own-node", "PATCH", f"{PROFILES}/{{ns}}-there", {"spec": {"node": "{a}"}}, role=True, who="b"
+        "profile-own-node",
+        "PATCH",
+        f"{PROFILES}/{{ns}}-there",
+        {"spec": {"node": "{a}"}},
+        role=True,
+        user="b",
     ),
 }
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["as shipped", "generous role"])
 def writers(request: pytest.FixtureRequest, real_api: RealApi, chart: Chart) -> Iterator[World]:
-    """Return a guarded world whose agents may store profiles; there is one already."""
+    """Return a cluster under the policies whose agents may store profiles; one profile exists."""
     define(real_api)
     with installed(real_api, chart, WRITES, generous=request.param) as world:
-        _until_guarded(world)
+        _wait_for_policy(world)
         assert world.ask("a", "POST", PROFILES, profile("{a}", "there")) == Reply()
         yield world
     asyncio.run(_clean(real_api, world.namespace))
@@ -78,33 +83,33 @@ def writers(request: pytest.FixtureRequest, real_api: RealApi, chart: Chart) -> 
 
 async def _clean(api: RealApi, namespace: str) -> None:
     async with Client.connect(api.config) as client:
-        for each in await list_profiles(client):
-            if namespace in (each.spec.host, each.metadata.name.rpartition("-")[0]):
-                await client.delete(MODEL_PROFILES, each.metadata.name)
+        for stored in await list_profiles(client):
+            if namespace in (stored.spec.host, stored.metadata.name.rpartition("-")[0]):
+                await client.delete(MODEL_PROFILES, stored.metadata.name)
 
 
-def _until_guarded(world: World) -> None:
-    """Wait until the server knows the policy."""
+def _wait_for_policy(world: World) -> None:
+    """Wait until the API server enforces the policy."""
     path, strange = f"{PROFILES}?dryRun=All", profile("{b}", "probe")
     for _ in range(600):
         if "profile-own-node" in world.ask("a", "POST", path, strange).error:
             return
-    raise AssertionError("the API server does not learn of the policy")
+    raise AssertionError("the API server does not enforce the policy")
 
 
 @pytest.mark.parametrize("what", ATTACKS)
-def test_is_refused(what: str, writers: World) -> None:
+def test_an_attack_is_denied(what: str, writers: World) -> None:
     attack = ATTACKS[what]
-    reply = writers.ask(attack.who, attack.method, attack.path, attack.body, attack.how)
+    reply = writers.ask(attack.user, attack.method, attack.path, attack.body, attack.patch_type)
     assert attack.stopped_by(generous=writers.generous) in reply.error
 
 
-def test_agents_of_one_setup_carry_on_what_the_other_wrote(writers: World) -> None:
-    async def write(who: str, peak: int) -> StoreCounts:
+def test_agents_with_one_setup_update_each_others_profile(writers: World) -> None:
+    async def write(user: str, peak: int) -> StoreCounts:
         sight = observed_profile(
-            observed(host=writers.namespace, peak_bytes=Bytes(peak)), f"{writers.namespace}-{who}"
+            observed(host=writers.namespace, peak_bytes=Bytes(peak)), f"{writers.namespace}-{user}"
         )
-        async with Client.connect(writers.login(who)) as client:
+        async with Client.connect(writers.login(user)) as client:
             await check_served(client)
             return await store(client, [sight], Random(0))
 
@@ -118,13 +123,13 @@ def test_every_rule_is_attacked(chart: Chart) -> None:
     assert rules([policy]) == {attack.rule for attack in ATTACKS.values()}
 
 
-def test_agents_write_only_where_that_is_asked_for(chart: Chart) -> None:
+def test_agents_write_only_if_enabled(chart: Chart) -> None:
     ours = {("get", "modelprofiles.fairlead.dev"), ("create", "modelprofiles.fairlead.dev")}
     ours |= {("update", "modelprofiles.fairlead.dev")}
     plain = allowed(one(chart.render({}), "ClusterRole", "fairlead-agent"))
     assert not plain & ours
     assert allowed(one(chart.render(WRITES), "ClusterRole", "fairlead-agent")) == plain | ours
-    assert POLICY not in {each["metadata"]["name"] for each in chart.render({})}
+    assert POLICY not in {document["metadata"]["name"] for document in chart.render({})}
 
 
 def test_readers_and_writers_have_roles(chart: Chart) -> None:
@@ -138,5 +143,5 @@ def test_readers_and_writers_have_roles(chart: Chart) -> None:
 def test_the_kind_survives_an_uninstall(chart: Chart) -> None:
     kind = one(chart.render({}), "CustomResourceDefinition")
     assert kind["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    without = {each["kind"] for each in chart.render({"profiles.enabled": False})}
+    without = {document["kind"] for document in chart.render({"profiles.enabled": False})}
     assert "CustomResourceDefinition" not in without

@@ -1,4 +1,4 @@
-"""Roles allow what is done and nothing else: what an agent does is recorded on a real API server."""
+"""Roles allow exactly the requests of the programs: an agent's are recorded on a real API server."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,13 +32,13 @@ RETRACTS: Verbs = {
     ("list", "modelprofiles.fairlead.dev"),
     ("delete", "customresourcedefinitions.apiextensions.k8s.io"),
 }
-"""What `fairlead retract` calls; its own tests play it."""
+"""The requests of `fairlead retract`; its own tests run it."""
 STREAMLESS: Verbs = {("list", "nodes")}
-"""What a server is asked for that streams no lists, as Kubernetes 1.30 does not."""
+"""Additional requests to a server without streaming lists, such as Kubernetes 1.30."""
 
 
 class Recorder:
-    """A cluster that notes what it is asked for."""
+    """A cluster client that records its calls."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
@@ -53,7 +53,7 @@ class Recorder:
 
 
 def allowed(role: Document) -> Verbs:
-    """Return what a role allows."""
+    """Return the verbs and resources that a role allows."""
     return {
         (verb, f"{resource}.{group}" if group else resource)
         for rule in role["rules"]
@@ -65,11 +65,11 @@ def allowed(role: Document) -> Verbs:
 
 def test_no_role_has_a_wildcard(chart: Chart) -> None:
     everything = {"scheduler.enabled": True, "extender.enabled": True}
-    roles = [each for each in chart.render(everything) if each["kind"] in ("ClusterRole", "Role")]
+    roles = [document for document in chart.render(everything) if document["kind"] in ("ClusterRole", "Role")]
     names = {"fairlead-agent", "fairlead-retract", "fairlead-profiles-view", "fairlead-profiles-edit"}
     names |= {"fairlead-scheduler", "fairlead-extender", "fairlead-agent-placements"}
     names |= {"fairlead-admission", "fairlead-holders"}
-    assert {each["metadata"]["name"] for each in roles} == names
+    assert {role["metadata"]["name"] for role in roles} == names
     for role in roles:
         assert "*" not in str(role["rules"])
         assert all(
@@ -77,11 +77,11 @@ def test_no_role_has_a_wildcard(chart: Chart) -> None:
         )
 
 
-def test_the_cleanup_may_do_what_it_does(chart: Chart) -> None:
+def test_the_role_of_the_cleanup_is_what_it_calls(chart: Chart) -> None:
     assert allowed(one(chart.render({}), "ClusterRole", "fairlead-retract")) == RETRACTS
 
 
-def test_what_is_looked_at_before_an_uninstall_is_only_read(chart: Chart) -> None:
+def test_the_check_before_an_uninstall_only_reads(chart: Chart) -> None:
     role = allowed(one(chart.render({}), "ClusterRole", "fairlead-holders"))
     assert role == {("list", "pods"), ("list", "resourceclaims.resource.k8s.io")}
 
@@ -93,21 +93,21 @@ def test_the_role_is_what_the_agent_calls(real_api: RealApi, chart: Chart) -> No
 
 
 async def _publish(config: ClusterConfig, name: str, namespace: str) -> Verbs:
-    """Publish a node's accelerators as they come, change and go; return what was asked of the API server."""
+    """Publish a node's accelerators as they appear, change and disappear; return the API calls."""
     async with asyncio.timeout(60), AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.connect(config))
         recorder = Recorder(client)
         cluster = cast("ClusterClient", recorder)
-        notices = NodeReconciler(PublishConfig(name), cluster, asyncio.Event(), print)
-        notices.open(stack)
+        reconciler = NodeReconciler(PublishConfig(name), cluster, asyncio.Event(), print)
+        reconciler.open(stack)
         gpu = accelerator(kind="gpu", model="test-gpu", mebibytes=8192)
         tpu = accelerator("usb:1-1", kind="tpu", model="test-tpu")
         for inventory in (node(gpu), node(gpu, tpu), node()):
-            await _shown(notices, inventory)
+            await _publish_until_written(reconciler, inventory)
             count = len(inventory.accelerators)
             mine = f"spec.nodeName={name},spec.driver=fairlead.dev"
-            found = (await client.list(RESOURCE_SLICES, fields=mine)).items
-            assert [len(each.spec.devices) for each in found] == ([count] if count else [])
+            slices = (await client.list(RESOURCE_SLICES, fields=mine)).items
+            assert [len(item.spec.devices) for item in slices] == ([count] if count else [])
             labels = (await client.get(NODES, name)).metadata.labels
             assert ("fairlead.dev/test-gpu.count" in labels) == bool(count)
         with pytest.raises(KubeletError, match="does not exist any more"):
@@ -115,8 +115,8 @@ async def _publish(config: ClusterConfig, name: str, namespace: str) -> Verbs:
         return recorder.calls
 
 
-async def _shown(notices: NodeReconciler, inventory: Inventory) -> None:
-    before = notices.written["slice"]
-    while notices.written["slice"] == before:
-        await notices.reconcile(inventory, PublishedFacts((), ()), claims=True)
+async def _publish_until_written(reconciler: NodeReconciler, inventory: Inventory) -> None:
+    before = reconciler.written["slice"]
+    while reconciler.written["slice"] == before:
+        await reconciler.reconcile(inventory, PublishedFacts((), ()), claims=True)
         await asyncio.sleep(0.05)

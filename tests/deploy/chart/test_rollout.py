@@ -1,4 +1,4 @@
-"""A rolling update: who is told to stop hands over, and the other goes on before a lease could end."""
+"""A rolling update: the stopped leader releases the Lease, and the other replica leads before it expires."""
 
 import asyncio
 import signal
@@ -21,7 +21,7 @@ PROGRAM = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 
 @contextmanager
 def replica(args: list[str], kubeconfig: Path, log: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Run a replica with the chart's own arguments, but for the port."""
+    """Run a replica with the chart's own arguments, except for the port."""
     own = [*args, "--listen=127.0.0.1:0", f"--kubeconfig={kubeconfig}"]
     with log.open("w") as out, subprocess.Popen([*PROGRAM, *own], stderr=out, text=True) as process:
         try:
@@ -30,7 +30,7 @@ def replica(args: list[str], kubeconfig: Path, log: Path) -> Iterator["subproces
             process.kill()
 
 
-def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_path: Path) -> None:
+def test_the_new_replica_leads_at_once(real_cluster: RealCluster, chart: Chart, tmp_path: Path) -> None:
     room = real_cluster.namespace
     values = {"scheduler": {"enabled": True, "name": room}}
     deployment = one(chart.render(values, namespace=room), "Deployment", "fairlead-scheduler")
@@ -43,7 +43,7 @@ def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_
         with replica(args, real_cluster.api.kubeconfig, logs[1]):
             await _until(lambda: "caches are synced" in logs[1].read_text())
             old.send_signal(signal.SIGTERM)
-            await asyncio.to_thread(old.wait, 30)  # until then it may still place what comes
+            await asyncio.to_thread(old.wait, 30)  # until then it may still place new pods
             began = time.monotonic()
             await world.pod("after", mib=1024)
             await world.until(bound("after"))
@@ -58,12 +58,12 @@ def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_
                 return await scenario(old, world)
 
     took = asyncio.run(played())
-    print(f"bound {took:.1f} s after the leader was gone")
+    print(f"bound {took:.1f} s after the end of the leader")
     assert "released the Lease" in logs[0].read_text()
-    assert took < LeaderElectionConfig().deadline, "a clean hand-over need not wait for the lease"
+    assert took < LeaderElectionConfig().deadline, "a graceful failover need not wait for the lease"
 
 
-async def _until(true: Callable[[], bool]) -> None:
+async def _until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while not true():
+        while not condition():
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The chart's scheduler: it may do what it does and nothing else, as a real API server sees it."""
+"""The chart's scheduler: its role allows exactly its requests, on a real API server."""
 
 import asyncio
 import json
@@ -29,37 +29,44 @@ from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.effects import ApiRequest
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one
-from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted, until_priority
+from tests.deploy.chart.deciders import (
+    RecordingTransport,
+    allowed_as_shipped,
+    record_requests,
+    until_priority,
+)
 from tests.deploy.chart.test_roles import Verbs, allowed
 from tests.labs import RealCluster
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import GIB, World, bound, open_world
 
 SELDOM: Verbs = {
-    # Served only where gangs are switched on, or where the chart's kind is installed.
+    # Served only if gangs are enabled, or if the chart's kind is installed.
     ("patch", "podgroups/status.scheduling.k8s.io"),
     ("watch", "podgroups.scheduling.k8s.io"),
     ("watch", "workloads.scheduling.k8s.io"),
     ("watch", "modelprofiles.fairlead.dev"),
-    # Where a server streams no lists.
+    # On a server without streaming lists.
     ("list", "nodes"),
-    # When the answer to a binding was lost; when a pod was deleted while it was bound.
+    # If the response to a binding was lost; if a pod was deleted while it was bound.
     ("get", "pods"),
     ("get", "resourceclaims.resource.k8s.io"),
 }
-"""What the script below need not come to."""
+"""Requests that the scenario below need not make."""
 PRIORITIES = Kind.of("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass")
 
 
 @asynccontextmanager
-async def running(config: ClusterConfig, catalog: Catalog, namespace: str) -> AsyncIterator[Noted]:
-    """Run a replica as the chart's account, beside the test."""
+async def running(
+    config: ClusterConfig, catalog: Catalog, namespace: str
+) -> AsyncIterator[RecordingTransport]:
+    """Run a replica with the chart's account, inside the test."""
     stop = asyncio.Event()
-    async with noted(config) as (client, notes):
+    async with record_requests(config) as (client, recorder):
         scheduler = Scheduler(client, catalog, settings("one", namespace), print)
         task = asyncio.create_task(scheduler.run(stop))
         try:
-            yield notes
+            yield recorder
         finally:
             stop.set()
             await task
@@ -68,27 +75,27 @@ async def running(config: ClusterConfig, catalog: Catalog, namespace: str) -> As
 def test_the_role_is_what_the_scheduler_calls(
     real_cluster: RealCluster, chart: Chart, catalog: Catalog
 ) -> None:
-    async def scenario(config: ClusterConfig) -> Noted:
+    async def scenario(config: ClusterConfig) -> RecordingTransport:
         async with open_world(real_cluster, 1) as world:
-            await _half_done(world)
-            async with running(config, catalog, world.namespace) as notes:
-                await _lived(world)
-            return notes
+            await _leave_half_done(world)
+            async with running(config, catalog, world.namespace) as recorder:
+                await _exercise(world)
+            return recorder
 
     with allowed_as_shipped(real_cluster, chart, webhook=True) as config:
-        notes = asyncio.run(scenario(config))
+        recorder = asyncio.run(scenario(config))
     documents = chart.render({"scheduler.enabled": True})
-    given = allowed(one(documents, "ClusterRole", "fairlead-scheduler"))
-    given |= allowed(one(documents, "Role", "fairlead-scheduler"))
-    # No such address is ever asked for: the server looks for this right when an allocation is written.
-    asked = notes.calls | {("patch", "resourceclaims/binding.resource.k8s.io")}
-    assert notes.forbidden == []
-    assert asked - SELDOM == given - SELDOM
-    assert given >= SELDOM
+    role = allowed(one(documents, "ClusterRole", "fairlead-scheduler"))
+    role |= allowed(one(documents, "Role", "fairlead-scheduler"))
+    # No request has this path: the API server checks the permission when an allocation is written.
+    calls = recorder.calls | {("patch", "resourceclaims/binding.resource.k8s.io")}
+    assert recorder.forbidden == []
+    assert calls - SELDOM == role - SELDOM
+    assert role >= SELDOM
 
 
-async def _half_done(world: World) -> None:
-    """Leave what a leader leaves that was killed between two writes."""
+async def _leave_half_done(world: World) -> None:
+    """Write what a leader has written that is killed between two writes."""
     await world.pod("half", mib=4096)
     (pod,) = await world.pods()
     share = DeviceShare("pci-0000-00-00-0", Bytes(4 * GIB))
@@ -104,8 +111,8 @@ async def _send(world: World, write: ApiRequest) -> None:
     await world.client.request(write.method, write.path, body=body, content_type=write.content_type)
 
 
-async def _lived(world: World) -> None:
-    """Have a plain pod, a share, a named claim, one that waits, one that puts another out, and a volume."""
+async def _exercise(world: World) -> None:
+    """Create a plain pod, a share, a named claim, a pending pod, a preempting pod, and a volume."""
     await world.until(bound("half"))
     await world.pod("plain")
     exactly = {"deviceClassName": "fairlead.dev", "capacity": {"requests": {"memory": "4Gi"}}}
@@ -127,37 +134,37 @@ async def _lived(world: World) -> None:
 
 
 async def _with_volumes(world: World, storage: str) -> None:
-    """Have a pod one of whose volumes is there and one is to be made: until it has both the pod waits."""
+    """Create a pod with one existing and one unprovisioned volume: it waits until it has both."""
     for name, size in (("kept", "1Gi"), ("made", "2Gi")):
-        wish = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
-        body = {"metadata": {"name": name}, "spec": {"storageClassName": storage, **wish}}
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+        body = {"metadata": {"name": name}, "spec": {"storageClassName": storage, **spec}}
         await world.client.create(VOLUME_CLAIMS.raw(), body, world.namespace)
     claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("kept", "made")]
     await world.pod("keeps", volumes=claims)
     async with asyncio.timeout(60):
-        while not await _chosen(world, storage):
+        while not await _is_selected(world, storage):
             await asyncio.sleep(0.1)
 
 
-async def _chosen(world: World, volume: str) -> bool:
-    """Say whether the volume is kept for the one claim, and for the other its node is noted."""
+async def _is_selected(world: World, volume: str) -> bool:
+    """Return whether the volume is bound to the one claim, and the other has its selected node."""
     claim = await world.client.get(VOLUME_CLAIMS, "made", world.namespace)
-    found = await world.client.get(VOLUMES, volume)
-    return (found.claimed_by, claim.node) == ((world.namespace, "kept"), world.nodes[0])
+    bound_volume = await world.client.get(VOLUMES, volume)
+    return (bound_volume.claimed_by, claim.node) == ((world.namespace, "kept"), world.nodes[0])
 
 
 @asynccontextmanager
 async def _late_volumes(client: Client, namespace: str) -> AsyncIterator[str]:
-    """Make a class whose volumes wait for their first pod and which nobody makes here, and a free one."""
+    """Create a class with WaitForFirstConsumer that has no provisioner here, and a free volume of it."""
     name = f"late-{namespace}"
-    about = {"provisioner": "none.example.org", "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER}
+    fields = {"provisioner": "none.example.org", "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER}
     spec = {
         "storageClassName": name,
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"},
         "hostPath": {"path": "/mnt"},
     }
-    await client.create(STORAGE_CLASSES.raw(), {"metadata": {"name": name}, **about})
+    await client.create(STORAGE_CLASSES.raw(), {"metadata": {"name": name}, **fields})
     await client.create(VOLUMES.raw(), {"metadata": {"name": name}, "spec": spec})
     await client.patch_status(VOLUMES, name, {"status": {"phase": "Available"}})
     try:
@@ -195,19 +202,21 @@ async def _important(client: Client, namespace: str) -> AsyncIterator[str]:
         ("POST", "/api/v1/namespaces/{ns}/pods"),
     ],
 )
-def test_is_told_no(method: str, path: str, real_cluster: RealCluster, chart: Chart) -> None:
+def test_other_requests_are_forbidden(
+    method: str, path: str, real_cluster: RealCluster, chart: Chart
+) -> None:
     async def ask(config: ClusterConfig) -> None:
-        where, body = path.replace("{ns}", real_cluster.namespace), None if method == "GET" else b"{}"
+        address, body = path.replace("{ns}", real_cluster.namespace), None if method == "GET" else b"{}"
         async with Client.connect(config) as client:
             with pytest.raises(AccessError):
-                await client.request(method, where, body=body)
+                await client.request(method, address, body=body)
 
     with allowed_as_shipped(real_cluster, chart) as config:
         asyncio.run(ask(config))
 
 
-def test_the_scheduler_alone_may_see_quotas_and_volumes_and_write_on_those(chart: Chart) -> None:
-    sees = {
+def test_only_the_scheduler_may_read_quotas_and_volumes_and_patch_volumes(chart: Chart) -> None:
+    expected = {
         *((verb, "persistentvolumeclaims") for verb in ("list", "watch", "patch")),
         *((verb, "persistentvolumes") for verb in ("list", "watch", "patch")),
         *((verb, "storageclasses.storage.k8s.io") for verb in ("list", "watch")),
@@ -221,23 +230,23 @@ def test_the_scheduler_alone_may_see_quotas_and_volumes_and_write_on_those(chart
             if what.startswith(("persistent", "storage", "resourcequotas"))
         }
         ours = (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "fairlead-scheduler")
-        assert of_volumes == (sees if ours else set()), role["metadata"]["name"]
+        assert of_volumes == (expected if ours else set()), role["metadata"]["name"]
 
 
-def test_agents_may_read_pods_only_where_the_scheduler_writes_on_them(chart: Chart) -> None:
+def test_agents_may_read_pods_only_with_the_scheduler(chart: Chart) -> None:
     name = "fairlead-agent-placements"
     assert allowed(one(chart.render({"scheduler.enabled": True}), "ClusterRole", name)) == {("get", "pods")}
-    assert name not in {each["metadata"]["name"] for each in chart.render({})}
+    assert name not in {document["metadata"]["name"] for document in chart.render({})}
 
 
-def test_claims_are_made_only_where_there_are_claims(chart: Chart) -> None:
+def test_the_scheduler_creates_claims_only_if_the_cluster_has_them(chart: Chart) -> None:
     for flags, ours in (((), False), (("--kube-version=1.33.0",), True)):
         documents = chart.render({"scheduler.enabled": True}, *flags)
         pod = one(documents, "Deployment", "fairlead-scheduler")["spec"]["template"]["spec"]
         assert ("--no-own-claims" in containers(pod)["scheduler"]["args"]) == ours
 
 
-def test_replicas_keep_apart_and_have_time_to_hand_over(chart: Chart) -> None:
+def test_replicas_prefer_different_nodes_and_have_time_to_shut_down(chart: Chart) -> None:
     deployment = one(chart.render({"scheduler.enabled": True}), "Deployment", "fairlead-scheduler")["spec"]
     pod = deployment["template"]["spec"]
     assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
@@ -254,23 +263,25 @@ def test_replicas_keep_apart_and_have_time_to_hand_over(chart: Chart) -> None:
         ("scheduler for few", [{"from": PEERS, "ports": [{"port": "http", "protocol": "TCP"}]}]),
     ],
 )
-def test_who_reaches_its_port(way: str, rules: list[Document] | None, chart: Chart) -> None:
-    found = [each["spec"] for each in chart.render(OPTIONS[way]) if each["kind"] == "NetworkPolicy"]
-    # Without a rule nobody is let in; a rule without a peer would let in everybody.
-    assert [each["ingress"] for each in found] == ([] if rules is None else [rules])
+def test_the_network_policy_restricts_its_port(way: str, rules: list[Document] | None, chart: Chart) -> None:
+    specs = [
+        document["spec"] for document in chart.render(OPTIONS[way]) if document["kind"] == "NetworkPolicy"
+    ]
+    # Without a rule no source is allowed; a rule without a peer would allow every source.
+    assert [spec["ingress"] for spec in specs] == ([] if rules is None else [rules])
 
 
-def test_the_doctor_asks_for_the_same_rights(chart: Chart) -> None:
+def test_the_doctor_checks_the_same_permissions(chart: Chart) -> None:
     documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
     optional = {"modelprofiles.fairlead.dev"}
-    optional |= {f"{each}.scheduling.k8s.io" for each in ("podgroups", "podgroups/status", "workloads")}
-    for name, asked in (
+    optional |= {f"{plural}.scheduling.k8s.io" for plural in ("podgroups", "podgroups/status", "workloads")}
+    for name, expected in (
         ("scheduler", SCHEDULER_RULES),
         ("extender", READ_RULES),
         ("admission", ADMISSION_RULES),
     ):
         role = allowed(one(documents, "ClusterRole", f"fairlead-{name}"))
-        assert {each for each in role if each[1] not in optional} == set(asked)
+        assert {rule for rule in role if rule[1] not in optional} == set(expected)
     assert allowed(one(documents, "Role", "fairlead-scheduler")) == set(LEASE_RULES)
     assert allowed(one(documents, "ClusterRole", "fairlead-agent")) >= set(AGENT_RULES)
     assert allowed(one(documents, "ClusterRole", "fairlead-agent-placements")) == set(AGENT_POD_RULES)

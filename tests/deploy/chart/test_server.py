@@ -1,4 +1,4 @@
-"""A real API server takes the chart: every way to install as a dry run, one installation for real."""
+"""A real API server accepts the chart: every set of values as a dry run, one installation for real."""
 
 import asyncio
 import copy
@@ -20,7 +20,7 @@ from tests.deploy.chart.worlds import KINDS
 from tests.labs import RealApi, RealCluster
 
 ELSEWHERE = {"PodMonitor", "PrometheusRule"}
-"""Kinds of the Prometheus operator, which is not there."""
+"""Kinds of the Prometheus operator, which is not installed."""
 OURS = "app.kubernetes.io/part-of=fairlead"
 
 
@@ -37,7 +37,9 @@ async def dry_run(client: Client, document: Document) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_takes_every_way_to_install(name: str, chart: Chart, real_cluster: RealCluster) -> None:
+def test_the_api_server_accepts_every_set_of_values(
+    name: str, chart: Chart, real_cluster: RealCluster
+) -> None:
     documents = chart.render(OPTIONS[name], namespace=real_cluster.namespace)
 
     async def send() -> None:
@@ -83,7 +85,7 @@ class Helm:
         self._environment = lab_helm.environment(api.lab, os.environ)
 
     def __call__(self, *words: str) -> str:
-        """Run it, in the test's namespace."""
+        """Run helm in the test's namespace."""
         command = [str(self._program), *words, "--namespace", self._namespace]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -92,7 +94,7 @@ class Helm:
 
 @pytest.fixture
 def helm(chart: Chart, real_cluster: RealCluster) -> Iterator[Helm]:
-    """Return helm for a lab of our own: an installation takes names that a cluster has once."""
+    """Return helm for the lab: an installation uses names that a cluster can have once."""
     if real_cluster.api.lab is None:
         pytest.skip("a cluster of the user's own may have its own installation")
     helm = Helm(chart.helm, real_cluster.api, real_cluster.namespace)
@@ -100,15 +102,13 @@ def helm(chart: Chart, real_cluster: RealCluster) -> Iterator[Helm]:
     helm("uninstall", render.RELEASE, "--ignore-not-found", "--no-hooks")
 
 
-def test_install_upgrade_and_uninstall_leave_only_what_was_measured(
-    helm: Helm, real_cluster: RealCluster
-) -> None:
-    # Nothing runs pods here, so the job of the cleanup would wait forever: it is played where nodes are.
+def test_install_upgrade_and_uninstall_leave_only_profiles(helm: Helm, real_cluster: RealCluster) -> None:
+    # No pods run here, so the cleanup job would wait forever: tests with real nodes run it.
     options = ("--set", "cleanup.enabled=false")
     place = str(render.CHART)
     notes = helm("install", render.RELEASE, place, *options)
     assert "pod-security.kubernetes.io/enforce=privileged" in notes
-    first = asyncio.run(_found(real_cluster))
+    first = asyncio.run(_list_own(real_cluster))
     assert {kind for kind, _ in first} == {
         "ClusterRole",
         "ClusterRoleBinding",
@@ -122,7 +122,7 @@ def test_install_upgrade_and_uninstall_leave_only_what_was_measured(
     helm(
         "upgrade", render.RELEASE, place, *options, "--set", "publish.legacyLabels=true,publish.claims=false"
     )
-    second = asyncio.run(_found(real_cluster))
+    second = asyncio.run(_list_own(real_cluster))
     gone = first - second
     assert {kind for kind, _ in gone} == {
         "DeviceClass",
@@ -131,21 +131,21 @@ def test_install_upgrade_and_uninstall_leave_only_what_was_measured(
     }
     assert ("ValidatingAdmissionPolicy", "fairlead-agent-slices") in gone
     helm("uninstall", render.RELEASE)
-    assert asyncio.run(_found(real_cluster)) == {("CustomResourceDefinition", MODEL_PROFILES.resource)}
-    # The kind was left by another release: this one goes beside it, and says so.
+    assert asyncio.run(_list_own(real_cluster)) == {("CustomResourceDefinition", MODEL_PROFILES.resource)}
+    # The kind was left by another release: this one leaves it unchanged, and its notes say so.
     notes = helm("install", "another", place, *options)
-    assert "ModelProfile was here before this release" in notes
+    assert "ModelProfile existed before this release" in notes
     helm("uninstall", "another")
 
 
-async def _found(cluster: RealCluster) -> set[tuple[str, str]]:
-    """Return all of ours that the server has, in the test's namespace and outside of any."""
-    found = set()
+async def _list_own(cluster: RealCluster) -> set[tuple[str, str]]:
+    """Return all objects of the chart, in the test's namespace and cluster-wide."""
+    objects = set()
     async with cluster.connect() as client:
         for name, kind in KINDS.items():
             listing = await client.list(kind, cluster.namespace if kind.namespaced else None, labels=OURS)
-            # Guards of other tests have their namespace in their names.
-            found |= {
+            # Policies of other tests have their namespace in their names.
+            objects |= {
                 (name, item.metadata.name) for item in listing.items if "-test-" not in item.metadata.name
             }
-    return found
+    return objects

@@ -1,4 +1,4 @@
-"""The chart's webhook beside a test: the shipped parts of it, asked by a real API server on loopback."""
+"""The chart's webhook inside a test: its shipped parts, called by a real API server over loopback."""
 
 import asyncio
 import base64
@@ -27,8 +27,8 @@ CONFIGURATION = "ValidatingWebhookConfiguration"
 
 
 @contextmanager
-def answering(config: ClusterConfig, rules: Rules) -> Iterator[tuple[str, str]]:
-    """Answer reviews in a thread, for a while; yield where, and whom to trust."""
+def serve_webhook(config: ClusterConfig, rules: Rules) -> Iterator[tuple[str, str]]:
+    """Serve admission reviews in a thread; yield the URL, and the CA bundle in base64."""
     authority = CertificateAuthority.new()
     certificate, key = authority.issue(LeafCertificate("webhook", "webhook", hosts=("127.0.0.1",)))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -58,8 +58,8 @@ def answering(config: ClusterConfig, rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def configuration(documents: list[Document], namespace: str, url: str, trusted: str) -> Document:
-    """Return the shipped configuration, of a webhook that listens elsewhere, for two namespaces."""
-    (shipped,) = [each for each in documents if each["kind"] == CONFIGURATION]
+    """Return the shipped configuration with another URL, for two namespaces."""
+    (shipped,) = [document for document in documents if document["kind"] == CONFIGURATION]
     document = copy.deepcopy(shipped)
     document["metadata"]["name"] += f"-{namespace}"
     (webhook,) = document["webhooks"]

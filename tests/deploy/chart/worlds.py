@@ -1,4 +1,4 @@
-"""Two nodes on a real API server, an agent's account that the chart's policies guard, and its tokens."""
+"""Two nodes on a real API server, an agent's account under the chart's policies, and its tokens."""
 
 import asyncio
 import copy
@@ -52,8 +52,8 @@ KINDS = {
         "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
     ),
 }
-"""Every kind of the chart that a plain Kubernetes knows."""
-GUARDS = (
+"""Every kind of the chart that a plain Kubernetes has."""
+GUARD_KINDS = (
     "ServiceAccount",
     "ClusterRole",
     "ClusterRoleBinding",
@@ -65,49 +65,53 @@ GENEROUS = [
     {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["*"]},
     {"apiGroups": ["fairlead.dev"], "resources": ["modelprofiles"], "verbs": ["*"]},
 ]
-"""What a careless administrator may add to the role: the policies must hold without it."""
+"""Rules that a careless administrator may add to the role: the policies must protect without it."""
 PATIENCE = 60.0
-"""Seconds within which an API server must have learnt of a policy; it takes about one."""
+"""Seconds within which an API server must enforce a policy; it takes about one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the API server said: nothing where it did as it was told."""
+    """The API server's response: its error, or nothing on success."""
 
     error: str = ""
 
     @property
     def done(self) -> bool:
-        """Whether it did."""
+        """Whether the request succeeded."""
         return not self.error
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A guarded agent's account, and two nodes: its own, `a`, and its neighbour's, `b`."""
+    """An agent's account under the policies, and two nodes: its own, `a`, and another agent's, `b`."""
 
     api: RealApi
     namespace: str
     tokens: Mapping[str, str] = field(repr=False)
     generous: bool
-    """The role allows everything, so that the policies stand alone."""
+    """The role allows everything, so that the policies are the only protection."""
 
-    def login(self, who: str) -> ClusterConfig:
-        """Return the cluster as the agent of node `a` or `b` knows it, or whoever has its `loose` token."""
-        return replace(self.api.config, login=AuthInfo(token=self.tokens[who]), user=who)
+    def login(self, user: str) -> ClusterConfig:
+        """Return the configuration of the agent of node `a` or `b`, or of its unbound token, `loose`."""
+        return replace(self.api.config, login=AuthInfo(token=self.tokens[user]), user=user)
 
-    def ask(self, who: str, method: str, path: str, body: object = None, how: str = "merge-patch") -> Reply:
-        """Ask as the agent of node `a` or `b`, or with its `loose` token; `{a}` is a node's name."""
-        data = None if body is None else self._filled(json.dumps(body)).encode()
-        kind = f"application/{how}+{'yaml' if how == 'apply-patch' else 'json'}"
+    def ask(
+        self, user: str, method: str, path: str, body: object = None, patch_type: str = "merge-patch"
+    ) -> Reply:
+        """Send a request as the agent of node `a` or `b`, or with the `loose` token; `{a}` is a node."""
+        data = None if body is None else self._fill_in(json.dumps(body)).encode()
+        kind = f"application/{patch_type}+{'yaml' if patch_type == 'apply-patch' else 'json'}"
 
         async def send() -> Reply:
-            async with Client.connect(self.login(who)) as client:
+            async with Client.connect(self.login(user)) as client:
                 try:
                     await client.request(
                         method,
-                        self._filled(path),
-                        query={"fieldManager": "test", "force": "true"} if how == "apply-patch" else None,
+                        self._fill_in(path),
+                        query={"fieldManager": "test", "force": "true"}
+                        if patch_type == "apply-patch"
+                        else None,
                         body=data,
                         content_type=kind if method == "PATCH" else "application/json",
                     )
@@ -118,19 +122,19 @@ class World:
         return asyncio.run(send())
 
     def state(self) -> dict[str, Any]:
-        """Return the nodes and slices as they are now."""
+        """Return the resource versions of the nodes and slices."""
 
         async def read() -> dict[str, Any]:
             async with Client.connect(self.api.config) as client:
                 nodes = await client.list(NODES.raw(), labels=f"{LABEL}={self.namespace}")
                 slices = await client.list(RESOURCE_SLICES.raw())
-                found = [*nodes.items, *(item for item in slices.items if self._mine(item.metadata.name))]
-                return {each.metadata.name: each.metadata.resource_version for each in found}
+                items = [*nodes.items, *(item for item in slices.items if self._is_own(item.metadata.name))]
+                return {item.metadata.name: item.metadata.resource_version for item in items}
 
         return asyncio.run(read())
 
     def fill(self, node: str, *, labels: int, annotations: int) -> None:
-        """Give a node so many labels and long annotations of others."""
+        """Give a node this number of foreign labels and of long foreign annotations."""
         text = "y" * 1024
         body = {
             "labels": {f"example.org/x{number}": "x" * 63 for number in range(labels)},
@@ -139,14 +143,14 @@ class World:
 
         async def send() -> None:
             async with Client.connect(self.api.config) as client:
-                await client.patch(NODES, self._filled(node), {"metadata": body})
+                await client.patch(NODES, self._fill_in(node), {"metadata": body})
 
         asyncio.run(send())
 
-    def _mine(self, name: str) -> bool:
+    def _is_own(self, name: str) -> bool:
         return name.startswith(self.namespace)
 
-    def _filled(self, text: str) -> str:
+    def _fill_in(self, text: str) -> str:
         for name in ("a", "b"):
             text = text.replace(f"{{{name}}}", f"{self.namespace}-{name}")
         return text.replace("{ns}", self.namespace)
@@ -154,13 +158,13 @@ class World:
 
 @contextmanager
 def installed(api: RealApi, chart: Chart, values: Values, *, generous: bool = False) -> Iterator[World]:
-    """Stand guards up in a namespace of their own, as the chart has them for these values, for a while."""
+    """Install the chart's account, role and policies in a fresh namespace; remove them afterwards."""
     namespace = f"test-{uuid.uuid4().hex[:10]}"
     documents = chart.render({"cleanup.enabled": False, **values}, namespace=namespace)
     guards = list(_guards(documents, namespace))
     if generous:
         name = f"{ACCOUNT}-{namespace}"
-        role = next(each for each in guards if each["metadata"]["name"] == name and "rules" in each)
+        role = next(guard for guard in guards if guard["metadata"]["name"] == name and "rules" in guard)
         role["rules"] += GENEROUS
     asyncio.run(open_namespace(api, namespace))
     try:
@@ -172,9 +176,9 @@ def installed(api: RealApi, chart: Chart, values: Values, *, generous: bool = Fa
 
 
 def _guards(documents: Iterable[Document], namespace: str) -> Iterator[Document]:
-    """Yield account, role and policies; what the whole cluster shares is named after the world."""
+    """Yield account, role and policies; cluster-wide ones get the namespace in their name."""
     for original in documents:
-        if original["kind"] not in GUARDS:
+        if original["kind"] not in GUARD_KINDS:
             continue
         document = copy.deepcopy(original)
         if "namespace" not in document["metadata"]:
@@ -186,7 +190,7 @@ def _guards(documents: Iterable[Document], namespace: str) -> Iterator[Document]
 
 
 def slice_of(node: str, **changes: Any) -> Document:
-    """Return a slice as an agent makes it, and what is different about it."""
+    """Return a slice as an agent creates it, with changed fields."""
     spec = {
         "driver": "fairlead.dev",
         "nodeName": node,
@@ -199,7 +203,7 @@ def slice_of(node: str, **changes: Any) -> Document:
 
 
 def named(name: str, document: Document, **metadata: Any) -> Document:
-    """Return a document under a name."""
+    """Return a document with a name."""
     return {**document, "metadata": {"name": name, **metadata}}
 
 
@@ -210,11 +214,11 @@ async def _set_up(api: RealApi, namespace: str, guards: list[Document]) -> dict[
         tokens = {"loose": await _token(client, namespace, None)}
         for short in ("a", "b"):
             node = f"{namespace}-{short}"
-            about = {
+            metadata = {
                 "labels": {LABEL: namespace, "example.org/owner": "edge", "gpu.model": "by-hand"},
                 "annotations": {"example.org/note": "keep"},
             }
-            await client.create(NODES, {"metadata": {"name": node, **about}})
+            await client.create(NODES, {"metadata": {"name": node, **metadata}})
             pod = {
                 "metadata": {"name": short},
                 "spec": {
@@ -224,13 +228,13 @@ async def _set_up(api: RealApi, namespace: str, guards: list[Document]) -> dict[
                     "containers": [{"name": "agent", "image": "none"}],
                 },
             }
-            made = await client.create(PODS, pod, namespace)
-            tokens[short] = await _token(client, namespace, {"name": short, "uid": made.metadata.uid})
+            created = await client.create(PODS, pod, namespace)
+            tokens[short] = await _token(client, namespace, {"name": short, "uid": created.metadata.uid})
         slices = RESOURCE_SLICES.raw()
-        mine, other = f"{namespace}-a", f"{namespace}-b"
+        own, other = f"{namespace}-a", f"{namespace}-b"
         await client.create(slices, named(f"{other}-fairlead-0", slice_of(other)))
-        await client.create(slices, named(f"{mine}-other-driver", slice_of(mine, driver="gpu.example.org")))
-        every = slice_of(mine, nodeName=None, allNodes=True)
+        await client.create(slices, named(f"{own}-other-driver", slice_of(own, driver="gpu.example.org")))
+        every = slice_of(own, nodeName=None, allNodes=True)
         await client.create(slices, named(f"{namespace}-everywhere", every))
         return tokens
 
@@ -241,12 +245,12 @@ async def _token(client: Client, namespace: str, pod: Mapping[str, str] | None) 
         spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", **pod}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     path = SERVICE_ACCOUNTS.path(namespace, ACCOUNT, "token")
-    answer = await client.request("POST", path, body=json.dumps(body).encode())
-    return str(json.loads(answer)["status"]["token"])
+    response = await client.request("POST", path, body=json.dumps(body).encode())
+    return str(json.loads(response)["status"]["token"])
 
 
 def _await_guards(world: World) -> None:
-    """Wait until the server knows the role, and until both policies say no."""
+    """Wait until the API server has observed the role, and until both policies deny."""
     label = {"metadata": {"labels": {"fairlead.dev/ready": "yes"}}}
     strange = named("{ns}-probe", slice_of("{a}", driver="gpu.example.org"))
     slices = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
@@ -255,10 +259,10 @@ def _await_guards(world: World) -> None:
     _until(lambda: "slice-driver" in world.ask("a", "POST", slices, strange).error)
 
 
-def _until(true: Callable[[], bool]) -> None:
+def _until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, "the API server does not learn of the policies"
+    while not condition():
+        assert time.monotonic() < end, "the API server does not enforce the policies"
         time.sleep(0.1)
 
 
