@@ -1,4 +1,4 @@
-"""Fairlead on a real node: installed once for all tests here, taken away when they are done."""
+"""Fairlead on a real node: installed once for all tests of this folder, uninstalled afterwards."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from tests.labs import RealNode
 
 @pytest.fixture(scope="package")
 def bare_site(real_node: RealNode) -> Iterator[Site]:
-    """Return the node with the agent's image and a namespace for it, and nothing of it installed."""
+    """Return the node with the agent's image and its namespace, without an installation."""
     api = Api(real_node.config)
     real_node.load(agent_archive())
     api.create(f"{CORE}/namespaces", [{"metadata": {"name": NAMESPACE}}])
@@ -28,25 +28,25 @@ def bare_site(real_node: RealNode) -> Iterator[Site]:
 
 @pytest.fixture(scope="package")
 def installed(bare_site: Site) -> Iterator[Site]:
-    """Return the node with fairlead on it."""
+    """Return the node with fairlead installed."""
     bare_site.install()
     yield bare_site
-    # What an uninstall leaves to its jobs, with no time for agents that end: these have ended.
+    # The work of an uninstall's jobs, without their wait: the agents have ended already.
     bare_site.uninstall("--no-hooks")
     assert main(["retract", "--yes", "--kubeconfig", str(bare_site.lab.kubeconfig)]) == 0
 
 
 @pytest.fixture
 def site(installed: Site) -> Site:
-    """Return the node with fairlead on it, installed as most people would."""
-    if installed.unusual:
+    """Return the node with fairlead installed with the default values."""
+    if installed.customized:
         installed.install()
     return installed
 
 
 @pytest.fixture
 def pods(site: Site, node_namespace: str) -> Iterator[Pods]:
-    """Return a fresh namespace to make pods in; afterwards they are gone, and what they held is free."""
-    made = Pods(site, node_namespace)
-    yield made
-    made.clear()
+    """Return a fresh namespace for pods; afterwards they are deleted, and their devices are free."""
+    pods = Pods(site, node_namespace)
+    yield pods
+    pods.clear()

@@ -1,4 +1,4 @@
-"""Fairlead as it is shipped: the chart, put into the lab by helm, looking at a machine that we play."""
+"""Fairlead as shipped: the chart, installed in the lab by helm, with agents that replay a machine."""
 
 import json
 import subprocess
@@ -30,23 +30,23 @@ _AGENTS = f"{CORE}/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/c
 
 
 class Site:
-    """One node with fairlead on it."""
+    """One node with an installation of fairlead."""
 
     def __init__(self, lab: RealNode, api: Api, machine: Machine) -> None:
         self.lab = lab
         self.api = api
         self.machine = machine
         self.name = lab.lab.namespaces[0].node
-        self.unusual = False
-        """Whether it was installed with values of some test."""
+        self.customized = False
+        """Whether it is installed with the values of a test."""
         self._tls = False
 
     def install(self, values: Mapping[str, Any] | None = None, *files: Path) -> None:
         """Install the chart, or upgrade it to other values, and wait until the agent is ready.
 
-        `files` are files of values, such as the chart has for a distribution.
+        `files` are files of values, such as the chart's for a distribution.
         """
-        self.unusual, self._tls = bool(values), "metrics.tls.secretName" in (values or {})
+        self.customized, self._tls = bool(values), "metrics.tls.secretName" in (values or {})
         chosen = {"replay.root": str(self.machine.folder), "agent.sweep": "1s", "agent.sample": "1s"}
         chosen |= values or {}
         settings = [f"--values={file}" for file in files]
@@ -58,87 +58,87 @@ class Site:
         wait_for(
             "a ready agent",
             lambda: (pod := self.ready_agent()) and not (changed and pod["metadata"]["uid"] in before),
-            self.trouble,
+            self.diagnostics,
         )
 
     def uninstall(self, *flags: str) -> None:
-        """Take the chart away, and wait until the agents are gone."""
+        """Uninstall the chart, and wait until the agents are gone."""
         self.helm("uninstall", RELEASE, *flags)
-        wait_for("the agents to go", lambda: not self.api.items(_AGENTS), self.trouble)
+        wait_for("the agents to end", lambda: not self.api.items(_AGENTS), self.diagnostics)
 
     def helm(self, *arguments: str) -> str:
         """Run helm, which must succeed."""
         done = self.try_helm(*arguments)
-        assert done.returncode == 0, f"{done.stderr}\n{self.trouble()}"
+        assert done.returncode == 0, f"{done.stderr}\n{self.diagnostics()}"
         return done.stdout
 
     def try_helm(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run helm, whatever comes of it."""
+        """Run helm, which may fail."""
         argv = [str(self.lab.helm), *arguments, "--namespace", NAMESPACE]
         return subprocess.run(argv, env=self.lab.environ, capture_output=True, text=True, check=False)
 
-    def become(self, host: str, *change: Any) -> Inventory:
-        """Turn the machine into another one, and wait until the whole cluster knows."""
+    def replay(self, host: str, *change: Any) -> Inventory:
+        """Replay another machine, and wait until it is published."""
         if self.machine.name != host or change:
             self.machine.become(host, *change)
-        return self.settled()
+        return self.wait_published()
 
-    def settled(self) -> Inventory:
-        """Wait until all that is published is what the machine is, with nothing handed out."""
+    def wait_published(self) -> Inventory:
+        """Wait until labels, resources and slices match the machine, with nothing allocated."""
         inventory = self.inventory()
-        wait_for("node and kubelet to agree with the machine", self._agreed, self.disagreement)
+        wait_for("node and kubelet to match the machine", self._is_published, self.differences)
         return inventory
 
-    def settled_labels(self) -> None:
-        """Wait until the agent has seen the machine as it is now, whoever holds what."""
-        wait_for("labels to agree with the machine", lambda: self.labels() == self._wanted()[0], self.trouble)
+    def wait_labels_published(self) -> None:
+        """Wait until the labels match the machine, whatever is allocated."""
+        wait_for("labels to match the machine", lambda: self.labels() == self._wanted()[0], self.diagnostics)
 
     def inventory(self) -> Inventory:
-        """Return what there is to be found."""
+        """Return the inventory of the replayed machine."""
         host = Host(str(self.machine.folder))
         return detect(host, catalogs.shipped(), read_gpus(host))
 
     def node(self) -> Document:
-        """Return the node as the API server has it."""
-        return self.api.ask("GET", f"{CORE}/nodes/{self.name}")
+        """Return the Node object."""
+        return self.api.request("GET", f"{CORE}/nodes/{self.name}")
 
     def labels(self) -> dict[str, str]:
-        """Return the node's labels that an agent may have written."""
-        found = self.node()["metadata"]["labels"]
-        return {key: value for key, value in found.items() if is_own_label(key)}
+        """Return the node's labels that an agent may write."""
+        all_labels = self.node()["metadata"]["labels"]
+        return {key: value for key, value in all_labels.items() if is_own_label(key)}
 
     def allocatable(self) -> dict[str, int]:
-        """Return how much of each of our resources the kubelet offers."""
-        found = self.node()["status"]["allocatable"].items()
-        return {key: int(value) for key, value in found if key.startswith("fairlead.dev/") and value != "0"}
+        """Return the allocatable amount of each of fairlead's resources."""
+        amounts = self.node()["status"]["allocatable"].items()
+        return {key: int(value) for key, value in amounts if key.startswith("fairlead.dev/") and value != "0"}
 
     def slices(self) -> list[Document]:
-        """Return our driver's slices."""
-        found = self.api.items(f"{CLAIMS}/resourceslices")
-        return [each for each in found if each["spec"]["driver"] == "fairlead.dev"]
+        """Return the ResourceSlices of fairlead's driver."""
+        items = self.api.items(f"{CLAIMS}/resourceslices")
+        return [item for item in items if item["spec"]["driver"] == "fairlead.dev"]
 
     def offered(self) -> dict[str, int]:
-        """Return by device the MiB that claims can have of it; 0 for a device that has no memory."""
+        """Return the MiB of each device that claims can have; 0 for a device without memory."""
         return _devices(self.slices())
 
     def agents(self) -> list[Document]:
-        """Return the agent's pods: mostly one."""
+        """Return the agent's pods: usually one."""
         return self.api.items(_AGENTS)
 
     def ready_agent(self) -> Document | None:
-        """Return the agent's pod if all of it runs and the agent says that it is ready.
+        """Return the agent's pod if all its containers run and the agent reports ready.
 
-        The kubelet asks it once in five seconds and says so later: see `probed_agent`.
+        The kubelet probes it every five seconds and reports it later: see `probed_agent`.
         """
-        for pod in self._staying():
-            states = [each["state"] for each in pod["status"].get("containerStatuses", ())]
-            if states and all("running" in state for state in states) and self._says_ready(pod):
+        for pod in self._not_terminating():
+            states = [status["state"] for status in pod["status"].get("containerStatuses", ())]
+            if states and all("running" in state for state in states) and self._reports_ready(pod):
                 return pod
         return None
 
     def probed_agent(self) -> Document | None:
-        """Return the agent's pod if the kubelet has found it ready."""
-        for pod in self._staying():
+        """Return the agent's pod if the kubelet's probe has succeeded."""
+        for pod in self._not_terminating():
             conditions = pod["status"].get("conditions", ())
             if any(
                 condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
@@ -146,32 +146,32 @@ class Site:
                 return pod
         return None
 
-    def _staying(self) -> list[Document]:
+    def _not_terminating(self) -> list[Document]:
         return [pod for pod in self.agents() if "deletionTimestamp" not in pod["metadata"]]
 
-    def _says_ready(self, pod: Document) -> bool:
+    def _reports_ready(self, pod: Document) -> bool:
         name = f"{'https:' if self._tls else ''}{pod['metadata']['name']}:{PORT}"
         try:
-            said = self.api.text(f"{CORE}/namespaces/{NAMESPACE}/pods/{name}/proxy/readyz")
+            body = self.api.text(f"{CORE}/namespaces/{NAMESPACE}/pods/{name}/proxy/readyz")
         except ClusterError:
             return False
-        return said == "ready\n"
+        return body == "ready\n"
 
     def exec(self, *argv: str, container: str = "agent") -> "subprocess.CompletedProcess[str]":
-        """Run something in a container of the agent's pod."""
-        pod = wait_for("a ready agent", self.ready_agent, self.trouble)
+        """Run a program in a container of the agent's pod."""
+        pod = wait_for("a ready agent", self.ready_agent, self.diagnostics)
         return self.exec_in(NAMESPACE, pod["metadata"]["name"], container, *argv)
 
     def exec_in(
         self, namespace: str, pod: str, container: str, *argv: str
     ) -> "subprocess.CompletedProcess[str]":
-        """Run something in a container, whatever becomes of it."""
+        """Run a program in a container; it may fail."""
         kubectl = str(ensure(["kubectl"])["kubectl"])
         command = [kubectl, "exec", "-n", namespace, pod, "-c", container, "--", *argv]
         return subprocess.run(command, env=self.lab.environ, capture_output=True, text=True, check=False)
 
-    def trouble(self) -> str:
-        """Return what a person would look at first."""
+    def diagnostics(self) -> str:
+        """Return the state and logs of the agents, and the last events."""
         lines = []
         for pod in self.agents():
             name = pod["metadata"]["name"]
@@ -182,15 +182,16 @@ class Site:
         lines += [f"{event['involvedObject'].get('name')}: {event.get('message')}" for event in events]
         return "\n".join(lines)
 
-    def disagreement(self) -> str:
-        """Return where the cluster is not what the machine is."""
+    def differences(self) -> str:
+        """Return the published and the expected state of the node."""
         labels_wanted, capacity_wanted, devices_wanted = self._wanted()
         return (
             f"labels {self.labels()}\nwanted {labels_wanted}\nallocatable {self.allocatable()}\n"
-            f"wanted {capacity_wanted}\nslices {self.offered()}\nwanted {devices_wanted}\n{self.trouble()}"
+            f"wanted {capacity_wanted}\nslices {self.offered()}\nwanted {devices_wanted}\n"
+            f"{self.diagnostics()}"
         )
 
-    def _agreed(self) -> bool:
+    def _is_published(self) -> bool:
         labels_wanted, capacity_wanted, devices_wanted = self._wanted()
         return (
             self.labels() == labels_wanted
@@ -209,8 +210,8 @@ class Site:
         return wanted, listed, _devices(slices(self.name, "", inventory, (), 0))
 
     def _template(self) -> object:
-        found = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/fairlead-agent")
-        return found and found["spec"]["template"]
+        daemonset = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/fairlead-agent")
+        return daemonset and daemonset["spec"]["template"]
 
     def _log(self, pod: str, container: str) -> str:
         try:
@@ -220,8 +221,8 @@ class Site:
         return text[-2000:]
 
 
-def _devices(found: list[Document]) -> dict[str, int]:
-    devices = [device for each in found for device in each["spec"].get("devices", ())]
+def _devices(resource_slices: list[Document]) -> dict[str, int]:
+    devices = [device for item in resource_slices for device in item["spec"].get("devices", ())]
     memory = {
         device["name"]: device.get("capacity", {}).get("memory", {}).get("value", "0") for device in devices
     }

@@ -1,4 +1,4 @@
-"""Pods that want accelerators, what becomes of them, and what their processes really see."""
+"""Pods that request accelerators: their status, and the environment of their processes."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from tests.e2e.machines import NO_ACCELERATORS
 IMAGE = "localhost/busybox:1"
 CONTAINER = "main"
 _NAMED = "TEST_POD"
-"""A variable by which a process says whose it is."""
+"""The variable that names the pod of a process."""
 _PROC = Path("/proc")
 
 
@@ -34,23 +34,23 @@ class Pods:
         claim: str = "",
         scheduler: str = "",
     ) -> None:
-        """Make pods that are alike, all at once; `claim` names the template of their claims."""
-        self.start_each(dict.fromkeys(names, limits or {}), claim, scheduler)
+        """Create equal pods concurrently; `claim` names the template of their claims."""
+        self.start_with_limits(dict.fromkeys(names, limits or {}), claim, scheduler)
 
-    def start_each(
+    def start_with_limits(
         self, limits: Mapping[str, Mapping[str, int]], claim: str = "", scheduler: str = ""
     ) -> None:
-        """Make pods, by name each with limits of its own, all at once."""
-        self.make(self.manifest(name, each, claim, scheduler) for name, each in limits.items())
+        """Create pods concurrently, each with its own limits by name."""
+        self.make(self.manifest(name, pod_limits, claim, scheduler) for name, pod_limits in limits.items())
 
     def make(self, manifests: Iterable[Document]) -> None:
-        """Make pods, all at once."""
+        """Create pods concurrently."""
         self.api.create(f"{self._core}/pods", manifests)
 
     def template(
         self, name: str, mebibytes: int = 0, selector: str = "", klass: str = "fairlead.dev"
     ) -> None:
-        """Make a template of claims: for some memory of a device, or for all of it."""
+        """Create a ResourceClaimTemplate: for some memory of a device, or for all of it."""
         exactly: dict[str, Any] = {"deviceClassName": klass}
         if mebibytes:
             exactly["capacity"] = {"requests": {"memory": f"{mebibytes}Mi"}}
@@ -67,11 +67,11 @@ class Pods:
 
     def claims(self) -> dict[str, Document]:
         """Return the claims by the name of their pod."""
-        found = self.api.items(f"{self._claims}/resourceclaims")
-        return {each["metadata"]["ownerReferences"][0]["name"]: each for each in found}
+        claims = self.api.items(f"{self._claims}/resourceclaims")
+        return {claim["metadata"]["ownerReferences"][0]["name"]: claim for claim in claims}
 
     def running(self) -> list[str]:
-        """Return the names of the pods that run."""
+        """Return the names of the running pods."""
         return [name for name, pod in self.all().items() if is_running(pod)]
 
     def wait_running(self, names: Sequence[str]) -> None:
@@ -79,52 +79,56 @@ class Pods:
         wait_for(f"{len(names)} pods to run", lambda: set(names) <= set(self.running()), self.explain)
 
     def wait_pending(self, name: str, reason: str) -> None:
-        """Wait until a pod waits, and says why."""
+        """Wait until a pod is pending for a reason."""
         wait_for(
-            f"{name} to wait for {reason!r}", lambda: reason in waits_for(self.all()[name]), self.explain
+            f"{name} to be pending for {reason!r}",
+            lambda: reason in pending_reason(self.all()[name]),
+            self.explain,
         )
 
     def environ(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the environment of the pods' processes, as the kernel has it."""
+        """Return the environment of the pods' processes, from /proc."""
         wanted = set(names)
         return wait_for(
             f"processes of {len(wanted)} pods",
-            lambda: found if wanted <= (found := self._environments()).keys() else None,
+            lambda: environments if wanted <= (environments := self._environments()).keys() else None,
             self.explain,
         )
 
     def opens(self, name: str, path: str) -> str:
-        """Return what the kernel says to a container that opens a device; "ok" where it may."""
+        """Return the kernel's error when a container opens a device; "ok" if it succeeds."""
         done = self.site.exec_in(self.namespace, name, CONTAINER, "sh", "-c", f": <> {path} && echo ok")
         return (done.stdout + done.stderr).strip()
 
     def run(self, name: str, script: str) -> str:
-        """Return what a script says that runs in a container."""
+        """Return the output of a script in a container."""
         done = self.site.exec_in(self.namespace, name, CONTAINER, "sh", "-c", script)
         return (done.stdout + done.stderr).strip()
 
     def stop(self, names: Iterable[str]) -> None:
-        """Delete pods, and wait until the kubelet has let them go."""
+        """Delete pods, and wait until they are gone."""
         names = set(names)
         self.api.delete((f"{self._core}/pods/{name}" for name in names), grace=1)
-        wait_for("pods to go", lambda: not names & self.all().keys(), self.explain)
+        wait_for("pods to be deleted", lambda: not names & self.all().keys(), self.explain)
 
     def clear(self) -> None:
-        """Delete all pods and take the accelerators away, so that the next test finds nothing of this one."""
+        """Delete all pods and remove the accelerators, so that the next test starts clean."""
         self.stop(self.all())
-        self.site.become(NO_ACCELERATORS)
+        self.site.replay(NO_ACCELERATORS)
 
     def explain(self) -> str:
-        """Return what a person would look at first."""
-        lines = [f"{name}: {pod['status'].get('phase')} {waits_for(pod)}" for name, pod in self.all().items()]
+        """Return the state of the pods, their last events, and the agent's diagnostics."""
+        lines = [
+            f"{name}: {pod['status'].get('phase')} {pending_reason(pod)}" for name, pod in self.all().items()
+        ]
         for event in self._events()[-30:]:
             lines.append(f"{event['involvedObject'].get('name')}: {event.get('message')}")
-        return "\n".join([*lines, self.site.trouble()])
+        return "\n".join([*lines, self.site.diagnostics()])
 
     def events(self, name: str) -> str:
-        """Return what was said of a pod."""
-        found = [each for each in self._events() if each["involvedObject"].get("name") == name]
-        return "\n".join(str(each.get("message")) for each in found)
+        """Return the messages of a pod's events."""
+        events = [event for event in self._events() if event["involvedObject"].get("name") == name]
+        return "\n".join(str(event.get("message")) for event in events)
 
     def _events(self) -> list[Document]:
         try:
@@ -133,18 +137,18 @@ class Pods:
             return []
 
     def _environments(self) -> dict[str, dict[str, str]]:
-        found = {}
+        environments = {}
         for pid in filter(str.isdigit, os.listdir(_PROC)):
             environment = environ_of(pid)
             namespace, _, name = environment.get(_NAMED, "").partition("/")
             if namespace == self.namespace:
-                found[name] = environment
-        return found
+                environments[name] = environment
+        return environments
 
     def manifest(
         self, name: str, limits: Mapping[str, int], claim: str = "", scheduler: str = ""
     ) -> Document:
-        """Return a pod that sleeps and says whose it is; without a scheduler, it is for the cluster's own."""
+        """Return a pod that sleeps, with its name in its environment; by default for the stock scheduler."""
         container: Document = {
             "name": CONTAINER,
             "image": IMAGE,
@@ -177,20 +181,22 @@ def environ_of(pid: str) -> dict[str, str]:
 
 
 def is_running(pod: Document) -> bool:
-    """Say whether a pod runs with all its containers, and is not about to go.
+    """Return whether all containers of a pod run, and it is not terminating.
 
-    A pod whose container has ended and is to start again is in phase Running as well.
+    A pod whose container has ended and will be restarted is in phase Running as well.
     """
     status = pod["status"]
-    running = all("running" in each["state"] for each in status.get("containerStatuses", ()))
+    running = all("running" in container["state"] for container in status.get("containerStatuses", ()))
     return bool(status.get("phase") == "Running" and running and "deletionTimestamp" not in pod["metadata"])
 
 
-def waits_for(pod: Document) -> str:
-    """Return why a pod does not run."""
-    said = [
-        each.get("message", "") for each in pod["status"].get("conditions", ()) if each["status"] == "False"
+def pending_reason(pod: Document) -> str:
+    """Return the reasons why a pod does not run."""
+    messages = [
+        condition.get("message", "")
+        for condition in pod["status"].get("conditions", ())
+        if condition["status"] == "False"
     ]
-    for each in pod["status"].get("containerStatuses", ()):
-        said.append(each.get("state", {}).get("waiting", {}).get("message", ""))
-    return "; ".join(filter(None, [*said, pod["status"].get("message", "")]))
+    for status in pod["status"].get("containerStatuses", ()):
+        messages.append(status.get("state", {}).get("waiting", {}).get("message", ""))
+    return "; ".join(filter(None, [*messages, pod["status"].get("message", "")]))

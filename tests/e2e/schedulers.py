@@ -1,4 +1,4 @@
-"""Our scheduler as a program beside the lab, and what it chose for pods."""
+"""Fairlead's scheduler as a program outside of the lab, and its choices for pods."""
 
 import subprocess
 import sys
@@ -14,14 +14,14 @@ from tests.labs import LABEL
 NAME = "fairlead"
 _PROGRAM = [sys.executable, "-c", "from fairlead.cli.main import run; run()", "serve", "scheduler"]
 _POLICY = ["--policy", "spread"]
-"""Left to itself, the agent would fill one accelerator before the next."""
+"""Without a placement, the agent would fill one accelerator before the next."""
 _ROLES = "/apis/rbac.authorization.k8s.io/v1"
 _ROLE = "fairlead-test-handover"
 
 
 @contextmanager
-def scheduling(site: Site) -> Iterator[None]:
-    """Run the scheduler until it is no longer needed; it must end by itself when it is told to."""
+def running_scheduler(site: Site) -> Iterator[None]:
+    """Run the scheduler during the block; it must exit by itself on SIGTERM."""
     log = site.lab.folder / "scheduler.log"
     command = [*_PROGRAM, *_POLICY, "--kubeconfig", str(site.lab.kubeconfig), "--listen", "127.0.0.1:0"]
     with log.open("w") as file:
@@ -38,50 +38,50 @@ def scheduling(site: Site) -> Iterator[None]:
 
 
 @contextmanager
-def handing_over(site: Site) -> Iterator[None]:
-    """Give agents the right to get pods, as the chart does beside a scheduler."""
+def placement_rights(site: Site) -> Iterator[None]:
+    """Give agents the permission to get pods, as the chart does with a scheduler."""
     meta = {"metadata": {"name": _ROLE}}
     agent = {"kind": "ServiceAccount", "name": "fairlead-agent", "namespace": NAMESPACE}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _ROLE}
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
     site.api.create(f"{_ROLES}/clusterroles", [{**meta, "rules": rules}])
     site.api.create(f"{_ROLES}/clusterrolebindings", [{**meta, "roleRef": role, "subjects": [agent]}])
-    replace_agent(site)  # it would find out by itself, within a minute
+    replace_agent(site)  # otherwise it would notice within a minute
     try:
-        wait_for("the agent to promise it", lambda: promised(site), site.trouble)
+        wait_for("the agent to honour placements", lambda: honours_placements(site), site.diagnostics)
         yield
     finally:
         site.api.delete([f"{_ROLES}/{kind}/{_ROLE}" for kind in ("clusterrolebindings", "clusterroles")])
 
 
 @contextmanager
-def unlisted(site: Site) -> Iterator[dict[str, str]]:
-    """Take the agent's list from its node, and the right to write it anew: slices and labels are left.
+def without_annotations(site: Site) -> Iterator[dict[str, str]]:
+    """Remove the agent's annotations from its node, and its permission to write them: slices and labels stay.
 
-    Yields a label that the node has from then on: a pod that selects it is placed by who knows of the change.
+    Yields a new label of the node: only a scheduler that has observed the change places a pod that selects it.
     """
     path = f"{_ROLES}/clusterroles/fairlead-agent"
-    rules = site.api.ask("GET", path)["rules"]
+    rules = site.api.request("GET", path)["rules"]
     fewer = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "patch"]} for rule in rules]
     site.api.patch(path, {"rules": fewer})
     try:
-        wait_for("the agent to lose its right", lambda: not _may_patch_nodes(site), site.trouble)
-        label = {LABEL: "unlisted"}
+        wait_for("the agent to lose its permission", lambda: not _may_patch_nodes(site), site.diagnostics)
+        label = {LABEL: "without_annotations"}
         _change(site, labels=label, annotations={DEVICES: None, PLACEMENT_FORMAT: None})
         yield label
     finally:
         site.api.patch(path, {"rules": rules})
-        wait_for("the agent to have its right", lambda: _may_patch_nodes(site), site.trouble)
-        # The agent sees the change and writes at once, not within a minute.
+        wait_for("the agent to have its permission", lambda: _may_patch_nodes(site), site.diagnostics)
+        # The agent observes the change and writes at once, not within a minute.
         _change(site, labels={LABEL: None})
-        wait_for("the agent to list its devices", lambda: promised(site), site.trouble)
+        wait_for("the agent to list its devices", lambda: honours_placements(site), site.diagnostics)
 
 
 def _may_patch_nodes(site: Site) -> bool:
     attributes = {"verb": "patch", "resource": "nodes", "name": site.name}
     spec = {"user": f"system:serviceaccount:{NAMESPACE}:fairlead-agent", "resourceAttributes": attributes}
-    answer = site.api.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
-    return bool(answer["status"]["allowed"])
+    review = site.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+    return bool(review["status"]["allowed"])
 
 
 def _change(site: Site, **metadata: Mapping[str, str | None]) -> None:
@@ -89,18 +89,18 @@ def _change(site: Site, **metadata: Mapping[str, str | None]) -> None:
 
 
 def replace_agent(site: Site) -> None:
-    """Ask the agent to go, without waiting for the next one."""
+    """Delete the agent's pod, without waiting for the next one."""
     names = [pod["metadata"]["name"] for pod in site.agents()]
     site.api.delete([f"{CORE}/namespaces/{NAMESPACE}/pods/{name}" for name in names], grace=5)
 
 
-def promised(site: Site) -> bool:
-    """Say whether the node's agent hands over what bindings note."""
+def honours_placements(site: Site) -> bool:
+    """Return whether the node's agent allocates by the placements of bindings."""
     return bool(site.node()["metadata"].get("annotations", {}).get(PLACEMENT_FORMAT) == "1")
 
 
-def chosen(pod: Document) -> tuple[str, str]:
-    """Return the accelerator that the scheduler chose for a pod, and how many MiB of it."""
+def chosen_share(pod: Document) -> tuple[str, str]:
+    """Return the accelerator that the scheduler chose for a pod, and its MiB."""
     shares = parse_shares(pod["metadata"].get("annotations", {}).get(PLACEMENT, ""))
     assert shares, pod["metadata"]
     (share,) = shares

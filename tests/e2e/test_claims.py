@@ -1,4 +1,4 @@
-"""Claims (DRA): prepared by CDI, shared by amount, or alone; and nothing is left of them."""
+"""Claims (DRA): prepared with CDI, shared by amount or exclusive, and cleaned up afterwards."""
 
 from collections.abc import Iterable
 
@@ -10,21 +10,23 @@ from tests.e2e.pods import Pods
 DEVICE = "pci-0000-3b-00-0"
 
 
-def test_claims_share_a_device_by_amount_and_who_does_not_fit_waits(site: Site, pods: Pods) -> None:
-    site.become("server-t4")
+def test_claims_share_a_device_by_amount_and_a_pod_that_does_not_fit_is_pending(
+    site: Site, pods: Pods
+) -> None:
+    site.replay("server-t4")
     pods.template("four", 4096)
     pods.template("ten", 10240)
     pods.start(["a"], claim="four")
     pods.start(["b"], claim="ten")
     pods.wait_running(["a", "b"])
     environ = pods.environ(["a", "b"])
-    assert {name: told["FAIRLEAD_MEMORY_MIB"] for name, told in environ.items()} == {
+    assert {name: environment["FAIRLEAD_MEMORY_MIB"] for name, environment in environ.items()} == {
         "a": "4096",
         "b": "10240",
     }
-    for told in environ.values():
-        assert told["FAIRLEAD_DEVICE"] == told["FAIRLEAD_DEVICE_IT"] == DEVICE
-        assert told["NVIDIA_VISIBLE_DEVICES"].startswith("GPU-")
+    for environment in environ.values():
+        assert environment["FAIRLEAD_DEVICE"] == environment["FAIRLEAD_DEVICE_IT"] == DEVICE
+        assert environment["NVIDIA_VISIBLE_DEVICES"].startswith("GPU-")
     assert environ["a"]["FAIRLEAD_SHARE"] != environ["b"]["FAIRLEAD_SHARE"]
 
     pods.start(["c"], claim="four")
@@ -33,11 +35,11 @@ def test_claims_share_a_device_by_amount_and_who_does_not_fit_waits(site: Site, 
     pods.stop(["a"])
     pods.wait_running(["c"])
     pods.stop(["b", "c"])
-    wait_for("CDI files of claims to go", lambda: not claim_files(site), site.trouble)
+    wait_for("CDI files of claims to be removed", lambda: not claim_files(site), site.diagnostics)
 
 
-def test_a_claim_on_all_of_a_device_has_it_alone(site: Site, pods: Pods) -> None:
-    site.become("server-t4")
+def test_a_claim_for_a_whole_device_is_exclusive(site: Site, pods: Pods) -> None:
+    site.replay("server-t4")
     pods.template("all")
     pods.template("some", 1024)
     pods.start(["alone"], claim="all")
@@ -45,13 +47,13 @@ def test_a_claim_on_all_of_a_device_has_it_alone(site: Site, pods: Pods) -> None
     assert pods.environ(["alone"])["alone"]["FAIRLEAD_MEMORY_MIB"] == str(T4_MIB)
     pods.start(["other"], claim="some")
     pods.wait_pending("other", "cannot allocate all claims")
-    wait_for("shares to be withdrawn", lambda: not site.allocatable(), site.disagreement)
+    wait_for("shares to be withdrawn", lambda: not site.allocatable(), site.differences)
     pods.stop(["alone"])
     pods.wait_running(["other"])
 
 
-def test_the_nodes_of_a_claimed_device_are_in_the_container(site: Site, pods: Pods) -> None:
-    site.become("coral-pcie-4-healthy")
+def test_the_device_nodes_of_a_claim_are_in_the_container(site: Site, pods: Pods) -> None:
+    site.replay("coral-pcie-4-healthy")
     pods.template("tpu", klass="tpu.fairlead.dev")
     pods.start(["coral"], claim="tpu")
     pods.wait_running(["coral"])
@@ -59,6 +61,6 @@ def test_the_nodes_of_a_claimed_device_are_in_the_container(site: Site, pods: Po
 
 
 def claim_files(site: Site) -> list[str]:
-    """Return the CDI files of claims that the node has."""
-    found: Iterable[str] = site.lab.run("ls", "/run/cdi").stdout.split()
-    return [name for name in found if "-claim-" in name]
+    """Return the node's CDI files of claims."""
+    names: Iterable[str] = site.lab.run("ls", "/run/cdi").stdout.split()
+    return [name for name in names if "-claim-" in name]

@@ -1,4 +1,4 @@
-"""Whole devices: a container gets the nodes of its own one, and of no other."""
+"""Whole devices: a container gets the device nodes of its own device, and of no other."""
 
 from collections.abc import Sequence
 
@@ -23,52 +23,56 @@ STICK, BUS, OLD, NEW = "2-1", 2, 2, 6
 def test_a_container_can_open_its_device(
     site: Site, pods: Pods, host: str, resource: str, nodes: Sequence[str]
 ) -> None:
-    site.become(host)
+    site.replay(host)
     pods.start(["it", "other"], {f"fairlead.dev/{resource}": 1})
     name = wait_for("one of two to run", lambda: next(iter(pods.running()), ""), pods.explain)
-    wait_for("the other to wait", lambda: waits(pods, {"it", "other"} - {name}, resource), pods.explain)
+    wait_for("the other to be pending", lambda: waits(pods, {"it", "other"} - {name}, resource), pods.explain)
     assert {pods.opens(name, node) for node in nodes} == {"ok"}
-    # A node that was not given cannot be had by making it.
-    said = pods.run(name, "mknod /tmp/x c 10 237; : <> /tmp/x")
-    assert "Operation not permitted" in said, said
+    # A container cannot open another device by creating its node.
+    output = pods.run(name, "mknod /tmp/x c 10 237; : <> /tmp/x")
+    assert "Operation not permitted" in output, output
 
 
-def test_nvidia_is_told_which_gpu_to_show(site: Site, pods: Pods) -> None:
-    site.become("server-t4")
+def test_the_environment_names_the_gpu_for_the_nvidia_runtime(site: Site, pods: Pods) -> None:
+    site.replay("server-t4")
     pods.start(["it"], {"fairlead.dev/t4": 1})
     pods.wait_running(["it"])
-    told = pods.environ(["it"])["it"]
-    assert told["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000000-0000-0000-0000-000000000000"
-    assert told["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
-    assert "FAIRLEAD_MEMORY_MIB" not in told
+    environment = pods.environ(["it"])["it"]
+    assert environment["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000000-0000-0000-0000-000000000000"
+    assert environment["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+    assert "FAIRLEAD_MEMORY_MIB" not in environment
 
 
-def test_a_gpu_with_memory_errors_takes_no_pod_and_keeps_the_one_it_has(site: Site, pods: Pods) -> None:
-    site.become("server-t4", two_small)
+def test_a_gpu_with_memory_errors_gets_no_new_pod_and_keeps_its_running_one(site: Site, pods: Pods) -> None:
+    site.replay("server-t4", two_small)
     pods.start(["it"], {"fairlead.dev/t4": 1})
     pods.wait_running(["it"])
     memory_errors(site.machine.folder, 1)
-    wait_for("the kubelet to count none", lambda: "fairlead.dev/t4" not in site.allocatable(), pods.explain)
-    wait_for("the slices to name none", lambda: not site.offered(), pods.explain)
-    note = site.node()["metadata"]["annotations"]["fairlead.dev/devices"]
-    assert note.count('"reason":"uncorrected memory errors since the driver was loaded') == 2
+    wait_for(
+        "the kubelet to have none allocatable",
+        lambda: "fairlead.dev/t4" not in site.allocatable(),
+        pods.explain,
+    )
+    wait_for("the slices to list none", lambda: not site.offered(), pods.explain)
+    annotation = site.node()["metadata"]["annotations"]["fairlead.dev/devices"]
+    assert annotation.count('"reason":"uncorrected memory errors since the driver was loaded') == 2
     pods.start(["next"], {"fairlead.dev/t4": 1})
-    wait_for("the next one to wait", lambda: waits(pods, {"next"}, "t4"), pods.explain)
+    wait_for("the next one to be pending", lambda: waits(pods, {"next"}, "t4"), pods.explain)
     assert pods.running() == ["it"]
     memory_errors(site.machine.folder, 0)
     pods.wait_running(["it", "next"])
 
 
-def test_a_stick_that_comes_back_under_another_number_can_be_opened_in_place(site: Site, pods: Pods) -> None:
-    site.become("coral-usb-two")
+def test_a_stick_that_reappears_under_another_number_can_be_opened_in_place(site: Site, pods: Pods) -> None:
+    site.replay("coral-usb-two")
     pods.start(["it"], {"fairlead.dev/coral-usb": 2})
     pods.wait_running(["it"])
     old, new = (f"/dev/bus/usb/{BUS:03d}/{number:03d}" for number in (OLD, NEW))
-    # Nothing is plugged in here: a driver that has no device answers, and nobody stands before it.
+    # Nothing is plugged in here: a driver without a device responds, so no permission check denies the open.
     assert "No such device" in pods.opens("it", old)
     renumber_stick(site.machine.folder, STICK, BUS, OLD, NEW)
     assert "No such device" in pods.opens("it", new), "the container has the number already"
-    site.settled_labels()
+    site.wait_labels_published()
     pods.run("it", "kill -TERM 1")
     wait_for("the container to run again", lambda: restarts(pods, "it") and pods.running(), pods.explain)
     assert "No such device" in pods.opens("it", new)
@@ -76,15 +80,15 @@ def test_a_stick_that_comes_back_under_another_number_can_be_opened_in_place(sit
 
 
 def waits(pods: Pods, names: set[str], resource: str) -> bool:
-    """Say whether all of these wait for a resource."""
-    found = pods.all()
-    conditions = [each for name in names for each in found[name]["status"].get("conditions", ())]
+    """Return whether these pods are pending for a resource."""
+    by_name = pods.all()
+    conditions = [condition for name in names for condition in by_name[name]["status"].get("conditions", ())]
     return any(
         f"Insufficient fairlead.dev/{resource}" in condition.get("message", "") for condition in conditions
     )
 
 
 def restarts(pods: Pods, name: str) -> int:
-    """Return how often a pod's container was started again."""
+    """Return the number of restarts of a pod's containers."""
     statuses = pods.all()[name]["status"].get("containerStatuses", ())
-    return sum(int(statuse["restartCount"]) for statuse in statuses)
+    return sum(int(status["restartCount"]) for status in statuses)

@@ -1,6 +1,6 @@
-"""The chart's values for a distribution, on a real node that keeps its files where that one does.
+"""The chart's values for a distribution, on a real node with the paths of that distribution.
 
-k3s in every run; FAIRLEAD_LAYOUTS=all also plays k0s, whose kubelet lives elsewhere (make test-layouts).
+k3s in every run; FAIRLEAD_LAYOUTS=all also runs k0s, whose kubelet has another folder (make test-layouts).
 """
 
 import asyncio
@@ -22,8 +22,8 @@ HOME = "shop"
 
 
 @pytest.fixture(params=LAYOUTS)
-def laid_out(request: pytest.FixtureRequest) -> Iterator[Site]:
-    """Return a node of its own, laid out as a distribution has it, with the agent's image."""
+def site_of_layout(request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Return a separate node with the layout of a distribution, and the agent's image."""
     with own_node(layout.find_layout(request.param)) as real:
         api = Api(real.config)
         real.load(agent_archive())
@@ -36,16 +36,16 @@ def laid_out(request: pytest.FixtureRequest) -> Iterator[Site]:
 
 
 @pytest.mark.xdist_group("node")
-def test_the_values_of_a_distribution_fit_its_paths(laid_out: Site) -> None:
-    paths = laid_out.lab.lab.layout
-    listed = laid_out.lab.run("ls", paths.socket, f"{paths.kubelet}/plugins_registry")
+def test_the_values_of_a_distribution_match_its_paths(site_of_layout: Site) -> None:
+    paths = site_of_layout.lab.lab.layout
+    listed = site_of_layout.lab.run("ls", paths.socket, f"{paths.kubelet}/plugins_registry")
     assert listed.returncode == 0, listed.stderr
     if paths.socket != layout.PLAIN.socket:
-        assert laid_out.lab.run("ls", layout.PLAIN.socket).returncode, "nothing lies at the usual path"
+        assert site_of_layout.lab.run("ls", layout.PLAIN.socket).returncode, "nothing is at the usual path"
 
-    laid_out.install(None, CHART / f"values-{paths.name}.yaml")
-    laid_out.settled()
-    pods = Pods(laid_out, HOME)
+    site_of_layout.install(None, CHART / f"values-{paths.name}.yaml")
+    site_of_layout.wait_published()
+    pods = Pods(site_of_layout, HOME)
     pods.template("four", 4096)
     pods.start(["claimer"], claim="four")
     pods.wait_running(["claimer"])

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus gets them: by TLS and token where asked, with rules and alerts that work."""
+"""Metrics for Prometheus: with TLS and a token if configured, with rules and alerts that work."""
 
 import base64
 import json
@@ -17,41 +17,41 @@ from tests.e2e.machines import NO_ACCELERATORS
 TOKEN = "a-token-of-some-length"
 _ASK = """
 import ssl, sys, urllib.error, urllib.request
-how = ssl.create_default_context()
-how.check_hostname, how.verify_mode = False, ssl.CERT_NONE
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 request = urllib.request.Request(sys.argv[1], headers={"Authorization": sys.argv[2]} if sys.argv[2] else {})
 try:
-    answer = urllib.request.urlopen(request, context=how, timeout=10)
-    print(answer.status, len(answer.read()))
+    response = urllib.request.urlopen(request, context=context, timeout=10)
+    print(response.status, len(response.read()))
 except urllib.error.HTTPError as error:
     print(error.code)
 """
 
 
 def test_metrics_behind_tls_and_a_token(installed: Site) -> None:
-    site = installed  # whatever it was installed with before: it is installed otherwise at once
+    site = installed  # whatever its values: they change at once
     pair = Authority().leaf("agent")
     secrets = {
         "metrics-pair": {"tls.crt": pair.certificate, "tls.key": pair.key},
         "metrics-token": {"token": TOKEN.encode()},
     }
-    place = f"{CORE}/namespaces/{NAMESPACE}/secrets"
-    site.api.create(place, [secret(name, data) for name, data in secrets.items()])
+    path = f"{CORE}/namespaces/{NAMESPACE}/secrets"
+    site.api.create(path, [secret(name, data) for name, data in secrets.items()])
     site.install({"metrics.tls.secretName": "metrics-pair", "metrics.token.secretName": "metrics-token"})
-    assert ask(site, "") == "401"
-    assert ask(site, "Bearer wrong") == "401"
-    assert ask(site, f"Bearer {TOKEN}").startswith("200 ")
-    wait_for("probes, which need no token", site.probed_agent, site.trouble)
+    assert scrape(site, "") == "401"
+    assert scrape(site, "Bearer wrong") == "401"
+    assert scrape(site, f"Bearer {TOKEN}").startswith("200 ")
+    wait_for("probes, which need no token", site.probed_agent, site.diagnostics)
     site.install()
-    wait_for("probes, which use TLS no longer", site.probed_agent, site.trouble)
-    site.api.delete(f"{place}/{name}" for name in secrets)
+    wait_for("probes, which use TLS no longer", site.probed_agent, site.diagnostics)
+    site.api.delete(f"{path}/{name}" for name in secrets)
 
 
-def test_prometheus_records_and_an_alert_fires_when_a_device_goes(site: Site, tmp_path: Path) -> None:
+def test_prometheus_records_and_an_alert_fires_when_a_device_disappears(site: Site, tmp_path: Path) -> None:
     for rules in (CHART / "files" / "prometheus").glob("*.yaml"):
         text = re.sub(r"(?m)^( +for:) .*$", r"\1 0s", rules.read_text(encoding="utf-8"))
         (tmp_path / rules.name).write_text(text, encoding="utf-8")
-    site.become("server-t4")
+    site.replay("server-t4")
     server = site.lab.prometheus(tmp_path)
     recorded = wait_for(
         "a recorded series", lambda: query(server, "id:fairlead_memory:bytes"), lambda: targets(server)
@@ -63,9 +63,9 @@ def test_prometheus_records_and_an_alert_fires_when_a_device_goes(site: Site, tm
     wait_for("the alert", lambda: query(server, fires), lambda: query(server, "ALERTS"))
 
 
-def ask(site: Site, authorization: str) -> str:
-    """Return what a client in the node is answered: the status, and how much came with it."""
-    agent = wait_for("a ready agent", site.ready_agent, site.trouble)
+def scrape(site: Site, authorization: str) -> str:
+    """Return the status and size of the response to a client inside the node."""
+    agent = wait_for("a ready agent", site.ready_agent, site.diagnostics)
     url = f"https://{agent['status']['podIP']}:19809/metrics"
     done = site.lab.run(sys.executable, "-I", "-c", _ASK, url, authorization)
     return done.stdout.strip() or done.stderr
@@ -78,19 +78,19 @@ def secret(name: str, data: dict[str, bytes]) -> dict[str, Any]:
 
 
 def query(server: str, expression: str) -> list[dict[str, Any]]:
-    """Return what Prometheus knows now."""
-    found: list[dict[str, Any]] = _get(f"{server}/api/v1/query?query={urllib.parse.quote(expression)}")[
+    """Return the result of a Prometheus query."""
+    series: list[dict[str, Any]] = _get(f"{server}/api/v1/query?query={urllib.parse.quote(expression)}")[
         "result"
     ]
-    return found
+    return series
 
 
 def targets(server: str) -> str:
-    """Return what Prometheus looks at, and how that goes."""
+    """Return Prometheus' targets and their health."""
     rows = _get(f"{server}/api/v1/targets")["activeTargets"]
     return "\n".join(f"{row['scrapeUrl']} {row['health']} {row['lastError']}" for row in rows)
 
 
 def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return json.load(answer)["data"]
+    with urllib.request.urlopen(url, timeout=10) as response:
+        return json.load(response)["data"]

@@ -1,4 +1,4 @@
-"""The mode in which root of the pod is nobody on the node: a user namespace around all three parts."""
+"""User namespaces around all three containers: root of the pod is unprivileged on the node."""
 
 from pathlib import Path
 
@@ -14,26 +14,33 @@ from tests.e2e.test_privileges import find
 
 
 @pytest.fixture
-def apart(installed: Site) -> Site:
-    """Return the node with fairlead in user namespaces; the next test installs it as most people do."""
+def in_user_namespaces(installed: Site) -> Site:
+    """Return the node with fairlead in user namespaces; the next test installs the default values."""
     installed.install({"userNamespaces": True, "replay.root": ""})
     return installed
 
 
-def test_all_of_it_runs_in_a_user_namespace_of_its_own(apart: Site) -> None:
-    processes = wait_for("the agent's processes", lambda: find(apart), apart.trouble)
+def test_all_containers_run_in_a_user_namespace(in_user_namespaces: Site) -> None:
+    processes = wait_for(
+        "the agent's processes", lambda: find(in_user_namespaces), in_user_namespaces.diagnostics
+    )
     for name, process in processes.items():
         inside, outside, _ = (process / "uid_map").read_text(encoding="ascii").split()
         assert (inside, int(outside) > 0) == ("0", True), name
-        assert uid_of(process) == outside, "whoever it is inside, on the node it is nobody"
-    found = labels(detect(Host(dev=False), catalogs.shipped()))
-    wait_for("this machine's labels", lambda: apart.labels().items() >= found.items(), apart.trouble)
+        assert uid_of(process) == outside, "root inside is an unprivileged user on the node"
+    expected = labels(detect(Host(dev=False), catalogs.shipped()))
     wait_for(
-        "the kubelet to know its driver",  # which it may hear of later than the server of the labels
+        "this machine's labels",
+        lambda: in_user_namespaces.labels().items() >= expected.items(),
+        in_user_namespaces.diagnostics,
+    )
+    wait_for(
+        "the kubelet to register its driver",  # possibly later than the labels are published
         lambda: (
-            'fairlead_plugin_registered{resource="claims"} 1.0' in apart.exec("python3", "-c", METRICS).stdout
+            'fairlead_plugin_registered{resource="claims"} 1.0'
+            in in_user_namespaces.exec("python3", "-c", METRICS).stdout
         ),
-        apart.trouble,
+        in_user_namespaces.diagnostics,
     )
 
 

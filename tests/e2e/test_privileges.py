@@ -1,4 +1,4 @@
-"""What the agent's pod may do, as the kernel has it: read from the node, not from the manifest."""
+"""The privileges of the agent's pod, read from the node's kernel, not from the manifest."""
 
 import os
 from pathlib import Path
@@ -13,20 +13,20 @@ WRITABLE = {
     "agent": {"/var/lib/kubelet/plugins/fairlead.dev", "/var/lib/kubelet/plugins_registry/fairlead.dev"},
     "warden": {"/run/fairlead", "/var/run/cdi", "/run/cdi"},
 }
-"""Where a container may write, besides what every container has."""
+"""The writable mounts of a container, besides those of every container."""
 EVERYWHERE = ("/proc", "/dev", "/sys/fs/cgroup", "/dev/", "/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
 
 
 @pytest.fixture(scope="module")
 def processes(installed: Site) -> dict[str, Path]:
     """Return the folder below /proc of each container's process."""
-    if installed.unusual:
+    if installed.customized:
         installed.install()
-    return wait_for("the agent's processes", lambda: find(installed), installed.trouble)
+    return wait_for("the agent's processes", lambda: find(installed), installed.diagnostics)
 
 
 @pytest.mark.parametrize(("container", "user"), [("agent", AGENT), ("warden", "0")])
-def test_it_runs_as_its_user_without_any_capability(
+def test_a_container_runs_as_its_user_without_any_capability(
     processes: dict[str, Path], container: str, user: str
 ) -> None:
     status = dict(
@@ -44,7 +44,7 @@ def test_it_runs_as_its_user_without_any_capability(
 
 
 @pytest.mark.parametrize("container", ["agent", "warden"])
-def test_it_can_write_to_what_is_named_and_nowhere_else(processes: dict[str, Path], container: str) -> None:
+def test_a_container_has_no_other_writable_mounts(processes: dict[str, Path], container: str) -> None:
     mounts = (processes[container] / "mounts").read_text(encoding="utf-8").splitlines()
     rows = [line.split()[:4] for line in mounts]
     assert next(options for _, place, _, options in rows if place == "/").startswith("ro")
@@ -54,12 +54,12 @@ def test_it_can_write_to_what_is_named_and_nowhere_else(processes: dict[str, Pat
         if options.split(",")[0] == "rw" and not place.startswith(EVERYWHERE) and kind != "proc"
     }
     assert writable <= WRITABLE[container], writable
-    assert writable, "it has folders of its own"
+    assert writable, "it has writable folders"
     has_token = any(place.endswith("kubernetes.io/serviceaccount") for _, place, _, _ in rows)
     assert has_token == (container == "agent")
 
 
-def test_it_shares_no_namespace_with_the_node(processes: dict[str, Path], installed: Site) -> None:
+def test_a_container_shares_no_namespace_with_the_node(processes: dict[str, Path], installed: Site) -> None:
     node = Path("/proc") / str(installed.lab.lab.namespaces[0].init.pid)
     for process in processes.values():
         for kind in ("net", "pid", "ipc", "uts", "mnt"):
@@ -81,7 +81,7 @@ def test_it_shares_no_namespace_with_the_node(processes: dict[str, Path], instal
         "import os; os.chroot('/host')",
     ],
 )
-def test_what_the_agent_must_not_do_fails(site: Site, attempt: str) -> None:
+def test_forbidden_operations_of_the_agent_fail(site: Site, attempt: str) -> None:
     done = site.exec("/usr/bin/python3", "-IS", "-c", attempt)
     assert done.returncode == 1, done.stdout
     assert any(word in done.stderr for word in ("Permission", "Read-only", "No such file", "not permitted"))

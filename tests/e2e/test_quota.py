@@ -1,4 +1,4 @@
-"""The quota by priority class of the installation page keeps critical pods out of a tenant's namespace."""
+"""The quota of the installation page forbids critical pods in a tenant's namespace."""
 
 import re
 from pathlib import Path
@@ -13,17 +13,17 @@ from tests.e2e.pods import Pods
 PAGE = Path(__file__).parents[2] / "docs/how-to/install.md"
 
 
-def test_no_critical_pod_comes_into_a_tenants_namespace(pods: Pods) -> None:
+def test_the_quota_rejects_critical_pods_in_a_tenants_namespace(pods: Pods) -> None:
     (text,) = re.findall(
         r"```yaml\n(apiVersion: v1\nkind: ResourceQuota\n.*?)```", PAGE.read_text(), re.DOTALL
     )
-    place = f"{CORE}/namespaces/{pods.namespace}"
-    pods.api.create(f"{place}/resourcequotas", [yaml.safe_load(text)])
-    quota = f"{place}/resourcequotas/no-critical-pods"
-    wait_for("the quota to count", lambda: pods.api.ask("GET", quota)["status"].get("hard"), pods.explain)
+    path = f"{CORE}/namespaces/{pods.namespace}"
+    pods.api.create(f"{path}/resourcequotas", [yaml.safe_load(text)])
+    quota = f"{path}/resourcequotas/no-critical-pods"
+    wait_for("the quota to count", lambda: pods.api.request("GET", quota)["status"].get("hard"), pods.explain)
     for name in ("system-node-critical", "system-cluster-critical"):
-        critical = pods.manifest("critical", {}, scheduler="nobody")
+        critical = pods.manifest("critical", {}, scheduler="none")
         critical["spec"]["priorityClassName"] = name
         with pytest.raises(ClusterError, match="exceeded quota: no-critical-pods"):
             pods.make([critical])
-    pods.make([pods.manifest("plain", {}, scheduler="nobody")])
+    pods.make([pods.manifest("plain", {}, scheduler="none")])

@@ -1,16 +1,24 @@
-"""Pods that our scheduler placed, on a real kubelet: each starts with the accelerator that was chosen."""
+"""Pods of fairlead's scheduler on a real kubelet: each starts with the chosen accelerator."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.allocations import conflicts, read_allocations, results, watch_conflicts
 from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import Site
 from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
 from tests.e2e.pods import Pods
-from tests.e2e.schedulers import NAME, chosen, handing_over, promised, replace_agent, scheduling, unlisted
-from tests.e2e.truth import faults, results, truth, watched
+from tests.e2e.schedulers import (
+    NAME,
+    chosen_share,
+    honours_placements,
+    placement_rights,
+    replace_agent,
+    running_scheduler,
+    without_annotations,
+)
 
 SHARE = "fairlead.dev/gpu-mem"
 SIZES = (64, 96, 112, 128, 160)
@@ -19,59 +27,61 @@ MANY = 60
 
 
 @pytest.fixture(scope="module")
-def handed_over(installed: Site) -> Iterator[Site]:
-    """Return the node, with an agent that goes by bindings and a scheduler that makes them."""
-    if installed.unusual:
+def with_scheduler(installed: Site) -> Iterator[Site]:
+    """Return the node, with a running scheduler and an agent that honours its placements."""
+    if installed.customized:
         installed.install()
-    with handing_over(installed), scheduling(installed):
+    with placement_rights(installed), running_scheduler(installed):
         yield installed
 
 
 @pytest.fixture
-def two_gpus(handed_over: Site, pods: Pods) -> Pods:
-    """Return where to make pods, on a machine with two GPUs."""
-    handed_over.become("server-t4", two_small)
+def two_gpus(with_scheduler: Site, pods: Pods) -> Pods:
+    """Return a namespace for pods, on a machine with two GPUs."""
+    with_scheduler.replay("server-t4", two_small)
     return pods
 
 
-def test_of_fifty_pods_at_once_each_starts_with_the_share_that_was_chosen(site: Site, two_gpus: Pods) -> None:
+def test_of_fifty_pods_at_once_each_starts_with_its_chosen_share(site: Site, two_gpus: Pods) -> None:
     names = [f"pod-{number}" for number in range(50)]
-    with watched(site):
-        two_gpus.start_each({name: {SHARE: SIZES[at % 5]} for at, name in enumerate(names)}, scheduler=NAME)
+    with watch_conflicts(site):
+        two_gpus.start_with_limits(
+            {name: {SHARE: SIZES[at % 5]} for at, name in enumerate(names)}, scheduler=NAME
+        )
         two_gpus.start(["stock"], {SHARE: 64})
         two_gpus.wait_running([*names, "stock"])
-        found = same_everywhere(site, two_gpus, names)
+        found = assert_consistent(site, two_gpus, names)
     assert {device for device, _ in found.values()} == set(TWO_T4)
     assert [int(found[name][1]) for name in names] == [SIZES[at % 5] for at in range(50)]
     assert two_gpus.claims() == {}, "one write was enough for each"
     two_gpus.stop(two_gpus.all())
-    site.settled()
+    site.wait_published()
 
 
-def test_all_containers_of_a_pod_have_their_parts_of_the_one_that_was_chosen(
+def test_all_containers_of_a_pod_have_their_shares_of_the_chosen_accelerator(
     site: Site, two_gpus: Pods
 ) -> None:
     names = [f"pod-{number}" for number in range(4)]
     two_gpus.make(_with_more(two_gpus.manifest(name, {SHARE: 100}, scheduler=NAME)) for name in names)
     two_gpus.wait_running(names)
-    made, held = two_gpus.all(), truth(site).holdings
+    made, held = two_gpus.all(), read_allocations(site).holdings
     environ = two_gpus.environ([*names, *(f"{name}-side" for name in names)])
     for name in names:
-        device, size = chosen(made[name])
+        device, size = chosen_share(made[name])
         assert size == "250"
-        books = {
-            each.holder.container: (each.accelerator, each.mebibytes)
-            for each in held
-            if each.holder.name == name
+        from_kubelet = {
+            holding.holder.container: (holding.accelerator, holding.mebibytes)
+            for holding in held
+            if holding.holder.name == name
         }
-        assert books == {"main": (device, 100), "side": (device, 150)}
-        assert {environ[each]["FAIRLEAD_DEVICE"] for each in (name, f"{name}-side")} == {device}
-    assert {chosen(pod)[0] for pod in made.values()} == set(TWO_T4)
+        assert from_kubelet == {"main": (device, 100), "side": (device, 150)}
+        assert {environ[key]["FAIRLEAD_DEVICE"] for key in (name, f"{name}-side")} == {device}
+    assert {chosen_share(pod)[0] for pod in made.values()} == set(TWO_T4)
     assert two_gpus.claims() == {}
 
 
 def _with_more(pod: Document) -> Document:
-    """Return a pod with an init container that wants some, and a second one that wants more."""
+    """Return a pod with an additional init container and a second container, both with requests."""
     main = pod["spec"]["containers"][0]
     early = {**main, "name": "early", "command": ["true"], "resources": {"limits": {SHARE: "64"}}}
     named = [{**main["env"][0], "value": f"{main['env'][0]['value']}-side"}]
@@ -79,28 +89,29 @@ def _with_more(pod: Document) -> Document:
     return {**pod, "spec": {**pod["spec"], "initContainers": [early], "containers": [main, side]}}
 
 
-def test_a_pod_of_many_containers_is_admitted_with_all_of_them_on_the_one_that_was_chosen(
+def test_a_pod_with_many_containers_is_admitted_with_all_of_them_on_the_chosen_accelerator(
     site: Site, two_gpus: Pods
 ) -> None:
     many = two_gpus.manifest("many", {SHARE: 1}, scheduler=NAME)
-    # What is admitted matters here, not what is started: that takes a machine longer.
+    # Only admission matters here: starting the containers takes longer.
     main = {**many["spec"]["containers"][0], "image": "localhost/none:1"}
     many["spec"]["containers"] = [{**main, "name": f"c{at}"} for at in range(MANY)]
     two_gpus.make([many])
     wait_for("it to be bound", lambda: two_gpus.all()["many"]["spec"].get("nodeName"), two_gpus.explain)
     two_gpus.start(["next"], {SHARE: 1}, scheduler=NAME)
     two_gpus.wait_running(["next"])
-    device, size = chosen(two_gpus.all()["many"])
-    held = [holding for holding in truth(site).holdings if holding.holder.name == "many"]
-    assert (len(held), {(each.accelerator, each.mebibytes) for each in held}) == (MANY, {(device, 1)})
+    device, size = chosen_share(two_gpus.all()["many"])
+    held = [holding for holding in read_allocations(site).holdings if holding.holder.name == "many"]
+    assert (len(held), {(holding.accelerator, holding.mebibytes) for holding in held}) == (
+        MANY,
+        {(device, 1)},
+    )
     assert size == str(MANY)
-    assert not faults(truth(site), site.inventory())
-    same_everywhere(site, two_gpus, ["next"])
+    assert not conflicts(read_allocations(site), site.inventory())
+    assert_consistent(site, two_gpus, ["next"])
 
 
-def test_a_pod_of_higher_priority_starts_on_the_device_that_its_two_victims_leave(
-    site: Site, two_gpus: Pods
-) -> None:
+def test_a_higher_priority_pod_starts_on_the_device_of_its_two_victims(site: Site, two_gpus: Pods) -> None:
     kind, meta = "/apis/scheduling.k8s.io/v1/priorityclasses", {"name": two_gpus.namespace}
     site.api.create(kind, [{"metadata": meta, "value": 1000}])
     low, half = [f"low-{number}" for number in range(4)], {SHARE: SMALL_MIB // 2}
@@ -115,56 +126,58 @@ def test_a_pod_of_higher_priority_starts_on_the_device_that_its_two_victims_leav
         staying = {name for name, pod in two_gpus.all().items() if "deletionTimestamp" not in pod["metadata"]}
         victims = set(low) - staying
         assert len(victims) == 2
-        assert set(two_gpus.running()) == {*low, "urgent"} - victims, "no other pod took what they left"
+        assert set(two_gpus.running()) == {*low, "urgent"} - victims, "no other pod took their shares"
         preemptor = f"{two_gpus.namespace}/urgent"
         assert all(f"make room for {preemptor}" in two_gpus.events(name) for name in victims)
-        same_everywhere(site, two_gpus, ["urgent"])
+        assert_consistent(site, two_gpus, ["urgent"])
     finally:
         site.api.delete([f"{kind}/{meta['name']}"])
 
 
-def test_a_device_that_its_slice_leaves_out_is_not_made_up_again_from_labels(
-    site: Site, two_gpus: Pods
-) -> None:
+def test_a_device_missing_from_its_slice_is_not_inferred_from_labels(site: Site, two_gpus: Pods) -> None:
     whole = {"fairlead.dev/t4": 1}
     two_gpus.start(["owner"], whole, scheduler=NAME)
     two_gpus.wait_running(["owner"])
-    ((held, _),) = same_everywhere(site, two_gpus, ["owner"]).values()
-    wait_for("the slice to leave it out", lambda: held not in site.offered(), site.trouble)
+    ((held, _),) = assert_consistent(site, two_gpus, ["owner"]).values()
+    wait_for("the slice to leave it out", lambda: held not in site.offered(), site.diagnostics)
     assert site.labels()["fairlead.dev/t4.count"] == str(len(TWO_T4))
-    with unlisted(site) as label:
+    with without_annotations(site) as label:
         rest = two_gpus.manifest("rest", whole, scheduler=NAME)
         two_gpus.make([{**rest, "spec": {**rest["spec"], "nodeSelector": label}}])
         two_gpus.wait_running(["rest"])
-        assert two_gpus.claims().keys() == {"rest"}, "the scheduler goes by the slice"
+        assert two_gpus.claims().keys() == {"rest"}, "the scheduler uses the slice"
         two_gpus.start(["late"], whole, scheduler=NAME)
         two_gpus.wait_pending("late", "accelerators can take late")
-        given = [row["device"] for claim in two_gpus.claims().values() for row in results(claim)]
-        assert given == [each for each in TWO_T4 if each != held]
+        devices = [row["device"] for claim in two_gpus.claims().values() for row in results(claim)]
+        assert devices == [device for device in TWO_T4 if device != held]
 
 
-def test_pods_of_other_sharers_get_it_by_claims_that_go_with_them(site: Site, two_gpus: Pods) -> None:
+def test_pods_with_resources_of_other_sharers_get_claims_that_are_deleted_with_them(
+    site: Site, two_gpus: Pods
+) -> None:
     gpushare, hami = {"aliyun.com/gpu-mem": 1}, {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 600}
-    wishes = {f"pod-{at}": (gpushare, hami)[at % 2] for at in range(8)}
-    with watched(site):
-        two_gpus.start_each(wishes, scheduler=NAME)
-        two_gpus.wait_running(list(wishes))
-        found = same_everywhere(site, two_gpus, list(wishes))
-    assert {name: size for name, (_, size) in found.items()} == {
+    limits = {f"pod-{at}": (gpushare, hami)[at % 2] for at in range(8)}
+    with watch_conflicts(site):
+        two_gpus.start_with_limits(limits, scheduler=NAME)
+        two_gpus.wait_running(list(limits))
+        shares = assert_consistent(site, two_gpus, list(limits))
+    assert {name: size for name, (_, size) in shares.items()} == {
         f"pod-{at}": ("1024", "600")[at % 2] for at in range(8)
     }
-    two_gpus.stop(wishes)
-    wait_for("their claims to go", lambda: not two_gpus.claims(), two_gpus.explain)
-    site.settled()
+    two_gpus.stop(limits)
+    wait_for("their claims to be deleted", lambda: not two_gpus.claims(), two_gpus.explain)
+    site.wait_published()
 
 
-def test_whole_accelerators_and_claims_of_templates_are_given_as_chosen(site: Site, two_gpus: Pods) -> None:
+def test_whole_accelerators_and_claims_of_templates_are_allocated_as_chosen(
+    site: Site, two_gpus: Pods
+) -> None:
     two_gpus.template("some", 1000)
     two_gpus.start(["claim"], claim="some", scheduler=NAME)
     two_gpus.wait_running(["claim"])
     two_gpus.start(["whole"], {"fairlead.dev/t4": 1}, scheduler=NAME)
     two_gpus.wait_running(["whole"])
-    found = same_everywhere(site, two_gpus, ["claim", "whole"])
+    found = assert_consistent(site, two_gpus, ["claim", "whole"])
     assert {device for device, _ in found.values()} == set(TWO_T4)
     assert found["whole"][1] == "0"
 
@@ -173,18 +186,16 @@ def test_whole_accelerators_and_claims_of_templates_are_given_as_chosen(site: Si
     two_gpus.stop(["claim", "whole"])
     two_gpus.start(["share"], {SHARE: SMALL_MIB}, scheduler=NAME)
     two_gpus.wait_running(["late", "share"])
-    same_everywhere(site, two_gpus, ["late", "share"])
+    assert_consistent(site, two_gpus, ["late", "share"])
     two_gpus.stop(["late", "share"])
-    site.settled()
+    site.wait_published()
 
 
-def test_a_volume_is_bound_where_the_pod_goes_and_then_mounted(
-    site: Site, two_gpus: Pods, tmp_path: Path
-) -> None:
+def test_a_volume_is_bound_on_the_pods_node_and_mounted(site: Site, two_gpus: Pods, tmp_path: Path) -> None:
     (tmp_path / "greeting").write_text("hello")
     kind = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     size = {"storageClassName": "here", "accessModes": ["ReadWriteOnce"]}
-    wish = {**size, "resources": {"requests": {"storage": "1Gi"}}}
+    claim_spec = {**size, "resources": {"requests": {"storage": "1Gi"}}}
     place = {"key": "kubernetes.io/hostname", "operator": "In", "values": [site.node()["metadata"]["name"]]}
     volume = {
         **size,
@@ -200,11 +211,11 @@ def test_a_volume_is_bound_where_the_pod_goes_and_then_mounted(
         two_gpus.make([pod])
         two_gpus.wait_pending("user", "no PersistentVolumeClaim")
         claims = f"{CORE}/namespaces/{two_gpus.namespace}/persistentvolumeclaims"
-        site.api.create(claims, [{"metadata": {"name": "data"}, "spec": wish}])
+        site.api.create(claims, [{"metadata": {"name": "data"}, "spec": claim_spec}])
         two_gpus.wait_pending("user", "no free volume of class here")
         site.api.create(f"{CORE}/persistentvolumes", [{"metadata": {"name": "data"}, "spec": volume}])
         two_gpus.wait_running(["user"])
-        same_everywhere(site, two_gpus, ["user"])
+        assert_consistent(site, two_gpus, ["user"])
         assert two_gpus.run("user", "cat /data/greeting") == "hello"
         two_gpus.stop(["user"])
         site.api.delete([f"{claims}/data"])
@@ -212,48 +223,51 @@ def test_a_volume_is_bound_where_the_pod_goes_and_then_mounted(
         site.api.delete([f"{CORE}/persistentvolumes/data", "/apis/storage.k8s.io/v1/storageclasses/here"])
 
 
-def test_while_the_agent_is_replaced_nobody_gets_another_share_than_was_chosen(
+def test_while_the_agent_is_replaced_no_pod_gets_another_share_than_the_chosen_one(
     site: Site, two_gpus: Pods
 ) -> None:
     size, each = {SHARE: 100}, 10
     first, second, third = ([f"{part}-{at}" for at in range(each)] for part in ("one", "two", "three"))
-    with watched(site):
+    with watch_conflicts(site):
         two_gpus.start(first, size, scheduler=NAME)
         wait_for("some to run", two_gpus.running, two_gpus.explain)
         replace_agent(site)
         two_gpus.start(second, size, scheduler=NAME)
-        wait_for("all to run or be refused", lambda: ended_or_running(two_gpus, 2 * each), two_gpus.explain)
-        wait_for("a new agent's promise", lambda: promised(site), site.trouble)
+        wait_for("all to run or be rejected", lambda: ended_or_running(two_gpus, 2 * each), two_gpus.explain)
+        wait_for("a new agent that honours placements", lambda: honours_placements(site), site.diagnostics)
         two_gpus.start(third, size, scheduler=NAME)
         two_gpus.wait_running(third)
-        same_everywhere(site, two_gpus, two_gpus.running())
-    assert {wrong(pod) for pod in two_gpus.all().values()} <= {"", "UnexpectedAdmissionError"}
+        assert_consistent(site, two_gpus, two_gpus.running())
+    assert {failure_reason(pod) for pod in two_gpus.all().values()} <= {"", "UnexpectedAdmissionError"}
     two_gpus.stop(two_gpus.all())
-    site.settled()
+    site.wait_published()
 
 
-def same_everywhere(site: Site, pods: Pods, names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return what was chosen for each, if the kubelet's books and the pods' processes say the same."""
-    held, environ, made = truth(site), pods.environ(names), pods.all()
-    assert not faults(held, site.inventory())
-    books = {name: (each.accelerator, str(each.mebibytes)) for name, each in held.of(pods.namespace).items()}
-    told = {
+def assert_consistent(site: Site, pods: Pods, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the chosen share of each pod; check that the kubelet's listing and the processes match it."""
+    held, environ, made = read_allocations(site), pods.environ(names), pods.all()
+    assert not conflicts(held, site.inventory())
+    from_kubelet = {
+        name: (holding.accelerator, str(holding.mebibytes))
+        for name, holding in held.of(pods.namespace).items()
+    }
+    from_environment = {
         name: (environ[name]["FAIRLEAD_DEVICE"], environ[name].get("FAIRLEAD_MEMORY_MIB", "0"))
         for name in names
     }
-    wanted = {name: chosen(made[name]) for name in names}
-    assert {name: books[name] for name in names} == wanted
-    assert told == wanted
+    wanted = {name: chosen_share(made[name]) for name in names}
+    assert {name: from_kubelet[name] for name in names} == wanted
+    assert from_environment == wanted
     return wanted
 
 
 def ended_or_running(pods: Pods, count: int) -> bool:
-    """Say whether so many pods run, or were refused by the node."""
-    failed = [name for name, pod in pods.all().items() if wrong(pod)]
+    """Return whether this number of pods run, or were rejected by the node."""
+    failed = [name for name, pod in pods.all().items() if failure_reason(pod)]
     return len(pods.running()) + len(failed) == count
 
 
-def wrong(pod: Document) -> str:
-    """Return the kubelet's word for why it did not take a pod; empty where it did."""
+def failure_reason(pod: Document) -> str:
+    """Return the kubelet's reason for rejecting a pod; empty if it did not."""
     status = pod["status"]
     return str(status.get("reason", "?")) if status.get("phase") == "Failed" else ""

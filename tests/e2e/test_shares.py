@@ -1,4 +1,4 @@
-"""Shares of memory by the device plugin: what fits runs, what does not waits and says why."""
+"""Shares of memory by the device plugin: a pod that fits runs, one that does not is pending with a reason."""
 
 from tests.e2e.install import Site
 from tests.e2e.pods import Pods
@@ -6,8 +6,8 @@ from tests.e2e.pods import Pods
 MEMORY = "fairlead.dev/gpu-mem"
 
 
-def test_a_share_names_its_device_and_what_does_not_fit_waits(site: Site, pods: Pods) -> None:
-    device = site.become("jetson-nano").accelerators[0].id
+def test_a_share_names_its_device_and_a_pod_that_does_not_fit_is_pending(site: Site, pods: Pods) -> None:
+    device = site.replay("jetson-nano").accelerators[0].id
     pods.start(["small"], {MEMORY: 2048})
     pods.wait_running(["small"])
     environ = pods.environ(["small"])["small"]

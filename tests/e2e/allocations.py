@@ -1,4 +1,4 @@
-"""What is really handed out: the kubelet's own books, beside what claims and processes say."""
+"""The real allocations: the kubelet's pod-resources listing, with the amounts of claims."""
 
 import asyncio
 import threading
@@ -22,54 +22,59 @@ _PAUSE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
-    """Who holds what at one moment; a holder's name is that of its pod."""
+class KubeletAllocations:
+    """All holdings at one moment; a holder's name is that of its pod."""
 
     holdings: tuple[Holding, ...]
 
     def of(self, namespace: str) -> dict[str, Holding]:
-        """Return what the pods of a namespace hold, one thing each."""
+        """Return the holdings of a namespace's pods, one per pod."""
         return {
             holding.holder.name: holding for holding in self.holdings if holding.holder.namespace == namespace
         }
 
 
-def truth(site: Site, api: Api | None = None) -> Truth:
-    """Look into the kubelet's books; how much a claim has stands in the claim."""
-    books = asyncio.run(read_pod_resources(site.lab.kubelet / "pod-resources" / "kubelet.sock"))
+def read_allocations(site: Site, api: Api | None = None) -> KubeletAllocations:
+    """Read the kubelet's pod-resources listing; the amount of a claim is in its status."""
+    listing = asyncio.run(read_pod_resources(site.lab.kubelet / "pod-resources" / "kubelet.sock"))
     inventory = site.inventory()
-    return Truth((*_units(books, inventory), *_claims(books, api or site.api)))
+    return KubeletAllocations((*_units(listing, inventory), *_claims(listing, api or site.api)))
 
 
-def faults(found: Truth, inventory: Inventory) -> list[str]:
-    """Return where two hold the same thing, or more is handed out than there is."""
-    said = []
+def conflicts(allocations: KubeletAllocations, inventory: Inventory) -> list[str]:
+    """Return the accelerators that are allocated twice, or beyond their memory."""
+    messages = []
     for acc in inventory.accelerators:
-        mine = [holding for holding in found.holdings if holding.accelerator == acc.id]
-        alone = [each for each in mine if not each.mebibytes]
-        units = [number for each in mine for first, last in each.units for number in range(first, last + 1)]
-        if alone and len(mine) > 1:
-            said.append(f"{acc.id} is held whole and by others: {_shown(mine)}")
+        holdings = [holding for holding in allocations.holdings if holding.accelerator == acc.id]
+        whole = [holding for holding in holdings if not holding.mebibytes]
+        units = [
+            number
+            for holding in holdings
+            for first, last in holding.units
+            for number in range(first, last + 1)
+        ]
+        if whole and len(holdings) > 1:
+            messages.append(f"{acc.id} is held whole and by others: {_format(holdings)}")
         if len(units) != len(set(units)):
-            said.append(f"{acc.id}: the same units are held twice: {_shown(mine)}")
-        if sum(each.mebibytes for each in mine) > mebibytes(acc):
-            said.append(f"{acc.id} is over-allocated: {_shown(mine)}")
-    return said
+            messages.append(f"{acc.id}: the same units are held twice: {_format(holdings)}")
+        if sum(holding.mebibytes for holding in holdings) > mebibytes(acc):
+            messages.append(f"{acc.id} is over-allocated: {_format(holdings)}")
+    return messages
 
 
-def annotated(site: Site) -> Amounts:
-    """Return what the node's annotation says."""
+def annotation_amounts(site: Site) -> Amounts:
+    """Return the amounts in the node's annotation."""
     text = site.node()["metadata"].get("annotations", {}).get(ALLOCATED, '{"version":1,"accelerators":{}}')
-    found = parse_allocated(text)
-    assert found is not None, text
-    return found
+    amounts = parse_allocated(text)
+    assert amounts is not None, text
+    return amounts
 
 
 @contextmanager
-def watched(site: Site) -> Iterator[None]:
-    """Look again and again, and fail where something is ever held twice.
+def watch_conflicts(site: Site) -> Iterator[None]:
+    """Poll the allocations, and fail if a device is ever allocated twice.
 
-    What is seen once only may be two moments in one look: a pod that goes and one that comes.
+    A conflict in a single poll may be two moments in one: a pod that ends and one that starts.
     """
     stop, found, looks = threading.Event(), set[str](), [0]
     inventory = site.inventory()
@@ -78,7 +83,7 @@ def watched(site: Site) -> Iterator[None]:
         api, last = Api(site.lab.config), set[str]()
         while not stop.wait(_PAUSE):
             try:
-                now = set(faults(truth(site, api), inventory))
+                now = set(conflicts(read_allocations(site, api), inventory))
             except (KubeletError, ClusterError):  # the kubelet is being restarted
                 continue
             looks[0] += 1
@@ -97,11 +102,11 @@ def watched(site: Site) -> Iterator[None]:
         stop.set()
         thread.join()
     assert not found, "\n".join(sorted(found))
-    assert looks[0] >= 2, "nobody looked"
+    assert looks[0] >= 2, "no poll succeeded"
 
 
-def _units(books: PodResourcesListing, inventory: Inventory) -> Iterator[Holding]:
-    for held in books.devices:
+def _units(listing: PodResourcesListing, inventory: Inventory) -> Iterator[Holding]:
+    for held in listing.devices:
         unit = MEMORY_RESOURCES.get(held.resource)
         parts = parse_units(held.ids, inventory, unit) if unit else parse_units(held.ids, inventory)
         assert not isinstance(parts, Refusal), parts
@@ -110,15 +115,15 @@ def _units(books: PodResourcesListing, inventory: Inventory) -> Iterator[Holding
             yield part.holding(holder, unit) if unit else part.holding(holder)
 
 
-def _claims(books: PodResourcesListing, api: Api) -> Iterator[Holding]:
-    for held in books.claims:
+def _claims(listing: PodResourcesListing, api: Api) -> Iterator[Holding]:
+    for held in listing.claims:
         claim = api.get(f"{CLAIMS}/namespaces/{held.namespace}/resourceclaims/{held.claim}")
         amount = sum(_amount(row) for row in results(claim) if row["device"] == held.device)
         yield Holding(held.device, Form.CLAIM, Holder(held.namespace, held.pod), amount)
 
 
 def results(claim: Document | None) -> Sequence[Document]:
-    """Return what a claim was allotted."""
+    """Return the allocation results of a claim."""
     allocation = (claim or {}).get("status", {}).get("allocation", {})
     return list(allocation.get("devices", {}).get("results", ()))
 
@@ -127,7 +132,7 @@ def _amount(row: Document) -> int:
     return parse_quantity(row.get("consumedCapacity", {}).get("memory", "0")) >> 20
 
 
-def _shown(holdings: Sequence[Holding]) -> str:
+def _format(holdings: Sequence[Holding]) -> str:
     return ", ".join(
         f"{holding.form} {holding.holder.name} {holding.mebibytes} {holding.units}" for holding in holdings
     )
