@@ -73,7 +73,7 @@ class AgentNode:
     def install(self, host: str, values: Sequence[str]) -> None:
         """Install the chart on a node that replays another machine."""
         machine = Machine(self._lab.folder / "machine")
-        machine.become(host)
+        machine.replay(host)
         load(self._lab, [agent_archive()], ensure(["ctr"])["ctr"])
         program = helm.program(StepPrinter(sys.stderr))
         command = [str(program), "install", "fairlead", str(CHART), "--namespace", NAMESPACE]

@@ -20,7 +20,7 @@ def bare_site(real_node: RealNode) -> Iterator[Site]:
     real_node.load(agent_archive())
     api.create(f"{CORE}/namespaces", [{"metadata": {"name": NAMESPACE}}])
     machine = Machine(real_node.folder / "machine")
-    machine.become(NO_ACCELERATORS)
+    machine.replay(NO_ACCELERATORS)
     yield Site(real_node, api, machine)
     api.delete([f"{CORE}/namespaces/{NAMESPACE}"])
     api.close()

@@ -80,7 +80,7 @@ class Site:
     def replay(self, host: str, *change: Any) -> Inventory:
         """Replay another machine, and wait until it is published."""
         if self.machine.name != host or change:
-            self.machine.become(host, *change)
+            self.machine.replay(host, *change)
         return self.wait_published()
 
     def wait_published(self) -> Inventory:

@@ -33,7 +33,7 @@ class Machine:
         self.folder = folder
         self.name = ""
 
-    def become(self, host: str, change: Callable[[Path], None] = lambda _: None) -> None:
+    def replay(self, host: str, change: Callable[[Path], None] = lambda _: None) -> None:
         """Replace the folder's contents by another machine."""
         staging = self.folder.with_name("next")
         shutil.rmtree(staging, ignore_errors=True)

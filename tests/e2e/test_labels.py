@@ -47,11 +47,11 @@ def test_labels_appear_and_disappear_with_a_jetson(site: Site, foreign: dict[str
 
 def test_legacy_labels_appear_if_enabled_and_disappear_again(installed: Site) -> None:
     site = installed  # whatever its values: they change at once
-    site.machine.become("jetson-agx-xavier")
+    site.machine.replay("jetson-agx-xavier")
     site.install({"publish.legacyLabels": True})
     wanted = {"gpu.model": "Jetson-AGX", "gpu.driver": "R32.7.4", "gpu.resource": "tegrastats"}
     wait_for("legacy labels", lambda: legacy(site) == wanted, site.differences)
-    site.machine.become(NO_ACCELERATORS)
+    site.machine.replay(NO_ACCELERATORS)
     wait_for("legacy labels to disappear", lambda: not legacy(site), site.differences)
 
 

@@ -30,7 +30,7 @@ def site_of_layout(request: pytest.FixtureRequest) -> Iterator[Site]:
         api.create(f"{CORE}/namespaces", [{"metadata": {"name": NAMESPACE}}])
         asyncio.run(open_namespace(RealApi(real.config, real.kubeconfig, None), HOME))
         machine = Machine(real.folder / "machine")
-        machine.become("server-t4")
+        machine.replay("server-t4")
         yield Site(real, api, machine)
         api.close()
 

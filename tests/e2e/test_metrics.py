@@ -58,7 +58,7 @@ def test_prometheus_records_and_an_alert_fires_when_a_device_disappears(site: Si
     )
     assert recorded[0]["metric"]["id"] == "pci-0000-3b-00-0"
     assert float(recorded[0]["value"][1]) == 16 << 30
-    site.machine.become(NO_ACCELERATORS)
+    site.machine.replay(NO_ACCELERATORS)
     fires = 'ALERTS{alertname="FairleadAcceleratorGone", alertstate="firing", id="pci-0000-3b-00-0"}'
     wait_for("the alert", lambda: query(server, fires), lambda: query(server, "ALERTS"))
 
