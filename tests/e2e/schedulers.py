@@ -58,7 +58,7 @@ def placement_rights(site: Site) -> Iterator[None]:
 def without_annotations(site: Site) -> Iterator[dict[str, str]]:
     """Remove the agent's annotations from its node, and its permission to write them: slices and labels stay.
 
-    Yields a new label of the node: only a scheduler that has observed the change places a pod that selects it.
+    Yields a new label of the node: a scheduler that has observed the change places a pod that selects it.
     """
     path = f"{_ROLES}/clusterroles/fairlead-agent"
     rules = site.api.request("GET", path)["rules"]

@@ -63,7 +63,7 @@ OPTIONS: dict[str, Values] = {
         "metrics.podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     },
     "scheduler for few": {"scheduler": {"enabled": True, "networkPolicy": {"enabled": True, "from": PEERS}}},
-    "scheduler for nobody": {"scheduler": {"enabled": True, "networkPolicy": {"enabled": True}}},
+    "scheduler without clients": {"scheduler": {"enabled": True, "networkPolicy": {"enabled": True}}},
     "scheduler of annotations": {
         "publish.claims": False,
         "scheduler": {

@@ -259,7 +259,7 @@ def test_replicas_prefer_different_nodes_and_have_time_to_shut_down(chart: Chart
     ("way", "rules"),
     [
         ("scheduler", None),
-        ("scheduler for nobody", []),
+        ("scheduler without clients", []),
         ("scheduler for few", [{"from": PEERS, "ports": [{"port": "http", "protocol": "TCP"}]}]),
     ],
 )
