@@ -175,9 +175,9 @@ def test_the_lab_is_reported_as_missing(inside: BuiltImage) -> None:
 def test_every_module_of_fairlead_can_be_imported(inside: BuiltImage) -> None:
     code = (
         "import importlib, pkgutil, fairlead\n"
-        "for each in pkgutil.walk_packages(fairlead.__path__, 'fairlead.'):\n"
-        "    importlib.import_module(each.name)\n"
-        "    print(each.name)"
+        "for module in pkgutil.walk_packages(fairlead.__path__, 'fairlead.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "    print(module.name)"
     )
     assert set(inside.ask(code).split()) >= RUNS[inside.recipe]
 
@@ -188,8 +188,8 @@ def test_no_image_has_modules_that_only_the_other_needs(image: BuiltImage) -> No
         "agent": {"grpclib", "fairlead/warden", "fairlead/serve/agent"},
         "scheduler": {"numpy", "fairlead/schedule", "fairlead/serve/scheduler"},
     }
-    for recipe, theirs in only.items():
-        assert names & theirs == (theirs if recipe == image.recipe else set())
+    for recipe, own in only.items():
+        assert names & own == (own if recipe == image.recipe else set())
 
 
 def test_every_library_can_be_loaded(inside: BuiltImage) -> None:

@@ -76,7 +76,7 @@ def watch_conflicts(site: Site) -> Iterator[None]:
 
     A conflict in a single poll may be two moments in one: a pod that ends and one that starts.
     """
-    stop, found, looks = threading.Event(), set[str](), [0]
+    stop, repeated, looks = threading.Event(), set[str](), [0]
     inventory = site.inventory()
 
     def look() -> None:
@@ -87,7 +87,7 @@ def watch_conflicts(site: Site) -> Iterator[None]:
             except (KubeletError, ClusterError):  # the kubelet is being restarted
                 continue
             looks[0] += 1
-            found.update(now & last)
+            repeated.update(now & last)
             last = now
         api.close()
 
@@ -101,7 +101,7 @@ def watch_conflicts(site: Site) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-    assert not found, "\n".join(sorted(found))
+    assert not repeated, "\n".join(sorted(repeated))
     assert looks[0] >= 2, "no poll succeeded"
 
 

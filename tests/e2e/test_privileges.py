@@ -92,7 +92,7 @@ def find(site: Site) -> dict[str, Path] | None:
     pod = site.ready_agent()
     if pod is None:
         return None
-    found = {}
+    processes = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
@@ -100,5 +100,5 @@ def find(site: Site) -> dict[str, Path] | None:
         except OSError:
             continue
         if name == pod["metadata"]["name"]:
-            found["agent" if "serve" in words and "agent" in words else "warden"] = Path("/proc") / pid
-    return found if len(found) == 2 else None
+            processes["agent" if "serve" in words and "agent" in words else "warden"] = Path("/proc") / pid
+    return processes if len(processes) == 2 else None

@@ -50,9 +50,9 @@ def test_of_fifty_pods_at_once_each_starts_with_its_chosen_share(site: Site, two
         )
         two_gpus.start(["stock"], {SHARE: 64})
         two_gpus.wait_running([*names, "stock"])
-        found = assert_consistent(site, two_gpus, names)
-    assert {device for device, _ in found.values()} == set(TWO_T4)
-    assert [int(found[name][1]) for name in names] == [SIZES[at % 5] for at in range(50)]
+        shares = assert_consistent(site, two_gpus, names)
+    assert {device for device, _ in shares.values()} == set(TWO_T4)
+    assert [int(shares[name][1]) for name in names] == [SIZES[at % 5] for at in range(50)]
     assert two_gpus.claims() == {}, "one write was enough for each"
     two_gpus.stop(two_gpus.all())
     site.wait_published()
@@ -177,9 +177,9 @@ def test_whole_accelerators_and_claims_of_templates_are_allocated_as_chosen(
     two_gpus.wait_running(["claim"])
     two_gpus.start(["whole"], {"fairlead.dev/t4": 1}, scheduler=NAME)
     two_gpus.wait_running(["whole"])
-    found = assert_consistent(site, two_gpus, ["claim", "whole"])
-    assert {device for device, _ in found.values()} == set(TWO_T4)
-    assert found["whole"][1] == "0"
+    shares = assert_consistent(site, two_gpus, ["claim", "whole"])
+    assert {device for device, _ in shares.values()} == set(TWO_T4)
+    assert shares["whole"][1] == "0"
 
     two_gpus.start(["late"], {"fairlead.dev/t4": 1}, scheduler=NAME)
     two_gpus.wait_pending("late", "accelerators can take late")
@@ -226,14 +226,14 @@ def test_a_volume_is_bound_on_the_pods_node_and_mounted(site: Site, two_gpus: Po
 def test_while_the_agent_is_replaced_no_pod_gets_another_share_than_the_chosen_one(
     site: Site, two_gpus: Pods
 ) -> None:
-    size, each = {SHARE: 100}, 10
-    first, second, third = ([f"{part}-{at}" for at in range(each)] for part in ("one", "two", "three"))
+    size, count = {SHARE: 100}, 10
+    first, second, third = ([f"{part}-{at}" for at in range(count)] for part in ("one", "two", "three"))
     with watch_conflicts(site):
         two_gpus.start(first, size, scheduler=NAME)
         wait_for("some to run", two_gpus.running, two_gpus.explain)
         replace_agent(site)
         two_gpus.start(second, size, scheduler=NAME)
-        wait_for("all to run or be rejected", lambda: ended_or_running(two_gpus, 2 * each), two_gpus.explain)
+        wait_for("all to run or be rejected", lambda: ended_or_running(two_gpus, 2 * count), two_gpus.explain)
         wait_for("a new agent that honours placements", lambda: honours_placements(site), site.diagnostics)
         two_gpus.start(third, size, scheduler=NAME)
         two_gpus.wait_running(third)

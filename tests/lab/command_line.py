@@ -18,7 +18,7 @@ FAIRLEAD = [sys.executable, "-m", "fairlead"]
 _STAND_IN = """\
 #!{python} -IS
 import http.server, ssl, sys
-options = dict(each.split("=", 1) for each in sys.argv[1:] if "=" in each)
+options = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers()

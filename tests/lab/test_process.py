@@ -80,10 +80,10 @@ def test_a_process_name_that_looks_like_stat_fields_is_parsed(tmp_path: Path) ->
     with subprocess.Popen([odd, "60"]) as child:
         while Path(f"/proc/{child.pid}/comm").read_text() != ") Z 1\n":
             time.sleep(0.01)
-        found = process.find(child.pid)
+        odd_process = process.find(child.pid)
         child.kill()
-    assert found is not None
-    assert found.started > 0
+    assert odd_process is not None
+    assert odd_process.started > 0
 
 
 def test_an_unused_pid_has_no_process() -> None:

@@ -322,4 +322,4 @@ def test_the_policy_comes_with_the_scheduler(chart: Chart) -> None:
         ({"scheduler.enabled": True, "policy.enabled": False}, False),
         ({"scheduler.enabled": True}, True),
     ):
-        assert (POLICY in {each["metadata"]["name"] for each in chart.render(values)}) == there
+        assert (POLICY in {document["metadata"]["name"] for document in chart.render(values)}) == there

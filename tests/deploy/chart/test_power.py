@@ -102,13 +102,11 @@ class Token(Scene):
 
         async def read() -> dict[str, str]:
             async with Client.connect(self.room.config) as client:
-                answers = [json.loads(await client.request("GET", self._fill_in(path))) for path in paths]
-            items = [each["metadata"] for answer in answers for each in answer["items"]]
+                listings = [json.loads(await client.request("GET", self._fill_in(path))) for path in paths]
+            items = [item["metadata"] for listing in listings for item in listing["items"]]
             namespace = self.room.namespace  # other tests have pods of their own in kube-system
-            mine = [
-                item for item in items if namespace in (item["namespace"], item["name"].partition("-")[2])
-            ]
-            return {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in mine}
+            own = [item for item in items if namespace in (item["namespace"], item["name"].partition("-")[2])]
+            return {f"{item['namespace']}/{item['name']}": item["resourceVersion"] for item in own}
 
         return asyncio.run(read())
 
@@ -319,21 +317,21 @@ ATTACKS: dict[str, Attack] = {
         {"status": {"reservedFor": None}},
         MERGE,
     ),
-    "another scheduler's pod said to wait": (
+    "another scheduler's pod reported as pending": (
         "status-conditions",
         "PATCH",
         THEIRS,
         with_conditions(PLACED),
         STRATEGIC,
     ),
-    "a pod said to be unready": (
+    "a pod reported as not ready": (
         "status-conditions",
         "PATCH",
         f"{POD}/runs/status",
         with_conditions(READY),
         STRATEGIC,
     ),
-    "a pod said to have failed": (
+    "a pod reported as failed": (
         "status-kept",
         "PATCH",
         f"{POD}/runs-theirs/status",
@@ -416,8 +414,8 @@ def test_other_users_bind_and_evict_as_before(token: Token) -> None:
 
 def test_every_rule_is_attacked_and_documented(chart: Chart) -> None:
     documents = chart.render({"scheduler.enabled": True})
-    asked = set(re.findall(r"fairlead-scheduler/([a-z-]+): ", Path(review.__file__).read_text()))
-    power = rules(documents, CLAIM_POLICY) | asked
+    webhook = set(re.findall(r"fairlead-scheduler/([a-z-]+): ", Path(review.__file__).read_text()))
+    power = rules(documents, CLAIM_POLICY) | webhook
     power |= {rule for rule in rules(documents, POLICY) if rule.startswith("status-")}
     assert {rule for rule, *_ in ATTACKS.values()} == power
     page = (render.REFERENCE.parent / "policy.md").read_text()

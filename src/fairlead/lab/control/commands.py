@@ -8,7 +8,7 @@ from typing import Final
 from fairlead.lab.control.certs import SERVICES
 
 PLACEHOLDER_ADDRESS: Final = "192.0.2.1"
-"""An address reserved for documentation (RFC 5737): no pod runs there to use the API server's address."""
+"""An address reserved for documentation (RFC 5737), for labs without pods that would use it."""
 STAGES: Final = ("node-initialize.yaml", "pod-ready.yaml", "pod-complete.yaml", "pod-delete.yaml")
 """The stages of kwok's nodes and pods; kwok refuses to start without any."""
 KWOK_ANNOTATION: Final = ("kwok.x-k8s.io/node", "fake")

@@ -56,7 +56,7 @@ state = "{layout.state}"
 
 
 def cni(pods: str) -> str:
-    """Return the CNI configuration: a bridge of the node's own, reached by routes, without address NAT."""
+    """Return the CNI configuration: a bridge of the node's own, reached by routes, without NAT."""
     bridge = {
         "type": "bridge",
         "bridge": "pods",
