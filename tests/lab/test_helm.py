@@ -1,4 +1,4 @@
-"""Helm: it talks to the lab alone, ignores the user's Helm settings, and leaves the user's home alone."""
+"""Helm: it talks only to the lab, ignores the user's Helm settings, and writes nothing to the home folder."""
 
 import subprocess
 from pathlib import Path

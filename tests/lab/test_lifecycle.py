@@ -75,7 +75,7 @@ def test_an_unknown_lab_or_program_is_an_error(lab_cli: LabCommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (("--name", "No Way"), "cannot name a lab"),
         (("--fleet", "x.toml"), "the profile api has no nodes"),
@@ -86,11 +86,11 @@ def test_an_unknown_lab_or_program_is_an_error(lab_cli: LabCommandLine) -> None:
     ],
 )
 def test_an_impossible_spec_is_rejected_before_anything_starts(
-    lab_cli: LabCommandLine, arguments: tuple[str, ...], says: str
+    lab_cli: LabCommandLine, arguments: tuple[str, ...], message: str
 ) -> None:
     done = lab_cli("up", "--profile", "api", *arguments)
     assert done.returncode == 2
-    assert says in done.stderr
+    assert message in done.stderr
     assert not lab_cli.root.exists()
 
 

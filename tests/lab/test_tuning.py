@@ -69,7 +69,7 @@ def test_the_lab_completes_the_users_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "not a KubeSchedulerConfiguration"),
         ("[1]", "not a KubeSchedulerConfiguration"),
@@ -82,9 +82,9 @@ def test_the_lab_completes_the_users_configuration(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_not_a_scheduler_configuration_is_rejected(
-    tmp_path: Path, text: str, says: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
-    with pytest.raises(LabError, match=re.escape(says)):
+    with pytest.raises(LabError, match=re.escape(message)):
         tuning.load_scheduler_config(write(tmp_path, text))
 
 

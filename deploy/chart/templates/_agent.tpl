@@ -76,13 +76,13 @@ scheme: HTTPS
 {{- with .nvidia.ignoreXids }}
 - --ignore-xids={{ join "," . }}
 {{- end }}
-{{- with include "fairlead.ways" $ }}
+{{- with include "fairlead.publishes" $ }}
 - --publish={{ . }}
 {{- end }}
 {{- if .publish.legacyLabels }}
 - --legacy-labels
 {{- end }}
-{{- if include "fairlead.handsOut" $ }}
+{{- if include "fairlead.allocates" $ }}
 - --kubelet-dir={{ .kubeletDir }}
 - --memory-unit={{ .memoryUnit }}
 - --nvidia={{ .nvidia.mode }}
@@ -107,7 +107,7 @@ scheme: HTTPS
 {{- end }}
 
 {{- define "fairlead.agent.mounts" -}}
-{{- if include "fairlead.ways" . -}}
+{{- if include "fairlead.publishes" . -}}
 {{ include "fairlead.token.mount" . }}
 {{- end }}
 {{- if .Values.replay.root }}
@@ -121,12 +121,12 @@ scheme: HTTPS
 - {name: drivers, mountPath: /host/proc/driver, readOnly: true}
 - {name: board, mountPath: /host/etc, subPath: etc, readOnly: true}
 - {name: board, mountPath: /host/var/lib/nvpmodel, subPath: nvpmodel, readOnly: true}
-{{- if include "fairlead.looksForCdi" . }}
+{{- if include "fairlead.mountsCdi" . }}
 # To check whether NVIDIA's toolkit has written a CDI file for its GPUs there.
 - {name: cdi, mountPath: /host{{ .Values.warden.cdi.folder }}, readOnly: true}
 {{- end }}
 {{- end }}
-{{- if include "fairlead.handsOut" . }}
+{{- if include "fairlead.allocates" . }}
 {{ include "fairlead.plugins.mounts" . }}
 {{- end }}
 {{- if .Values.warden.enabled }}
@@ -147,7 +147,7 @@ scheme: HTTPS
 {{- end }}
 
 {{/* Nothing can be mounted below /etc: the agent's /etc is a read-only copy. "yes" or nothing. */}}
-{{- define "fairlead.looksForCdi" -}}
+{{- define "fairlead.mountsCdi" -}}
 {{- $cdi := .Values.warden.cdi -}}
-{{- if and .Values.warden.enabled $cdi.enabled (include "fairlead.handsOut" .) (not (hasPrefix "/etc" $cdi.folder)) -}}yes{{- end -}}
+{{- if and .Values.warden.enabled $cdi.enabled (include "fairlead.allocates" .) (not (hasPrefix "/etc" $cdi.folder)) -}}yes{{- end -}}
 {{- end }}

@@ -38,7 +38,7 @@ system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
 {{- end }}
 
 {{/* What the agent publishes, in the form of its command line; nothing if all of it is off. */}}
-{{- define "fairlead.ways" -}}
+{{- define "fairlead.publishes" -}}
 {{- $ways := list -}}
 {{- if .Values.publish.labels }}{{ $ways = append $ways "labels" }}{{ end -}}
 {{- if .Values.publish.devicePlugin }}{{ $ways = append $ways "plugin" }}{{ end -}}
@@ -46,8 +46,8 @@ system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
 {{- join "," $ways -}}
 {{- end }}
 
-{{/* Whether anything is handed out through the kubelet: "yes" or nothing. */}}
-{{- define "fairlead.handsOut" -}}
+{{/* Whether devices are allocated through the kubelet: "yes" or nothing. */}}
+{{- define "fairlead.allocates" -}}
 {{- if or .Values.publish.devicePlugin (include "fairlead.claims" .) -}}yes{{- end -}}
 {{- end }}
 

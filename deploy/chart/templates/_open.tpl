@@ -5,7 +5,7 @@ Inside a user namespace none of this is needed, and none of it possible.
 */}}
 {{- define "fairlead.open" -}}
 {{- $looks := not (or .Values.replay.root .Values.userNamespaces) -}}
-{{- $opens := and (include "fairlead.handsOut" .) (not .Values.userNamespaces) -}}
+{{- $opens := and (include "fairlead.allocates" .) (not .Values.userNamespaces) -}}
 {{- if or $looks $opens -}}
 - name: open
   image: {{ include "fairlead.image" . }}

@@ -1,6 +1,6 @@
 {{/* The pod's volumes; each container's template has its mounts. */}}
 {{- define "fairlead.volumes" -}}
-{{- if include "fairlead.ways" . }}
+{{- if include "fairlead.publishes" . }}
 {{- include "fairlead.token" . }}
 {{- end }}
 {{- if .Values.replay.root }}
@@ -16,7 +16,7 @@
 - {name: nvpmodel, hostPath: {path: /var/lib/nvpmodel, type: DirectoryOrCreate}}
 - {name: board, emptyDir: {sizeLimit: 1Mi}}
 {{- end }}
-{{- if include "fairlead.handsOut" . }}
+{{- if include "fairlead.allocates" . }}
 - {name: plugins, hostPath: {path: {{ .Values.kubeletDir }}/plugins/fairlead.dev, type: DirectoryOrCreate}}
 - {name: plugins-registry, hostPath: {path: {{ .Values.kubeletDir }}/plugins_registry/fairlead.dev, type: DirectoryOrCreate}}
 {{- end }}

@@ -14,7 +14,7 @@ node/       real nodes
 control/    the control plane, the nodes that kwok simulates, and the add-ons
   certs.py commands.py tuning.py    keys, command lines, feature gates and the scheduler's configuration
   plane.py populate.py              start the control plane; create its nodes and wait for them
-  fleet.py kwok_nodes.py            a fleet file, and the Node manifests that it stands for
+  fleet.py kwok_nodes.py            a fleet file, and its Node manifests
   helm.py prometheus.py             Helm as the administrator, Prometheus in the first node
 
 run/        the life of a lab

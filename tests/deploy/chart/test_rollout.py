@@ -52,12 +52,12 @@ def test_the_new_replica_leads_at_once(real_cluster: RealCluster, chart: Chart, 
             assert lease.spec.lease_transitions == 2
         return took
 
-    async def played() -> float:
+    async def run_scenario() -> float:
         with replica(args, real_cluster.api.kubeconfig, logs[0]) as old:
             async with open_world(real_cluster, 1) as world:
                 return await scenario(old, world)
 
-    took = asyncio.run(played())
+    took = asyncio.run(run_scenario())
     print(f"bound {took:.1f} s after the end of the leader")
     assert "released the Lease" in logs[0].read_text()
     assert took < LeaderElectionConfig().deadline, "a graceful failover need not wait for the lease"

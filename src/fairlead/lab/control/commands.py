@@ -61,7 +61,7 @@ class ControlPlane:
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
 
     def kubeconfig(self, program: str) -> Path:
-        """Return the kubeconfig of a program beside the API server."""
+        """Return the kubeconfig of a program of the control plane."""
         return self.keys / f"{program}.kubeconfig"
 
 
