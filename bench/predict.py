@@ -22,7 +22,7 @@ from fairlead.estimate.similar import MeasurementLibrary
 from fairlead.evaluate.protocols import PROTOCOLS
 from fairlead.evaluate.result import MethodPredictions, over_devices
 from fairlead.evaluate.run import load
-from fairlead.evaluate.split import one_by_one
+from fairlead.evaluate.split import leave_one_device_out
 from fairlead.evaluate.table import LatencyTable
 
 LATENCIES, CELLS = "latency.csv.gz", "nasbench201_latency.csv.gz"
@@ -92,7 +92,7 @@ def ceiling(table: LatencyTable) -> float | None:
     known = {one: np.mean([levels[row] for row, two in enumerate(alike) if one == two]) for one in alike}
     answers = [
         MethodPredictions(split.device, split.test, np.full(len(split.test), known[alike[split.device]]))
-        for split in one_by_one(table, ~np.isnan(table.seconds), 0, 0)
+        for split in leave_one_device_out(table, ~np.isnan(table.seconds), 0, 0)
     ]
     return over_devices(table, answers).spearman
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from fairlead.analyze import analyze
-from fairlead.calibrate.campaign import BuiltModel, CalibrationPlan, calibrate, make
+from fairlead.calibrate.campaign import BuiltModel, CalibrationPlan, build_models, calibrate
 from fairlead.calibrate.targets import CalibrationTarget
 from fairlead.calibration import Calibration, MeasuredRun
 from fairlead.catalog import load
@@ -29,7 +29,7 @@ from fairlead.detect import detect
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.query import Query
-from fairlead.estimate.target import found as found_target
+from fairlead.estimate.target import target_of_accelerator as found_target
 from fairlead.host import Host
 from fairlead.inventory import Accelerator
 from fairlead.lab.run.steps import StepPrinter
@@ -124,7 +124,7 @@ def measure(
     printer = StepPrinter(sys.stderr)
     with tempfile.TemporaryDirectory(prefix="fairlead-zoo-") as folder:
         with printer.step("make 19 models"):
-            made = make(plan, folder, analyze)
+            made = build_models(plan, folder, analyze)
         with printer.step("run them") as step:
             return calibrate(plan, target, made, machine, step.report), made
 

@@ -43,7 +43,7 @@ def models(count: int, seed: int = 0) -> list[Line]:
     return found
 
 
-def milliseconds(model: Mapping[str, object], speed: Iterable[float]) -> float:
+def latency_ms(model: Mapping[str, object], speed: Iterable[float]) -> float:
     """Return what a model takes: a start, its compute, its memory, and a quirk of its family."""
     start, compute, memory = speed
     amounts = [float(str(model[name])) for name in ("gmacs", "mparams", "mactivations")]
@@ -68,7 +68,7 @@ def lines(
                 "runtime": "engine",
                 "precision": "fp32",
                 "batch": 1,
-                "latency_ms": milliseconds(model, speed) * noise,
+                "latency_ms": latency_ms(model, speed) * noise,
                 **model,
                 **more,
             }
@@ -94,7 +94,7 @@ def write(folder: Path, rows: Iterable[Mapping[str, object]]) -> str:
     return str(path)
 
 
-def arranged(rows: Iterable[Mapping[str, object]]) -> list[LatencyTable]:
+def tables_of(rows: Iterable[Mapping[str, object]]) -> list[LatencyTable]:
     """Return rows as tables, one for each source."""
     header, found = list(HEADER), list(csv.DictReader(io.StringIO(text(rows))))
     return tables(read(header, found, "made up").rows, SHEETS)

@@ -1,6 +1,6 @@
 """The noun of a prediction: its fields are a contract, its order is what people want to see."""
 
-from fairlead.prediction import BASES, CONFIDENCES, Estimate, order
+from fairlead.prediction import BASES, CONFIDENCES, Estimate, sort_key
 from fairlead.units import Seconds
 
 FIELDS = [
@@ -39,7 +39,7 @@ def test_what_runs_and_fits_comes_first() -> None:
     fast = Estimate("fast", "m", seconds=Seconds(1.0))
     full = Estimate("full", "m", fits=False, seconds=Seconds(0.1))
     never = Estimate("never", "m", runs=False)
-    assert sorted([never, full, slow, fast], key=order) == [fast, slow, full, never]
+    assert sorted([never, full, slow, fast], key=sort_key) == [fast, slow, full, never]
 
 
 def test_good_is_runs_fits_and_in_time() -> None:

@@ -252,7 +252,7 @@ class ObservedUse:
         }
 
 
-def place(setup: Setup, host: str) -> str:
+def setup_id(setup: Setup, host: str) -> str:
     """Return a short name that all machines of one make and mode share, and no other has.
 
     Measured figures differ in their last digits from machine to machine, so they are rounded.
@@ -263,29 +263,29 @@ def place(setup: Setup, host: str) -> str:
     return hashlib.sha256("\0".join((*words, *rounded)).encode()).hexdigest()[:12]
 
 
-def best(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
+def quicker_run(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
     """Return the quicker of two, for noise only ever makes a run longer; of memory the most."""
     quicker = min(before, now, key=lambda found: (found.seconds, found.p90, found.wall, -found.runs))
     return replace(quicker, peak_bytes=Bytes(max(before.peak_bytes, now.peak_bytes)))
 
 
-def together(before: Trial, now: Trial) -> Trial:
+def merge_trials(before: Trial, now: Trial) -> Trial:
     """Return what two trials of one model on one setup say: figures count more than a failure."""
     if before.measured is None or now.measured is None:
         return before if now.measured is None and before.measured is not None else now
-    return replace(now, measured=best(before.measured, now.measured))
+    return replace(now, measured=quicker_run(before.measured, now.measured))
 
 
-def united(before: Calibration, now: Calibration) -> Calibration:
+def merge_calibrations(before: Calibration, now: Calibration) -> Calibration:
     """Return what two calibrations of one setup say, model by model."""
     trials = {trial.features.digest: trial for trial in before.trials}
     for trial in now.trials:
         known = trials.get(trial.features.digest)
-        trials[trial.features.digest] = together(known, trial) if known else trial
+        trials[trial.features.digest] = merge_trials(known, trial) if known else trial
     return replace(now, made=max(before.made, now.made), trials=tuple(trials.values()))
 
 
-def joined(before: ObservedUse, now: ObservedUse) -> ObservedUse:
+def merge_observed(before: ObservedUse, now: ObservedUse) -> ObservedUse:
     """Return what two sights of one model on one setup say: the most memory, the most seen latencies."""
     older, newer = sorted((before, now), key=lambda seen: seen.made)
     richer = max(newer, older, key=lambda seen: seen.latency.count if seen.latency else 0)

@@ -8,7 +8,7 @@ from fairlead.units import Bytes, Seconds, Watts
 CONFIDENCES: Final = ("high", "medium", "low")
 BASES: Final = ("measured", "calibrated", "similar", "data sheet")
 """What an estimate rests on, the surest first."""
-NINTH: Final = 1.2816
+Z90: Final = 1.2816
 """Standard deviations below which nine of ten normal errors lie."""
 _HIGH: Final = 0.15
 _MEDIUM: Final = 0.35
@@ -84,7 +84,7 @@ def confidence(spread: float) -> str:
     return "high" if spread <= _HIGH else "medium" if spread <= _MEDIUM else "low"
 
 
-def order(estimate: Estimate) -> tuple[bool, bool, float, str]:
+def sort_key(estimate: Estimate) -> tuple[bool, bool, float, str]:
     """Sort what runs and fits by its latency, and put the rest behind it."""
     seconds = float("inf") if estimate.seconds is None else estimate.seconds
     return (not estimate.runs, not estimate.fits, seconds, estimate.device)

@@ -124,7 +124,9 @@ class ModelFile:
     precision: str = ""
 
     @classmethod
-    def beside(cls, place: str, path: str, shapes: tuple[str, ...] = (), precision: str = "") -> "ModelFile":
+    def relative_to(
+        cls, place: str, path: str, shapes: tuple[str, ...] = (), precision: str = ""
+    ) -> "ModelFile":
         """Return a file whose path is relative to the file where it was written."""
         stands = os.path.isabs(path) or place == "-"
         return cls(path if stands else os.path.join(os.path.dirname(place), path), shapes, precision)

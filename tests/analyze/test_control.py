@@ -7,7 +7,7 @@ import pytest
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.zoo.graph import NetGraph, Weight
-from fairlead.zoo.onnxfile import number, piece, text
+from fairlead.zoo.onnxfile import len_field, string_field, varint_field
 from tests.analyze.models import graph, ints, node, ops, profile, saved, value, weight
 
 PATH = value("x", 2, 4)
@@ -119,15 +119,23 @@ def test_bodies_may_lie_within_bodies_but_not_for_ever(tmp_path: Path) -> None:
 
 def function(name: str, inputs: str, outputs: str, *nodes: bytes) -> bytes:
     """Return a function of the domain `mine`, as the model's field."""
-    parts = [text(1, name), text(10, "mine")]
-    parts += [text(4, each) for each in inputs.split()] + [text(5, each) for each in outputs.split()]
-    return piece(25, b"".join(parts) + b"".join(piece(7, each) for each in nodes))
+    parts = [string_field(1, name), string_field(10, "mine")]
+    parts += [string_field(4, each) for each in inputs.split()] + [
+        string_field(5, each) for each in outputs.split()
+    ]
+    return len_field(25, b"".join(parts) + b"".join(len_field(7, each) for each in nodes))
 
 
 def raw(op: str, inputs: str, outputs: str, domain: str = "", *attributes: bytes) -> bytes:
     """Return a node as bytes."""
-    parts = [text(1, each) for each in inputs.split()] + [text(2, each) for each in outputs.split()]
-    parts += [text(4, op), text(7, domain), *(piece(5, attribute) for attribute in attributes)]
+    parts = [string_field(1, each) for each in inputs.split()] + [
+        string_field(2, each) for each in outputs.split()
+    ]
+    parts += [
+        string_field(4, op),
+        string_field(7, domain),
+        *(len_field(5, attribute) for attribute in attributes),
+    ]
     return b"".join(parts)
 
 
@@ -139,7 +147,7 @@ def with_functions(folder: Path, made: NetGraph, *functions: bytes) -> str:
 
 
 def test_a_function_is_written_out_with_what_its_caller_gives(tmp_path: Path) -> None:
-    turned = text(1, "transB") + text(21, "turn") + number(20, 2)
+    turned = string_field(1, "transB") + string_field(21, "turn") + varint_field(20, 2)
     product = function("Linear", "a b", "c", raw("Gemm", "a b", "t", "", turned), raw("Relu", "t", "c"))
     made = graph(
         [node("mine.Linear", "x w", "m", turn=1), node("mine.Linear", "m v", "y", turn=0)],

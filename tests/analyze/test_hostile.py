@@ -13,7 +13,7 @@ from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Profile
 from fairlead.zoo.graph import NetGraph, Weight
-from fairlead.zoo.onnxfile import number, piece, text
+from fairlead.zoo.onnxfile import len_field, string_field, varint_field
 from tests.analyze.models import graph, ints, node, saved, value, weight
 from tests.tflites import Byte, Op, Sub, T, model, zeros
 
@@ -188,38 +188,44 @@ def alone(path: Path) -> tuple[str, float, float]:
 
 def whole(*fields: bytes) -> bytes:
     """Return a model of a graph's fields."""
-    return number(1, 8) + piece(7, b"".join(fields)) + piece(8, number(2, 17))
+    return varint_field(1, 8) + len_field(7, b"".join(fields)) + len_field(8, varint_field(2, 17))
 
 
-X = piece(11, text(1, "x") + piece(2, piece(1, number(1, 1) + piece(2, piece(1, number(1, 4))))))
-Y = piece(12, text(1, "y"))
+X = len_field(
+    11,
+    string_field(1, "x")
+    + len_field(2, len_field(1, varint_field(1, 1) + len_field(2, len_field(1, varint_field(1, 4))))),
+)
+Y = len_field(12, string_field(1, "y"))
 
 
 def relu(given: str, made: str) -> bytes:
-    return piece(1, text(1, given) + text(2, made) + text(4, "Relu"))
+    return len_field(1, string_field(1, given) + string_field(2, made) + string_field(4, "Relu"))
 
 
 HUGE: dict[str, tuple[bytes, str]] = {
     "a name of 10 MB": (whole(X, Y, relu("x", "n" * 10_000_000)), "a name of 10,000,000 bytes"),
     "too many operators": (whole(X, Y, *[relu("x", "y")] * 101_000), "more than 100,000 operators"),
     "inputs without end": (
-        whole(X, Y, piece(1, text(1, "x") * 401_000 + text(2, "y") + text(4, "Sum"))),
+        whole(
+            X, Y, len_field(1, string_field(1, "x") * 401_000 + string_field(2, "y") + string_field(4, "Sum"))
+        ),
         "more than 400,000 inputs and outputs",
     ),
-    "fields without end": (number(1, 8) + number(99, 1) * 3_001_000, "more than 3,000,000 parts"),
+    "fields without end": (varint_field(1, 8) + varint_field(99, 1) * 3_001_000, "more than 3,000,000 parts"),
     "names without end": (
         whole(X, Y, *[relu("x", f"{at:04}" + "n" * 16_000) for at in range(4300)]),
         "more than 67,108,864 bytes of names",
     ),
     "many dimensions": (
-        whole(X, Y, piece(5, number(1, 1) * 40 + number(2, 1) + text(8, "w"))),
+        whole(X, Y, len_field(5, varint_field(1, 1) * 40 + varint_field(2, 1) + string_field(8, "w"))),
         "a tensor of more than 32 dimensions",
     ),
     "a length beyond the file": (
-        number(1, 8) + varint.encode(7 << 3 | 2) + varint.encode(2**62),
+        varint_field(1, 8) + varint.encode(7 << 3 | 2) + varint.encode(2**62),
         "cut off or damaged",
     ),
-    "a number that does not end": (number(1, 8) + b"\x38" + b"\xff" * 20, "cut off or damaged"),
+    "a number that does not end": (varint_field(1, 8) + b"\x38" + b"\xff" * 20, "cut off or damaged"),
 }
 
 

@@ -12,7 +12,7 @@ from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Profile
 from fairlead.zoo.graph import NetGraph
-from fairlead.zoo.onnxfile import number, piece, save, text
+from fairlead.zoo.onnxfile import len_field, save, string_field, varint_field
 from tests.analyze.models import graph, node, value
 
 MATRIX = (4, 6)
@@ -20,8 +20,12 @@ MATRIX = (4, 6)
 
 def tensor(*fields: bytes, name: str = "w", dims: tuple[int, ...] = MATRIX, dtype: int = 1) -> bytes:
     """Return a tensor of the graph, as its field."""
-    return piece(
-        5, b"".join(number(1, dim) for dim in dims) + number(2, dtype) + text(8, name) + b"".join(fields)
+    return len_field(
+        5,
+        b"".join(varint_field(1, dim) for dim in dims)
+        + varint_field(2, dtype)
+        + string_field(8, name)
+        + b"".join(fields),
     )
 
 
@@ -52,17 +56,19 @@ def product(folder: Path, *tensors: bytes) -> Profile:
 
 def entry(**pairs: str) -> bytes:
     """Return where a tensor's data lies."""
-    fields = b"".join(piece(13, text(1, key) + text(2, pair)) for key, pair in pairs.items())
-    return fields + number(14, 1)
+    fields = b"".join(
+        len_field(13, string_field(1, key) + string_field(2, pair)) for key, pair in pairs.items()
+    )
+    return fields + varint_field(14, 1)
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        [piece(9, bytes(96))],
-        [piece(4, bytes(96))],
+        [len_field(9, bytes(96))],
+        [len_field(4, bytes(96))],
         [],
-        [piece(9, b"")],
+        [len_field(9, b"")],
     ],
     ids=["raw", "typed", "stripped", "empty"],
 )
@@ -70,16 +76,16 @@ def test_a_matrix_counts_however_it_is_stored(tmp_path: Path, fields: list[bytes
     found = product(tmp_path, tensor(*fields))
     assert (found.macs, found.params, found.weight_bytes) == (48, 24, 96)
     stripped = "weights were stripped from the file: they are counted from their dims"
-    assert found.notes == ((stripped,) if not fields or fields == [piece(9, b"")] else ())
+    assert found.notes == ((stripped,) if not fields or fields == [len_field(9, b"")] else ())
 
 
 @pytest.mark.parametrize(
     ("fields", "dims"),
     [
-        ([piece(9, bytes(95))], MATRIX),
-        ([piece(9, bytes(97))], MATRIX),
-        ([piece(4, bytes(92))], MATRIX),
-        ([piece(9, bytes(96))], (4, -6)),
+        ([len_field(9, bytes(95))], MATRIX),
+        ([len_field(9, bytes(97))], MATRIX),
+        ([len_field(4, bytes(92))], MATRIX),
+        ([len_field(9, bytes(96))], (4, -6)),
     ],
 )
 def test_data_that_does_not_fit_its_dims_is_refused(
@@ -95,17 +101,19 @@ def test_a_tensor_larger_than_any_machine_is_refused(tmp_path: Path) -> None:
 
 
 def test_half_the_bits_take_half_the_bytes(tmp_path: Path) -> None:
-    four_bits = tensor(piece(9, bytes(12)), name="q", dtype=22)
-    scale = tensor(piece(9, bytes(4)), name="s", dims=())
+    four_bits = tensor(len_field(9, bytes(12)), name="q", dtype=22)
+    scale = tensor(len_field(9, bytes(4)), name="s", dims=())
     made = graph([node("DequantizeLinear", "q s", "w"), node("MatMul", "x w", "y")], [value("x", 2, 4)])
     found = analyze(with_tensors(tmp_path, made, four_bits, scale))
     assert (found.params, found.weight_bytes, found.operators[0].read_bytes) == (24, 16, 32 + 12)
 
 
 def test_a_sparse_matrix_counts_what_it_stores(tmp_path: Path) -> None:
-    values = number(1, 3) + number(2, 1) + text(8, "w") + piece(9, bytes(12))
-    places = number(1, 3) + number(2, 7) + piece(9, bytes(24))
-    sparse = piece(15, piece(1, values) + piece(2, places) + number(3, 4) + number(3, 6))
+    values = varint_field(1, 3) + varint_field(2, 1) + string_field(8, "w") + len_field(9, bytes(12))
+    places = varint_field(1, 3) + varint_field(2, 7) + len_field(9, bytes(24))
+    sparse = len_field(
+        15, len_field(1, values) + len_field(2, places) + varint_field(3, 4) + varint_field(3, 6)
+    )
     found = product(tmp_path, sparse)
     assert (found.macs, found.params, found.weight_bytes) == (48, 3, 36)
 
@@ -177,10 +185,10 @@ def test_weights_are_never_read(tmp_path: Path) -> None:
     path = Path(with_tensors(tmp_path, made))
     data = path.read_bytes()
     head = (
-        number(1, side)
-        + number(1, side)
-        + number(2, 1)
-        + text(8, "w")
+        varint_field(1, side)
+        + varint_field(1, side)
+        + varint_field(2, 1)
+        + string_field(8, "w")
         + varint.encode(9 << 3 | 2)
         + varint.encode(size)
     )

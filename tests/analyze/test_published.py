@@ -10,7 +10,7 @@ from fairlead.analyze import analyze
 from fairlead.workload import KINDS
 from fairlead.zoo import attention, dense, mobile
 from fairlead.zoo.graph import NetGraph
-from fairlead.zoo.onnxfile import number, piece, save, text, write
+from fairlead.zoo.onnxfile import len_field, save, string_field, varint_field, write
 from tests.analyze.models import graph, node, value
 from tests.analyze.test_hostile import alone
 
@@ -54,9 +54,9 @@ def large(path: Path, count: int, side: int) -> None:
     heads = []
     for at in range(count):
         head = (
-            number(1, side) * 2
-            + number(2, 1)
-            + text(8, f"w{at}")
+            varint_field(1, side) * 2
+            + varint_field(2, 1)
+            + string_field(8, f"w{at}")
             + varint.encode(9 << 3 | 2)
             + varint.encode(size)
         )
@@ -82,8 +82,11 @@ def test_half_a_gigabyte_takes_under_a_second_and_little_memory(tmp_path: Path) 
 
 def test_the_smallest_model_is_one_too(tmp_path: Path) -> None:
     path = tmp_path / "nothing.onnx"
-    tensor = piece(2, piece(1, number(1, 1) + piece(2, piece(1, number(1, 4)))))
-    path.write_bytes(number(1, 8) + piece(7, piece(11, text(1, "x") + tensor) + piece(12, text(1, "x"))))
+    tensor = len_field(2, len_field(1, varint_field(1, 1) + len_field(2, len_field(1, varint_field(1, 4)))))
+    path.write_bytes(
+        varint_field(1, 8)
+        + len_field(7, len_field(11, string_field(1, "x") + tensor) + len_field(12, string_field(1, "x")))
+    )
     found = analyze(str(path))
     assert (found.operators, found.macs, found.groups, found.precision) == ((), 0, 0, "unknown")
     assert found.peak_bytes == 16

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.analyze import analyze
-from fairlead.calibrate.campaign import CalibrationPlan, calibrate, make
+from fairlead.calibrate.campaign import CalibrationPlan, build_models, calibrate
 from fairlead.calibrate.targets import CalibrationTarget
 from fairlead.calibration import Calibration, features
 from tests.accelerators import accelerator
@@ -15,7 +15,7 @@ CPU = CalibrationTarget(accelerator("cpu:0", kind="cpu", model="cpu-x86-64"), "c
 
 
 def run(plan: CalibrationPlan, folder: Path, told: Callable[[int, int, str], None]) -> Calibration:
-    return calibrate(plan, CPU, make(plan, str(folder), analyze), "a host", told)
+    return calibrate(plan, CPU, build_models(plan, str(folder), analyze), "a host", told)
 
 
 def test_a_calibration_through_onnx_runtime(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_calibration_through_onnx_runtime(tmp_path: Path) -> None:
 def test_a_model_that_does_not_load_is_a_row_and_is_not_tried_again(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     plan = CalibrationPlan(("thread", "columns"), threads=1, rounds=3, budget=0.05)
-    made = make(plan, str(tmp_path), analyze)
+    made = build_models(plan, str(tmp_path), analyze)
     (tmp_path / "columns.onnx").write_bytes(b"not a model")
     said: list[int] = []
     found = calibrate(plan, CPU, made, "a host", lambda done, *_: said.append(done))
@@ -47,7 +47,7 @@ def test_a_model_that_does_not_load_is_a_row_and_is_not_tried_again(tmp_path: Pa
 
 
 def test_features_add_up_to_the_profile(tmp_path: Path) -> None:
-    made = make(CalibrationPlan(("ladder",)), str(tmp_path), analyze)["ladder"]
+    made = build_models(CalibrationPlan(("ladder",)), str(tmp_path), analyze)["ladder"]
     found = features(made.profile)
     assert sum(work.macs for work in found.work.values()) == made.profile.macs
     assert sum(work.weight_bytes for work in found.work.values()) == made.profile.weight_bytes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.calibrate.profile import folder, load, save
+from fairlead.calibrate.profile import default_folder, load, save
 from fairlead.calibration import Calibration, Features, MeasuredRun, OperatorWork, Setup, Trial
 from fairlead.errors import UserError
 from fairlead.units import Bytes, Seconds, Watts
@@ -74,4 +74,4 @@ def test_a_missing_file_and_a_place_that_cannot_be_written(tmp_path: Path) -> No
     ],
 )
 def test_profiles_lie_where_the_xdg_rules_say(environ: dict[str, str], place: str) -> None:
-    assert folder(environ) == place
+    assert default_folder(environ) == place

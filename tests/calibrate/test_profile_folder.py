@@ -13,31 +13,31 @@ from fairlead.calibrate.profile import (
     load,
     load_all,
     load_any,
-    load_seen,
+    load_observed,
+    observed_file,
     save,
-    save_seen,
-    seen_file,
+    save_observed,
 )
-from fairlead.calibrate.profile_folder import forget, keep
-from fairlead.calibration import ObservedUse, place
+from fairlead.calibrate.profile_folder import add_profiles, remove_setup
+from fairlead.calibration import ObservedUse, setup_id
 from fairlead.errors import UserError
 from fairlead.units import Bytes, Seconds
 from tests.profiles import MEASURED, SETUP, calibration, observed
 
 
 def test_what_was_seen_is_written_and_read_back(tmp_path: Path) -> None:
-    path = seen_file(str(tmp_path), observed())
-    save_seen(observed(), path)
-    assert load_seen(path) == load_any(path) == observed()
+    path = observed_file(str(tmp_path), observed())
+    save_observed(observed(), path)
+    assert load_observed(path) == load_any(path) == observed()
     bare = ObservedUse(SETUP, "", "d" * 40, "", "2026-11-16T04:00:00+00:00")
-    save_seen(bare, path)
-    assert load_seen(path) == bare
+    save_observed(bare, path)
+    assert load_observed(path) == bare
 
 
 def test_a_whole_folder_is_read(tmp_path: Path) -> None:
     within = str(tmp_path)
     save(calibration(), calibration_file(within, calibration()))
-    save_seen(observed(), seen_file(within, observed()))
+    save_observed(observed(), observed_file(within, observed()))
     (tmp_path / "half.json").write_text('{"version": ')
     (tmp_path / "seen" / "binary.json").write_bytes(b"\x1f\x8b\x00\xff")
     (tmp_path / "notes.txt").write_text("not a profile, and not called one")
@@ -71,7 +71,7 @@ def test_what_cannot_have_been_seen_is_refused(field: str, value: object, tmp_pa
     path = tmp_path / "seen.json"
     path.write_text(json.dumps({**observed().to_json(), field: value}))
     with pytest.raises(UserError, match=r"seen\.json: ") as caught:
-        load_seen(str(path))
+        load_observed(str(path))
     assert caught.value.hint
 
 
@@ -82,23 +82,25 @@ def test_what_comes_in_is_added_to_the_file_of_its_setup(tmp_path: Path) -> None
     quick = replace(MEASURED, seconds=Seconds(0.001), peak_bytes=Bytes(5))
     trials = tuple(replace(trial, measured=quick, reason="") for trial in calibration().trials)
     more = observed(peak_bytes=Bytes(9_000), latency=None)
-    first = keep([calibration(trials=trials), calibration(host="another board")], [observed(), more], within)
+    first = add_profiles(
+        [calibration(trials=trials), calibration(host="another board")], [observed(), more], within
+    )
     assert first[0] == own
     assert first[1] != own
     assert first[2] == first[3]
     plain, points = (trial.measured for trial in load(own).trials)
     assert (plain, points) == (replace(quick, peak_bytes=MEASURED.peak_bytes), quick)
-    assert load_seen(first[2]) == observed(peak_bytes=Bytes(9_000))
-    assert keep([], [], within) == []
+    assert load_observed(first[2]) == observed(peak_bytes=Bytes(9_000))
+    assert add_profiles([], [], within) == []
 
 
 def test_a_setup_is_forgotten_and_others_stay(tmp_path: Path) -> None:
     within = str(tmp_path)
-    keep([calibration(), calibration(host="another board")], [observed()], within)
+    add_profiles([calibration(), calibration(host="another board")], [observed()], within)
     (tmp_path / "damaged.json").write_text("")
-    assert forget(place(SETUP, calibration().host), within) == 2
+    assert remove_setup(setup_id(SETUP, calibration().host), within) == 2
     assert [each.host for each in load_all(within).calibrations] == ["another board"]
-    assert forget("none", within) == 0
+    assert remove_setup("none", within) == 0
     assert (tmp_path / "damaged.json").exists()
 
 

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from fairlead.calibrate.timing import Clocks, RunSample, figures, longest, quiet, sample, warm
+from fairlead.calibrate.timing import (
+    Clocks,
+    RunSample,
+    least_disturbed,
+    longest_wait,
+    sample,
+    summarise,
+    warm_up,
+)
 
 
 class World:
@@ -50,13 +58,13 @@ def test_slow_and_quick_models_get_a_sensible_number_of_runs(takes: float, runs:
 
 def test_warming_up_counts_for_nothing_and_runs_at_least_once() -> None:
     world = World(30.0)
-    warm(world.step, 1.0, world.clocks)
+    warm_up(world.step, 1.0, world.clocks)
     assert world.steps == 1
 
 
 def test_time_that_others_had_the_cpu_is_taken_off() -> None:
     world = World(0.01, stolen=0.05)
-    found = figures([sample(world.step, 1.0, world.clocks)])
+    found = summarise([sample(world.step, 1.0, world.clocks)])
     assert found.seconds == pytest.approx(0.01)
     assert found.p90 == pytest.approx(0.01)
     assert found.waited == pytest.approx(0.05 / 0.09, abs=0.05)
@@ -70,13 +78,13 @@ def test_no_more_is_taken_off_than_leaves_the_work_of_the_thread_itself() -> Non
 def test_the_quickest_round_counts() -> None:
     slow = [RunSample(1.5)] * 9
     quick = [RunSample(1.0)] * 7 + [RunSample(3.0)] * 2
-    found = figures([slow, quick, []])
+    found = summarise([slow, quick, []])
     assert (found.seconds, found.p90, found.runs) == (1.0, 3.0, 18)
 
 
 def test_runs_that_waited_are_left_out_where_there_are_others() -> None:
     calm, disturbed = [RunSample(1.0)] * 5, [RunSample(9.0, 7.0)] * 4
-    assert quiet([*calm, *disturbed]) == calm
+    assert least_disturbed([*calm, *disturbed]) == calm
 
 
 @pytest.mark.parametrize(
@@ -91,7 +99,7 @@ def test_runs_that_waited_are_left_out_where_there_are_others() -> None:
 def test_the_wait_of_a_run_is_that_of_the_thread_that_waited_most(
     before: Mapping[str, float], after: Mapping[str, float], seconds: float
 ) -> None:
-    assert longest(before, after) == pytest.approx(seconds)
+    assert longest_wait(before, after) == pytest.approx(seconds)
 
 
 def rounds() -> Iterator[list[RunSample]]:
@@ -99,5 +107,5 @@ def rounds() -> Iterator[list[RunSample]]:
 
 
 def test_one_run_is_enough_for_figures() -> None:
-    found = figures(list(rounds()))
+    found = summarise(list(rounds()))
     assert (found.seconds, found.p90, found.runs, found.waited) == (1.0, 1.0, 3, 0.0)

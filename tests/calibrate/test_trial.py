@@ -23,7 +23,7 @@ def child(source: str) -> Sequence[str]:
 
 
 def test_an_answer_is_the_last_line() -> None:
-    done = trials.run(JOB, child(f"print('a library says hello'); print({ANSWER.to_text()!r})"))
+    done = trials.run_job(JOB, child(f"print('a library says hello'); print({ANSWER.to_text()!r})"))
     assert done == ANSWER
 
 
@@ -32,7 +32,7 @@ def test_the_child_is_given_the_job() -> None:
         "import sys, json; job = json.loads(sys.stdin.readline());"
         "print(json.dumps({'samples': [], 'reason': job['model']}))"
     )
-    assert trials.run(JOB, child(echo)).reason == "thread"
+    assert trials.run_job(JOB, child(echo)).reason == "thread"
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_the_child_is_given_the_job() -> None:
     ],
 )
 def test_an_end_without_an_answer_is_a_reason(source: str, reason: str) -> None:
-    assert reason in trials.run(JOB, child(source)).reason
+    assert reason in trials.run_job(JOB, child(source)).reason
 
 
 def test_the_real_child_answers_what_a_runtime_raises() -> None:
-    found = trials.run(JOB)
+    found = trials.run_job(JOB)
     assert found.reason.startswith(("MissingPartError", "NoSuchFile", "Fail"))
     assert "\n" not in found.reason
 
@@ -60,23 +60,23 @@ def test_the_real_child_answers_what_a_runtime_raises() -> None:
 def test_the_gpu_that_is_asked_of_is_the_only_one_seen() -> None:
     job = TrialJob("thread", "", "onnxruntime-cuda", gpu="GPU-1234")
     inherited = {"CUDA_VISIBLE_DEVICES": "7", "HOME": "/home/x"}
-    assert trials.environment(job, inherited)["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
-    assert trials.environment(JOB, inherited)["CUDA_VISIBLE_DEVICES"] == "7"
-    assert trials.environment(JOB, inherited)["HOME"] == "/home/x"
+    assert trials.child_environment(job, inherited)["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
+    assert trials.child_environment(JOB, inherited)["CUDA_VISIBLE_DEVICES"] == "7"
+    assert trials.child_environment(JOB, inherited)["HOME"] == "/home/x"
 
 
 def test_rounds_of_one_model_become_one_row() -> None:
     slow = TrialOutcome((RunSample(0.9),), "1.2", Bytes(120), Bytes(12), Watts(9.0))
-    found = trials.trial("thread", NOTHING, [ANSWER, slow]).measured
+    found = trials.merge_outcomes("thread", NOTHING, [ANSWER, slow]).measured
     assert found is not None
     assert (found.seconds, found.wall, found.runs) == (0.4, 0.5, 2)
     assert (found.peak_bytes, found.base_bytes, found.watts) == (120, 10, 8.0)
 
 
 def test_a_model_that_failed_once_has_a_reason_and_no_figures() -> None:
-    found = trials.trial("thread", NOTHING, [ANSWER, TrialOutcome(reason="it crashed")])
+    found = trials.merge_outcomes("thread", NOTHING, [ANSWER, TrialOutcome(reason="it crashed")])
     assert (found.measured, found.reason) == (None, "it crashed")
-    assert trials.trial("thread", NOTHING, []).reason == "not run"
+    assert trials.merge_outcomes("thread", NOTHING, []).reason == "not run"
 
 
 def test_jobs_and_outcomes_travel_as_lines() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.calibrate.profile_folder import keep
+from fairlead.calibrate.profile_folder import add_profiles
 from fairlead.calibration import Latency, ObservedUse, Setup
 from fairlead.cli.main import main
 from fairlead.units import Seconds
@@ -58,12 +58,12 @@ def test_a_model_used_on_three_devices_is_predicted_better_on_a_fourth(
     true = ODD * HERE * truth(MODEL)
     ask = (model, "--on", "t4", "--profiles")
 
-    keep(calibrations, [], str(tmp_path / "before"))
+    add_profiles(calibrations, [], str(tmp_path / "before"))
     before, basis = run_estimate(capsys, *ask, str(tmp_path / "before"))
     assert basis == "calibrated"
     assert before < 0.7 * true
 
-    keep(calibrations, sights, str(tmp_path / "after"))
+    add_profiles(calibrations, sights, str(tmp_path / "after"))
     after, basis = run_estimate(capsys, *ask, str(tmp_path / "after"))
     assert basis == "similar"
     assert after == pytest.approx(true, rel=0.15)
@@ -75,7 +75,7 @@ def test_a_few_runs_are_not_transferred_to_other_devices(
 ) -> None:
     calibrations = [calibration(setup(name), SPEEDS * slower) for name, slower in OTHERS.items()]
     sights = [observed_use(setup(name), slower, count) for name, slower in OTHERS.items()]
-    keep([*calibrations, calibration(setup("t4"), SPEEDS * HERE)], sights, str(tmp_path / "known"))
+    add_profiles([*calibrations, calibration(setup("t4"), SPEEDS * HERE)], sights, str(tmp_path / "known"))
     _, basis = run_estimate(capsys, model, "--on", "t4", "--profiles", str(tmp_path / "known"))
     assert basis == ("similar" if count >= 10 else "calibrated")
 
@@ -96,7 +96,7 @@ def test_the_profiles_of_a_cluster_are_read(
     )
     use = ("--kubeconfig", str(cluster.api.kubeconfig))
     ask = (model, "--on", device, "--catalog", str(tmp_path / "own.toml"))
-    keep([calibration(setup(device))], [observed_use(setup(device), 1.0)], str(tmp_path / "known"))
+    add_profiles([calibration(setup(device))], [observed_use(setup(device), 1.0)], str(tmp_path / "known"))
     assert main(["profiles", "import", str(tmp_path / "known"), *use, "--node", device]) == 0
     capsys.readouterr()
 

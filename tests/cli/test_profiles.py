@@ -12,8 +12,8 @@ import yaml
 
 from fairlead import keys
 from fairlead.calibrate.profile import calibration_file, load_all, save
-from fairlead.calibrate.profile_folder import keep
-from fairlead.calibration import place
+from fairlead.calibrate.profile_folder import add_profiles
+from fairlead.calibration import setup_id
 from fairlead.cli.model import calibrate, profiles
 from fairlead.cli.model.profiles_cluster import group_by_setup
 from fairlead.errors import ClusterUnavailableError, FairleadError, KubeconfigError, SettingsError, UserError
@@ -23,7 +23,7 @@ from fairlead.zoo.onnxfile import write
 from tests.labs import RealCluster
 from tests.profiles import HOST, SETUP, calibration, drop, observed, serving_profiles
 
-ID = place(SETUP, HOST)
+ID = setup_id(SETUP, HOST)
 SUMMARY = ["id", "setup", "host", "made", "trials", "measured", "seen"]
 
 
@@ -40,7 +40,7 @@ def run(*words: str) -> int:
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     """Return a folder with profiles of two setups."""
-    keep([calibration(), calibration("t4")], [observed()], str(tmp_path))
+    add_profiles([calibration(), calibration("t4")], [observed()], str(tmp_path))
     return str(tmp_path)
 
 
@@ -78,7 +78,9 @@ def test_a_setup_is_shown(folder: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_control_characters_are_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b[2Jb\u202e"
     trials = tuple(replace(trial, model=hostile) for trial in calibration().trials)
-    keep([calibration(host=hostile, trials=trials)], [observed(host=hostile, model=hostile)], str(tmp_path))
+    add_profiles(
+        [calibration(host=hostile, trials=trials)], [observed(host=hostile, model=hostile)], str(tmp_path)
+    )
     run("profiles", "list", "--folder", str(tmp_path))
     run("profiles", "show", SETUP.name, "--folder", str(tmp_path))
     printed = capsys.readouterr().out
@@ -156,7 +158,7 @@ def test_files_go_into_a_cluster_and_back(
 ) -> None:
     there, back = str(tmp_path / "there"), str(tmp_path / "back")
     mine, sight = calibration(cluster.namespace), observed(cluster.namespace)
-    keep([mine], [sight], there)
+    add_profiles([mine], [sight], there)
     use = ("--kubeconfig", str(cluster.api.kubeconfig))
     assert run("profiles", "import", there, *use, "--node", "n1", "-o", "json") == 0
     stored = {"made": 3, "changed": 0, "kept": 0, "left_out": []}
@@ -165,7 +167,7 @@ def test_files_go_into_a_cluster_and_back(
     assert run("profiles", "import", str(file), *use) == 0
     assert capsys.readouterr().out == "profiles: 0 created, 0 changed, 2 unchanged\n"
     run("profiles", "list", *use)
-    id_ = place(mine.setup, mine.host)
+    id_ = setup_id(mine.setup, mine.host)
     assert id_ in capsys.readouterr().out
     assert run("profiles", "export", "--folder", back, *use) == 0
     assert f"{id_}.json" in capsys.readouterr().out

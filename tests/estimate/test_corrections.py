@@ -15,7 +15,7 @@ def fitted(device: str, slower: float = 1.0) -> CalibratedFit:
     return found
 
 
-def say(device: str, *others: CalibratedFit, precision: str = "fp32") -> Corrections:
+def correct(device: str, *others: CalibratedFit, precision: str = "fp32") -> Corrections:
     one = target(device, shipped())
     found = corrections([one], [precision], np.array([one.rates[precision]]), others)
     assert found is not None
@@ -35,25 +35,25 @@ def test_nobody_says_nothing() -> None:
 
 
 def test_the_nearer_the_device_the_more_it_is_believed() -> None:
-    kin, cousin, other = say("rtx-2080-ti", T4), say("rtx-3090", T4), say("mi300x", T4)
+    kin, cousin, other = correct("rtx-2080-ti", T4), correct("rtx-3090", T4), correct("mi300x", T4)
     assert kin.trust[0] > cousin.trust[0] > other.trust[0]
 
 
 def test_a_device_of_another_kind_says_nothing() -> None:
-    found = say("coral-usb", T4, precision="int8")
+    found = correct("coral-usb", T4, precision="int8")
     assert found.trust[0] == 0
     assert found.factors.tolist() == [[1.0] * len(SPEEDS)]
 
 
 def test_a_slow_device_makes_its_kin_slower() -> None:
-    usual, slow = say("rtx-2080-ti", fitted("t4")), say("rtx-2080-ti", fitted("t4", 4))
+    usual, slow = correct("rtx-2080-ti", fitted("t4")), correct("rtx-2080-ti", fitted("t4", 4))
     assert level(slow) > 1.5 * level(usual)
 
 
 def test_another_precision_counts_less() -> None:
-    assert say("t4", T4).trust[0] > say("t4", T4, precision="fp16").trust[0]
+    assert correct("t4", T4).trust[0] > correct("t4", T4, precision="fp16").trust[0]
 
 
 def test_no_correction_is_boundless() -> None:
-    assert say("t4", fitted("t4", 1e6)).factors.max() <= 8
-    assert say("t4", fitted("t4", 1e-4)).factors.min() >= 1 / 8
+    assert correct("t4", fitted("t4", 1e6)).factors.max() <= 8
+    assert correct("t4", fitted("t4", 1e-4)).factors.min() >= 1 / 8

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.estimate.feasible import ExecutionPlan, Infeasible, rate, way
+from fairlead.estimate.feasible import ExecutionPlan, Infeasible, execution_plan, rate
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import target
 from fairlead.units import Ops
@@ -13,13 +13,15 @@ from tests.catalogs import shipped
 from tests.estimate.networks import network
 
 
-def ask(device: str, profile: Profile, asked: str | None = None) -> ExecutionPlan | Infeasible:
+def plan_for(device: str, profile: Profile, asked: str | None = None) -> ExecutionPlan | Infeasible:
     found = target(device, shipped())
-    return way(profile, speed(found.kind, found.vendor, found.family), tuple(found.rates), asked)
+    return execution_plan(profile, speed(found.kind, found.vendor, found.family), tuple(found.rates), asked)
 
 
-def taken(device: str, profile: Profile, asked: str | None = None) -> tuple[str, str, tuple[str, ...]]:
-    found = ask(device, profile, asked)
+def feasible_plan(
+    device: str, profile: Profile, asked: str | None = None
+) -> tuple[str, str, tuple[str, ...]]:
+    found = plan_for(device, profile, asked)
     assert isinstance(found, ExecutionPlan)
     return found.runtime.name, found.precision, found.needs
 
@@ -50,11 +52,11 @@ def test_how_it_runs(
     device: str, own: str, form: str, asked: str | None, expected: tuple[str, str, tuple[str, ...]]
 ) -> None:
     profile = replace(MOBILE, precision=own, format=form)
-    assert taken(device, profile, asked) == expected
+    assert feasible_plan(device, profile, asked) == expected
 
 
 def test_an_operator_that_is_lacking_is_a_reason() -> None:
-    found = ask("coral-usb", TRANSFORMER, "int8")
+    found = plan_for("coral-usb", TRANSFORMER, "int8")
     assert isinstance(found, Infeasible)
     assert found.runtime == "edgetpu"
     assert any("does not run LayerNormalization" in reason for reason in found.reasons)
@@ -63,13 +65,13 @@ def test_an_operator_that_is_lacking_is_a_reason() -> None:
 
 def test_the_next_runtime_is_asked_where_the_first_refuses() -> None:
     odd = replace(MOBILE, unsupported={"tensorrt": ("operator: TensorRT does not run QLinearConv",)})
-    assert taken("t4", odd)[0] == "onnxruntime-cuda"
+    assert feasible_plan("t4", odd)[0] == "onnxruntime-cuda"
 
 
 def test_a_runtime_that_takes_the_file_as_it_is_comes_first() -> None:
     cpu = speed("cpu", "", "cpu-x86")
     for form, runtime in (("onnx", "onnxruntime-cpu"), ("tflite", "tflite")):
-        found = way(replace(MOBILE, format=form, unsupported={}), cpu, ("fp32",), None)
+        found = execution_plan(replace(MOBILE, format=form, unsupported={}), cpu, ("fp32",), None)
         assert isinstance(found, ExecutionPlan)
         assert (found.runtime.name, found.needs) == (runtime, ())
 
@@ -77,16 +79,16 @@ def test_a_runtime_that_takes_the_file_as_it_is_comes_first() -> None:
 def test_what_runs_in_parts_runs() -> None:
     reason = "operator: it runs on the CPU"
     odd = replace(MOBILE, unsupported={"tensorrt": (reason,), "onnxruntime-cuda": (reason,)})
-    assert taken("t4", odd)[0] == "onnxruntime-cuda"
+    assert feasible_plan("t4", odd)[0] == "onnxruntime-cuda"
 
 
 def test_a_precision_that_is_asked_for_is_had_or_not() -> None:
-    found = ask("jetson-tx2", MOBILE, "int8")
+    found = plan_for("jetson-tx2", MOBILE, "int8")
     assert found == Infeasible(("precision: it computes in fp16 and fp32, not in int8",))
 
 
 def test_a_device_without_figures_is_no_guess() -> None:
-    found = ask("cpu-x86-64-avx2", MOBILE)
+    found = plan_for("cpu-x86-64-avx2", MOBILE)
     assert found == Infeasible(("speed: the catalog knows no peak of it: calibrate it",))
 
 

@@ -18,7 +18,7 @@ CORAL = calibration(replace(setup("coral-usb", "int8", power=None), link_bits_pe
 
 def own(text: str, precision: str = "fp32") -> str | None:
     known = Knowledge.of([T4, XAVIER, CPU, CORAL], shipped())
-    found = known.own(target(text, shipped()), precision)
+    found = known.own_fit(target(text, shipped()), precision)
     return None if found is None else found.setup.name
 
 
@@ -42,7 +42,7 @@ def test_only_the_same_setup_is_its_own(text: str, precision: str, found: str | 
 
 def test_more_threads_are_preferred() -> None:
     wide = replace(CPU, setup=replace(CPU.setup, threads=8))
-    found = Knowledge.of([wide, CPU], shipped()).own(target("cpu-x86-64-avx2", shipped()), "fp32")
+    found = Knowledge.of([wide, CPU], shipped()).own_fit(target("cpu-x86-64-avx2", shipped()), "fp32")
     assert found is not None
     assert found.setup.threads == 8
 
@@ -51,9 +51,9 @@ def test_processors_of_one_id_are_told_apart_by_their_rates() -> None:
     known = Knowledge.of([replace(CPU, setup=replace(CPU.setup, effective_ops=3e11))], shipped())
     bare = target("cpu-x86-64-avx2", shipped())
     same, wider = (replace(bare, rates={"fp32": Ops(rate)}) for rate in (3.1e11, 2e12))
-    assert known.own(bare, "fp32") is not None
-    assert known.own(same, "fp32") is not None
-    assert known.own(wider, "fp32") is None
+    assert known.own_fit(bare, "fp32") is not None
+    assert known.own_fit(same, "fp32") is not None
+    assert known.own_fit(wider, "fp32") is None
 
 
 def test_a_cpu_has_the_rates_that_it_was_calibrated_at() -> None:

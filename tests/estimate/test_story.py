@@ -10,7 +10,7 @@ from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.query import Query
 from fairlead.estimate.target import target
-from fairlead.prediction import Estimate, order
+from fairlead.prediction import Estimate, sort_key
 from tests.catalogs import shipped
 from tests.estimate.networks import network
 
@@ -24,7 +24,7 @@ LARGE = ("resnet18", "resnet50", "inception_v3", "inception_v4")
 def ranked(name: str, dtype: str = "fp32") -> list[Estimate]:
     """Return what is expected of a network on the boards, the quickest first."""
     found = [target(board, shipped()) for board in BOARDS]
-    return sorted(estimate(Query.of(network(name, dtype=dtype)), found, Knowledge()), key=order)
+    return sorted(estimate(Query.of(network(name, dtype=dtype)), found, Knowledge()), key=sort_key)
 
 
 def milliseconds(name: str, device: str, dtype: str = "fp32") -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead.errors import CatalogError, FairleadError, SettingsError
-from fairlead.estimate.target import found, measured, target, targets
+from fairlead.estimate.target import target, target_of_accelerator, target_of_setup, targets
 from fairlead.inventory import Accelerator, Link, State
 from fairlead.units import BitsPerSecond, Bytes, Ops, Watts
 from tests.catalogs import shipped
@@ -117,7 +117,7 @@ def seen(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: obje
 
 
 def test_a_found_device_is_as_it_is_now() -> None:
-    here, sheet = found(seen(power=Watts(9.0)), shipped()), target("jetson-tx2", shipped())
+    here, sheet = target_of_accelerator(seen(power=Watts(9.0)), shipped()), target("jetson-tx2", shipped())
     assert (here.name, here.device, here.memory, here.power) == ("gpu-0", "jetson-tx2", 4 << 30, 9.0)
     assert here.rates == {"fp16": 5e11}
     assert here.bandwidth is not None
@@ -128,25 +128,27 @@ def test_a_found_device_is_as_it_is_now() -> None:
 def test_a_found_device_streams_over_the_link_it_has() -> None:
     link = Link(BitsPerSecond(480e6), BitsPerSecond(5e9))
     peak, now = {"int8": Ops(4e12)}, {"int8": Ops(4e11)}
-    here = found(seen("coral-usb", link=link, peak=peak, effective=now), shipped())
+    here = target_of_accelerator(seen("coral-usb", link=link, peak=peak, effective=now), shipped())
     assert (here.link, here.rates, here.memory, here.on_chip) == (480e6, {"int8": 4e12}, None, 8 << 20)
 
 
 def test_a_found_device_that_does_not_work_says_so() -> None:
-    assert found(seen(state=State.PRESENT), shipped()).reason == "it is present only: no driver"
-    assert found(seen(state=State.PRESENT, peak={}, effective={}), shipped()).rates == {}
+    assert (
+        target_of_accelerator(seen(state=State.PRESENT), shipped()).reason == "it is present only: no driver"
+    )
+    assert target_of_accelerator(seen(state=State.PRESENT, peak={}, effective={}), shipped()).rates == {}
 
 
 def test_a_found_device_that_the_catalog_does_not_know() -> None:
-    here = found(seen("nobody-knows"), shipped())
+    here = target_of_accelerator(seen("nobody-knows"), shipped())
     assert (here.device, here.kind, here.rates) == ("nobody-knows", "gpu", {"fp16": 5e11})
 
 
 def test_a_calibrated_device_is_known_again() -> None:
-    here = measured(setup("t4"), shipped())
+    here = target_of_setup(setup("t4"), shipped())
     assert here is not None
     assert (here.device, here.power) == ("t4", 70.0)
-    assert measured(setup("nobody-knows"), shipped()) is None
+    assert target_of_setup(setup("nobody-knows"), shipped()) is None
 
 
 @pytest.mark.parametrize(

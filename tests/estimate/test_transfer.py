@@ -9,7 +9,7 @@ from fairlead.calibration import Calibration, features
 from fairlead.estimate.amounts import amounts
 from fairlead.estimate.calibrated import CalibratedFit, fit
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.estimate.transfer import transferred
+from fairlead.estimate.transfer import transfer
 from fairlead.units import Seconds
 from fairlead.zoo import PACK
 from tests.catalogs import shipped
@@ -21,7 +21,7 @@ ODD = "efficientnet_b0"
 """Takes twice as long, everywhere, as its amounts say."""
 
 
-def ran(device: str, slower: float, names: tuple[str, ...]) -> CalibratedFit:
+def calibrated_with_odd_model(device: str, slower: float, names: tuple[str, ...]) -> CalibratedFit:
     speeds = SPEEDS * slower
     made = calibration(setup(device), speeds, names)
     odd = trial(features(network(ODD)), ODD, speeds * 2)
@@ -36,18 +36,20 @@ def here() -> CalibratedFit:
     return found
 
 
-def took(known: Sequence[CalibratedFit], name: str = ODD) -> list[tuple[CalibratedFit, Seconds]]:
+def times_of(known: Sequence[CalibratedFit], name: str = ODD) -> list[tuple[CalibratedFit, Seconds]]:
     """Return what these setups know of a network."""
-    return Knowledge(tuple(known)).ran(network(name).digest)
+    return Knowledge(tuple(known)).measured_times(network(name).digest)
 
 
 WORK = amounts(features(network(ODD))).time
-OTHERS = tuple(ran(device, 1 + index / 2, tuple(PACK)) for index, device in enumerate(GPUS))
+OTHERS = tuple(
+    calibrated_with_odd_model(device, 1 + index / 2, tuple(PACK)) for index, device in enumerate(GPUS)
+)
 
 
 def test_what_is_odd_about_a_model_is_carried_over() -> None:
     own = here()
-    found = transferred(features(network(ODD)), own, took(OTHERS))
+    found = transfer(features(network(ODD)), own, times_of(OTHERS))
     true = 2 * 1.3 * float(np.dot(SPEEDS, WORK))
     assert found is not None
     assert found.mean == pytest.approx(true, rel=0.15)
@@ -55,13 +57,13 @@ def test_what_is_odd_about_a_model_is_carried_over() -> None:
 
 
 def test_two_devices_are_not_enough() -> None:
-    assert transferred(features(network(ODD)), here(), took(OTHERS[:2])) is None
+    assert transfer(features(network(ODD)), here(), times_of(OTHERS[:2])) is None
 
 
 def test_devices_that_share_few_models_say_nothing() -> None:
-    strangers = [ran(device, 1.0, tuple(PACK)[:4]) for device in GPUS]
-    assert transferred(features(network(ODD)), here(), took(strangers)) is None
+    strangers = [calibrated_with_odd_model(device, 1.0, tuple(PACK)[:4]) for device in GPUS]
+    assert transfer(features(network(ODD)), here(), times_of(strangers)) is None
 
 
 def test_a_model_that_nobody_ran_is_not_transferred() -> None:
-    assert transferred(features(network("resnet50")), here(), took(OTHERS, "resnet50")) is None
+    assert transfer(features(network("resnet50")), here(), times_of(OTHERS, "resnet50")) is None

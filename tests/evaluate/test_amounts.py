@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.latencies import Line, arranged
+from tests.latencies import Line, tables_of
 
 COUNTED: Line = {
     **{
@@ -19,7 +19,7 @@ COUNTED: Line = {
 def borrowed(model: str, size: str = "224", **more: object) -> dict[str, float]:
     """Return the amounts of a model in a table that has none."""
     row: Line = {"source": "bare", "device": "d", "model": model, "input_size": size, "latency_ms": 1, **more}
-    return dict(arranged([COUNTED, row])[1].models[0].views[0])
+    return dict(tables_of([COUNTED, row])[1].models[0].views[0])
 
 
 @pytest.mark.parametrize("model", ["resnet50", "ResNet-50", "resnet_50"])
@@ -43,9 +43,9 @@ def test_a_table_s_own_amounts_come_first() -> None:
 
 def test_nothing_measured_is_handed_on() -> None:
     slow, fast = (
-        arranged([COUNTED | {"latency_ms": value}, COUNTED | {"source": "bare", "gmacs": "", "mparams": ""}])[
-            1
-        ]
+        tables_of(
+            [COUNTED | {"latency_ms": value}, COUNTED | {"source": "bare", "gmacs": "", "mparams": ""}]
+        )[1]
         for value in (1, 1000)
     )
     assert slow.models == fast.models

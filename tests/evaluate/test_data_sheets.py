@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.evaluate.cores import CoreCluster, count_of
-from fairlead.evaluate.naming import longest, nearly, said
+from fairlead.evaluate.naming import longest_name, look_up_nearly, split_words
 from tests.latencies import SHEETS
 
 PHONE = "Snapdragon 855+ (Kyro485 2.96 GHz + Kyro485 2.42 GHz x 3 + Kyro485 1.80 GHz x 4 + Adreno 640)"
@@ -128,8 +128,8 @@ def test_numbers_of_cores(text: str, count: int) -> None:
 
 def test_names_are_found_word_by_word() -> None:
     table = {("orin",): 1, ("orin", "nx"): 2, ("stm32h7",): 3}
-    assert said("Cortex-A72_r0p3 (ARMv8)") == ["cortex", "a72", "r0p3", "armv8"]
-    assert longest(said("NVIDIA Orin NX 16GB"), table) == ("orin", "nx")
-    assert longest(said("STM32H747I-DISCO"), table) == ("stm32h7",)
-    assert longest(said("Orinoco"), table) is None
-    assert nearly(said("Orin NX"), {("jetson", "orin", "nx"): 1, ("orin", "9"): 2}) == 1
+    assert split_words("Cortex-A72_r0p3 (ARMv8)") == ["cortex", "a72", "r0p3", "armv8"]
+    assert longest_name(split_words("NVIDIA Orin NX 16GB"), table) == ("orin", "nx")
+    assert longest_name(split_words("STM32H747I-DISCO"), table) == ("stm32h7",)
+    assert longest_name(split_words("Orinoco"), table) is None
+    assert look_up_nearly(split_words("Orin NX"), {("jetson", "orin", "nx"): 1, ("orin", "9"): 2}) == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairlead.evaluate.nas import UNSEEN, live, operations, splits, wide
+from fairlead.evaluate.nas import UNSEEN, live_edges, operations, splits, wide
 from tests.latencies import cells, records
 
 CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|avg_pool_3x3~2|"
@@ -26,15 +26,15 @@ def test_a_cell_is_six_operations() -> None:
     ids=["a path", "read by nobody", "fed by nobody", "no way out"],
 )
 def test_dead_code_is_found(edges: tuple[str, ...], kept: set[int]) -> None:
-    assert {place for place, name in enumerate(live(edges)) if name != "none"} == kept
+    assert {place for place, name in enumerate(live_edges(edges)) if name != "none"} == kept
 
 
 def test_held_back_devices_are_held_back_together_with_their_kin() -> None:
     table = wide(*records(cells(12, DEVICES)))
     drawn = splits(table, 4, 0)
     assert [table.keys[split.device].device for split in drawn] == list(UNSEEN)
-    assert all("titan_rtx" in split.apart for split in drawn)
-    assert {table.physical[7], table.physical[8]}.isdisjoint(drawn[0].apart)
+    assert all("titan_rtx" in split.held_out for split in drawn)
+    assert {table.physical[7], table.physical[8]}.isdisjoint(drawn[0].held_out)
 
 
 def test_cells_that_are_none_are_left_out() -> None:

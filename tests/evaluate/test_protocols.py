@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.evaluate.nas import wide
 from fairlead.evaluate.protocols import PROTOCOLS
-from tests.latencies import Line, arranged, cells, lines, records
+from tests.latencies import Line, cells, lines, records, tables_of
 
 FIGURES = ("mape", "median_ape", "within_10", "spearman", "kendall", "top1", "mean_regret")
 ROWS = lines(7, 24, watts=True)
@@ -15,7 +15,7 @@ ROWS = lines(7, 24, watts=True)
 
 def outcome(protocol: str, rows: list[Line] = ROWS, calibration: int = 10, seed: int = 0) -> dict[str, Any]:
     """Run a protocol on a table of one source."""
-    [table] = arranged(rows)
+    [table] = tables_of(rows)
     found: dict[str, Any] = PROTOCOLS[protocol](table, calibration, seed).to_json()
     return found
 

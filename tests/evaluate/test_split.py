@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.estimate.similar.traits import Array
-from fairlead.evaluate.decision import sets
+from fairlead.evaluate.decision import draw_sets
 from fairlead.evaluate.methods import METHODS
 from fairlead.evaluate.nas import splits as nas_splits
 from fairlead.evaluate.nas import wide
 from fairlead.evaluate.protocols import families
-from fairlead.evaluate.split import Examiner, Split, one_by_one
+from fairlead.evaluate.split import Examiner, Split, leave_one_device_out
 from fairlead.evaluate.table import LatencyTable
-from tests.latencies import arranged, cells, lines, records
+from tests.latencies import cells, lines, records, tables_of
 
-[TABLE] = arranged(
+[TABLE] = tables_of(
     [
         *lines(8, 16, watts=True),
         *lines(3, 16, seed=1, runtime="another"),  # of the same boards
@@ -27,7 +27,7 @@ CELLS = wide(*records(cells(24)))
 def spoilt(table: LatencyTable, split: Split, random: np.random.Generator) -> Array:
     """Return the values with another one wherever the split hides it."""
     values = table.seconds.copy()
-    hidden = [index for index, name in enumerate(table.physical) if name in split.apart]
+    hidden = [index for index, name in enumerate(table.physical) if name in split.held_out]
     strange = random.normal(0, 9, (len(hidden), values.shape[1]))
     strange[random.random(strange.shape) < 0.2] = np.nan
     values[hidden] = strange
@@ -36,10 +36,10 @@ def spoilt(table: LatencyTable, split: Split, random: np.random.Generator) -> Ar
 
 
 SPLITS = {
-    "new-device": (TABLE, one_by_one(TABLE, ~np.isnan(TABLE.seconds), 5, 0)),
-    "spec sheet": (TABLE, one_by_one(TABLE, ~np.isnan(TABLE.seconds), 0, 0)),
+    "new-device": (TABLE, leave_one_device_out(TABLE, ~np.isnan(TABLE.seconds), 5, 0)),
+    "spec sheet": (TABLE, leave_one_device_out(TABLE, ~np.isnan(TABLE.seconds), 0, 0)),
     "new-model": (TABLE, families(TABLE, 0)),
-    "decision": (TABLE, [split for drawn in sets(TABLE, 5, 0)[:10] for split in drawn]),
+    "decision": (TABLE, [split for drawn in draw_sets(TABLE, 5, 0)[:10] for split in drawn]),
     "nas": (CELLS, nas_splits(CELLS, 5, 0)),
 }
 
@@ -68,11 +68,11 @@ def test_splits_are_by_device_or_model(protocol: str) -> None:
     table, splits = SPLITS[protocol]
     assert splits
     for split in splits:
-        assert table.physical[split.device] in split.apart
+        assert table.physical[split.device] in split.held_out
         assert not set(split.calibration) & set(split.test)
         known = Examiner(table, table.seconds).exam(split).library.devices
         assert {table.devices.index(device) for device in known} == {
-            index for index, name in enumerate(table.physical) if name not in split.apart
+            index for index, name in enumerate(table.physical) if name not in split.held_out
         }
 
 
@@ -80,7 +80,7 @@ def test_a_new_family_is_new_to_everyone() -> None:
     for split in SPLITS["new-model"][1]:
         known = {TABLE.families[column] for column in split.calibration}
         assert not known & {TABLE.families[column] for column in split.test}
-        assert split.apart == set(TABLE.physical)
+        assert split.held_out == set(TABLE.physical)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,9 @@ def test_a_split_that_leaks_is_refused(split: Split, why: str) -> None:
 
 def test_the_seed_decides_the_pack_and_nothing_else() -> None:
     def packs(seed: int) -> list[list[int]]:
-        return [split.calibration.tolist() for split in one_by_one(TABLE, ~np.isnan(TABLE.seconds), 5, seed)]
+        return [
+            split.calibration.tolist()
+            for split in leave_one_device_out(TABLE, ~np.isnan(TABLE.seconds), 5, seed)
+        ]
 
     assert packs(3) == packs(3) != packs(4)

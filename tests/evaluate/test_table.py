@@ -5,18 +5,18 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.evaluate.table import family, physical
-from tests.latencies import Line, arranged, lines
+from tests.latencies import Line, lines, tables_of
 
 ROW: Line = {"source": "s", "device": "board", "model": "net", "latency_ms": 4}
 
 
 def test_every_source_is_a_table_of_its_own() -> None:
-    found = arranged([ROW, ROW | {"source": "other"}, ROW | {"device": "second"}])
+    found = tables_of([ROW, ROW | {"source": "other"}, ROW | {"device": "second"}])
     assert [(table.group, table.rows, len(table.keys)) for table in found] == [("s", 2, 2), ("other", 1, 1)]
 
 
 def test_the_median_of_repeated_measurements_counts() -> None:
-    [table] = arranged([ROW | {"latency_ms": value} for value in (3, 4, 100)])
+    [table] = tables_of([ROW | {"latency_ms": value} for value in (3, 4, 100)])
     assert np.exp(table.seconds).tolist() == [[pytest.approx(0.004)]]
 
 
@@ -33,19 +33,19 @@ def test_the_median_of_repeated_measurements_counts() -> None:
     ],
 )
 def test_a_device_is_what_a_model_meets(change: Line, keys: int) -> None:
-    [table] = arranged([ROW, ROW | change])
+    [table] = tables_of([ROW, ROW | change])
     assert len(table.keys) == keys
 
 
 def test_batches_are_told_apart_only_where_a_model_has_several() -> None:
     rows = [ROW | {"model": f"net{index}", "batch": 2 ** (index % 3 + 1)} for index in range(9)]
-    assert len(arranged(rows)[0].keys) == 1
-    assert len(arranged([*rows, *(row | {"batch": 64} for row in rows)])[0].keys) == 4
+    assert len(tables_of(rows)[0].keys) == 1
+    assert len(tables_of([*rows, *(row | {"batch": 64} for row in rows)])[0].keys) == 4
 
 
 def test_a_note_that_tells_measurements_apart_is_a_configuration() -> None:
     rows = [ROW | {"model": f"net{n}", "note": note} for n in range(4) for note in ("1 stream", "2 streams")]
-    [table] = arranged(rows)
+    [table] = tables_of(rows)
     assert sorted(key.config for key in table.keys) == ["1 stream", "2 streams"]
 
 
@@ -70,7 +70,7 @@ def test_a_family_is_what_a_name_begins_with(model: str, name: str) -> None:
 
 
 def test_amounts_and_watts_come_along() -> None:
-    [table] = arranged(lines(3, 4, watts=True))
+    [table] = tables_of(lines(3, 4, watts=True))
     assert table.seconds.shape == table.watts.shape == (3, 4)
     assert not np.isnan(table.watts).any()
     assert set(table.models[0].views[0]) == {"macs", "params", "activations"}
@@ -79,4 +79,4 @@ def test_amounts_and_watts_come_along() -> None:
 def test_a_table_beyond_memory_is_refused() -> None:
     rows = [ROW | {"device": f"board {n}", "model": f"net {n}"} for n in range(4600)]
     with pytest.raises(SettingsError, match="too large"):
-        arranged(rows)
+        tables_of(rows)

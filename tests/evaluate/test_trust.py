@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairlead.evaluate.result import MethodPredictions
-from fairlead.evaluate.trust import Trust, summary, trusts
+from fairlead.evaluate.trust import Trust, summary, trust_by_class
 
 RANDOM = np.random.default_rng(0)
 ERRORS = RANDOM.normal(0, 1, 4000)
@@ -24,20 +24,22 @@ def test_nine_of_ten_are_below_a_p90_that_is_true(
     spread: float, believed: float, low: float, high: float
 ) -> None:
     measured = (ERRORS * spread)[None]
-    assert low <= trusts(measured, answers(spread, believed))["all"].below <= high
+    assert low <= trust_by_class(measured, answers(spread, believed))["all"].below <= high
 
 
 def test_each_class_has_its_own_errors() -> None:
     spread = np.where(np.arange(len(ERRORS)) % 2, 0.05, 0.5)
     measured = (ERRORS * spread)[None]
-    found = trusts(measured, [MethodPredictions(0, np.arange(len(ERRORS)), np.zeros(len(ERRORS)), spread)])
+    found = trust_by_class(
+        measured, [MethodPredictions(0, np.arange(len(ERRORS)), np.zeros(len(ERRORS)), spread)]
+    )
     assert list(found) == ["all", "high", "low"]
     assert found["high"].mape < 0.2 * found["low"].mape
     assert found["high"].rows + found["low"].rows == found["all"].rows == len(ERRORS)
 
 
 def test_a_method_without_an_opinion_is_not_asked_for_one() -> None:
-    assert trusts(np.zeros((1, 3)), [MethodPredictions(0, np.arange(3), np.zeros(3))]) == {}
+    assert trust_by_class(np.zeros((1, 3)), [MethodPredictions(0, np.arange(3), np.zeros(3))]) == {}
     assert summary({}) == ""
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fairlead.calibration import Calibration, place
+from fairlead.calibration import Calibration, setup_id
 from fairlead.cluster.kinds import CRDS
 from fairlead.errors import MissingApiError
 from fairlead.modelprofiles.convert import calibration_profiles, observed_profile
@@ -49,7 +49,7 @@ def test_profiles_are_stored_and_read() -> None:
             (),
         )
         assert await read_profiles(cluster, "none") == ((), (), ())
-        assert await delete_profiles(cluster, place(SETUP, HOST)) == 3
+        assert await delete_profiles(cluster, setup_id(SETUP, HOST)) == 3
         assert await read_profiles(cluster) == ((), (), ())
 
     asyncio.run(play())
@@ -61,7 +61,7 @@ def test_the_kind_is_deleted_only_without_profiles() -> None:
         await store(cluster, calibration_profiles(calibration(), "n1"), Random(0))
         kept = len(calibration().trials)
         assert await delete_kind(cluster) == kept
-        assert await delete_profiles(cluster, place(SETUP, HOST)) == kept
+        assert await delete_profiles(cluster, setup_id(SETUP, HOST)) == kept
         assert await delete_kind(cluster, dry=True) == 0
         assert len((await cluster.list(CRDS)).items) == 1
         assert await delete_kind(cluster) == 0

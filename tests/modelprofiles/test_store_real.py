@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.calibration import Trial, place
+from fairlead.calibration import Trial, setup_id
 from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import CRDS
 from fairlead.errors import InvalidError
@@ -32,7 +32,7 @@ def profiles(real_cluster: RealCluster) -> Iterator[RealCluster]:
 
 def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: RealCluster) -> None:
     first, use = calibration(profiles.namespace), observed(profiles.namespace)
-    id_ = place(first.setup, first.host)
+    id_ = setup_id(first.setup, first.host)
     better = replace(MEASURED, seconds=Seconds(0.005), peak_bytes=Bytes(50))
     again = replace(first, made="2026-11-17T04:00:00+00:00", trials=(Trial("points", features("b"), better),))
 
@@ -61,7 +61,7 @@ def test_many_writers_share_one_object(profiles: RealCluster) -> None:
     async def play() -> None:
         async with profiles.connect() as client:
             await asyncio.gather(*(store(client, machine(number), Random(number)) for number in range(8)))
-            id_ = place(calibration(profiles.namespace).setup, calibration().host)
+            id_ = setup_id(calibration(profiles.namespace).setup, calibration().host)
             (only,) = (await read_profiles(client, id_)).calibrations
             measured = only.trials[0].measured
             assert measured is not None

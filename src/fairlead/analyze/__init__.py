@@ -16,11 +16,11 @@ from fairlead.analyze.graph import Model
 from fairlead.analyze.group import group
 from fairlead.analyze.infer import ShapeInference
 from fairlead.analyze.liveness import peak
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.analyze.program import Notes, Program
 from fairlead.analyze.prune import prune
 from fairlead.analyze.quantised import fold_quantisation
-from fairlead.analyze.source import ModelSource, opened
+from fairlead.analyze.source import ModelSource, open_source
 from fairlead.analyze.support import unsupported
 from fairlead.errors import AnalysisError
 from fairlead.units import Bytes, pluralize
@@ -28,7 +28,7 @@ from fairlead.workload import Profile, Tensor
 
 __all__ = ["analyze", "parse_shapes"]
 
-_OTHERS = {
+_OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive, such as PyTorch or Keras writes",
     b"\x89HDF": "an HDF5 file, such as Keras writes",
     b"\x1f\x8b": "compressed",
@@ -41,15 +41,15 @@ _OTHERS = {
 
 def analyze(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Profile:
     """Return the profile of a model file; `shapes` binds open dimensions, by input or by their own name."""
-    with opened(path) as source:
+    with open_source(path) as source:
         model = _read(source)
     try:
-        return understand(model, os.path.basename(path), shapes or {})
+        return profile_model(model, os.path.basename(path), shapes or {})
     except AnalysisError as error:
         raise AnalysisError(f"{path}: {error}", error.hint) from None
 
 
-def understand(model: Model, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Profile:
+def profile_model(model: Model, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Profile:
     """Return the profile of a model that was read."""
     bound = bind(model.graph, shapes)
     notes = Notes(model.notes)
@@ -67,7 +67,7 @@ def _read(source: ModelSource) -> Model:
         raise AnalysisError(
             f"{source.path}: ONNX Runtime's own format", "analyse the ONNX file it was made of"
         )
-    for magic, what in _OTHERS.items():
+    for magic, what in _OTHER_FORMATS.items():
         if start.startswith(magic):
             raise AnalysisError(f"{source.path}: {what}", hint)
     if not start or start[0] not in (0x08, 0x12, 0x3A, 0x42):
@@ -85,13 +85,13 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         notes.add(f"{some} not exact: the figures are lower bounds")
     total = cost.totals(records)
     return Profile(
-        name=shown(name),
+        name=printable(name),
         format=model.format,
         digest=key,
         precision=cost.precision_of(records),
         inputs=tuple(_tensor(program, input_, input_) for input_ in program.inputs),
         outputs=tuple(
-            _tensor(program, output, program.shown.get(output, output)) for output in program.outputs
+            _tensor(program, output, program.output_names.get(output, output)) for output in program.outputs
         ),
         operators=records,
         macs=total["macs"],
@@ -106,4 +106,4 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
 
 def _tensor(program: Program, name: str, given: str) -> Tensor:
     fact = program.fact(name)
-    return Tensor(shown(given), fact.dims or (), fact.dtype)
+    return Tensor(printable(given), fact.dims or (), fact.dtype)

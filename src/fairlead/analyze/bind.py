@@ -7,7 +7,7 @@ from math import prod
 
 from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Dims, Graph, Value
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.errors import AnalysisError
 from fairlead.units import pluralize
 
@@ -38,7 +38,7 @@ class BoundDimensions:
     inputs: Mapping[str, Dims | None]
     """Each input's dims; None for one that is no tensor."""
 
-    def settled(self, value: Value) -> Dims | None:
+    def bound_dims(self, value: Value) -> Dims | None:
         """Return a value's dims with names replaced by sizes; None for those that stay open."""
         if value.dims is None:
             return None
@@ -49,21 +49,21 @@ def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> BoundDimensions
     """Return the size of every open dimension of the inputs, or say which one has none."""
     sizes: dict[str, int] = {}
     whole: dict[str, tuple[int, ...]] = {}
-    names = _dimensions(graph)
+    names = _dimension_names(graph)
     for name, dims in shapes.items():
         value = graph.inputs.get(name)
         if value is not None and (name not in names or len(dims) == len(value.dims or dims)):
-            _fit(name, value, dims, sizes)
+            _bind_input(name, value, dims, sizes)
             whole[name] = dims
         elif name in names and len(dims) == 1:
-            _agree(sizes, name, dims[0])
+            _bind_dimension(sizes, name, dims[0])
         else:
-            raise _no_such(graph, name, names)
+            raise _unknown_name_error(graph, name, names)
     bound = BoundDimensions(sizes, {})
-    inputs = {name: whole.get(name) or bound.settled(value) for name, value in graph.inputs.items()}
+    inputs = {name: whole.get(name) or bound.bound_dims(value) for name, value in graph.inputs.items()}
     missing = {name: value for name, value in graph.inputs.items() if _is_open(value, inputs[name])}
     if missing:
-        raise _still_open(missing, sizes)
+        raise _open_input_error(missing, sizes)
     return BoundDimensions(sizes, inputs)
 
 
@@ -72,12 +72,12 @@ def _is_open(value: Value, dims: Dims | None) -> bool:
     return value.dtype != dtypes.UNKNOWN and (dims is None or None in dims)
 
 
-def _dimensions(graph: Graph) -> set[str]:
+def _dimension_names(graph: Graph) -> set[str]:
     values = (*graph.inputs.values(), *graph.values.values())
     return {dim for value in values for dim in value.dims or () if isinstance(dim, str)}
 
 
-def _fit(name: str, value: Value, dims: tuple[int, ...], sizes: dict[str, int]) -> None:
+def _bind_input(name: str, value: Value, dims: tuple[int, ...], sizes: dict[str, int]) -> None:
     if value.dims is None:
         return
     fixed = [dim for dim in value.dims if isinstance(dim, int)]
@@ -87,54 +87,54 @@ def _fit(name: str, value: Value, dims: tuple[int, ...], sizes: dict[str, int]) 
     if not fits:
         what = "is fixed at" if len(fixed) == len(value.dims) else "has the shape"
         raise AnalysisError(
-            f"input {shown(name)!r} {what} {_written(value.dims)}: it cannot be {_written(dims)}",
+            f"input {printable(name)!r} {what} {_format_dims(value.dims)}: it cannot be {_format_dims(dims)}",
             "bind only what is open; to change what is fixed, export the model anew",
         )
     for dim, size in zip(value.dims, dims, strict=True):
         if isinstance(dim, str):
-            _agree(sizes, dim, size)
+            _bind_dimension(sizes, dim, size)
 
 
-def _agree(sizes: dict[str, int], name: str, size: int) -> None:
+def _bind_dimension(sizes: dict[str, int], name: str, size: int) -> None:
     if sizes.setdefault(name, size) != size:
         raise AnalysisError(
-            f"dimension {shown(name)!r} cannot be {sizes[name]} and {size} at once",
+            f"dimension {printable(name)!r} cannot be {sizes[name]} and {size} at once",
             "bind each dimension once",
         )
 
 
-def _written(dims: Iterable[int | str | None]) -> str:
-    return " x ".join("?" if dim is None else shown(str(dim)) for dim in dims) or "a single number"
+def _format_dims(dims: Iterable[int | str | None]) -> str:
+    return " x ".join("?" if dim is None else printable(str(dim)) for dim in dims) or "a single number"
 
 
-def _still_open(missing: Mapping[str, Value], sizes: Mapping[str, int]) -> AnalysisError:
+def _open_input_error(missing: Mapping[str, Value], sizes: Mapping[str, int]) -> AnalysisError:
     name, value = next(iter(missing.items()))
     dims = value.dims or ()
     names = list(dict.fromkeys(dim for dim in dims if isinstance(dim, str) and dim not in sizes))
     if value.dims is None:
         what = "has no shape"
     elif names:
-        what = f"leaves open: {', '.join(shown(dim) for dim in names[:6])}"
+        what = f"leaves open: {', '.join(printable(dim) for dim in names[:6])}"
     else:
         what = "leaves a dimension open that has no name"
-    where = f" ({_written(dims)})" if dims else ""
+    where = f" ({_format_dims(dims)})" if dims else ""
     others = pluralize(len(missing) - 1, "more input does", "more inputs do")
     more = f", and {others}" if len(missing) > 1 else ""
     if names and None not in dims:
-        options = (f"--shape {shown(dim)}={1 if dim == dims[0] else 'N'}" for dim in names[:6])
+        options = (f"--shape {printable(dim)}={1 if dim == dims[0] else 'N'}" for dim in names[:6])
         hint = " ".join(options)
     else:
         sized = [str(dim) if isinstance(dim, int) else "N" for dim in dims] or ["1", "N"]
         sized[0] = "1" if sized[0] == "N" else sized[0]
-        hint = f"--shape {shown(name)}={'x'.join(sized)}"
-    return AnalysisError(f"input {shown(name)!r} {what}{where}{more}", f"bind it: {hint}")
+        hint = f"--shape {printable(name)}={'x'.join(sized)}"
+    return AnalysisError(f"input {printable(name)!r} {what}{where}{more}", f"bind it: {hint}")
 
 
-def _no_such(graph: Graph, name: str, names: set[str]) -> AnalysisError:
+def _unknown_name_error(graph: Graph, name: str, names: set[str]) -> AnalysisError:
     every = [*graph.inputs, *sorted(names)]
     if name in graph.inputs or name in names:
-        return AnalysisError(f"{shown(name)!r} does not have that many dimensions", _EXAMPLE)
+        return AnalysisError(f"{printable(name)!r} does not have that many dimensions", _EXAMPLE)
     near = get_close_matches(name, every[:1000], 3, 0.5)
-    hint = f"did you mean {', '.join(map(shown, near))}?" if near else ""
-    known = ", ".join(shown(item) for item in every[:12]) or "none"
-    return AnalysisError(f"no input or dimension {shown(name)!r}", hint or f"there are: {known}")
+    hint = f"did you mean {', '.join(map(printable, near))}?" if near else ""
+    known = ", ".join(printable(item) for item in every[:12]) or "none"
+    return AnalysisError(f"no input or dimension {printable(name)!r}", hint or f"there are: {known}")

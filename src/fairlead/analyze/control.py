@@ -8,14 +8,14 @@ from typing import Final, TypeAlias
 
 from fairlead.analyze.graph import Attribute, Dims, Fact, Graph, GraphNode
 from fairlead.analyze.infer import Control, NameScope, ShapeInference
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.analyze.program import Step
 from fairlead.analyze.work import macs
 
 _Branch: TypeAlias = tuple[list[str], list[Step]]
 
 
-def _graph(walk: ShapeInference, attribute: Attribute | None) -> Graph | None:
+def _find_body(walk: ShapeInference, attribute: Attribute | None) -> Graph | None:
     """Return a body that is given, or named by its number."""
     if isinstance(attribute, Graph):
         return attribute
@@ -24,34 +24,35 @@ def _graph(walk: ShapeInference, attribute: Attribute | None) -> Graph | None:
     return None
 
 
-def _unknown(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    walk.notes.add(f"{shown(node.op)} {shown(node.name)!r} has no body: it is not counted")
+def _without_body(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
+    walk.notes.add(f"{printable(node.op)} {printable(node.name)!r} has no body: it is not counted")
     walk.step(node, scope, "control", inputs, [], exact=False)
 
 
 def _if(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    sides = [_graph(walk, node.attributes.get(name)) for name in ("then_branch", "else_branch")]
+    sides = [_find_body(walk, node.attributes.get(name)) for name in ("then_branch", "else_branch")]
     test = walk.facts[inputs[0]].values if inputs and inputs[0] else None
     if test:
         sides = [sides[0] if test[0] else sides[1]]
     given = list(inputs[1:])
-    found = [_branch(walk, side, given, scope, node.name) for side in sides if side is not None]
+    found = [_write_out_branch(walk, side, given, scope, node.name) for side in sides if side is not None]
     if not found:
-        return _unknown(walk, node, inputs, scope)
+        return _without_body(walk, node, inputs, scope)
     found.sort(key=lambda branch: -sum(macs(step, walk.facts) for step in branch[1]))
     outputs, steps = found[0]
     walk.steps += steps
     spare = [name for _, lighter in found[1:] for step in lighter for name in step.inputs if name]
     if not test:
-        walk.notes.add(f"If {shown(node.name)!r} depends on the data: its heavier branch is counted")
+        walk.notes.add(f"If {printable(node.name)!r} depends on the data: its heavier branch is counted")
     results = [
-        _either([walk.facts[name] for name in each]) for each in zip(*(b[0] for b in found), strict=False)
+        _merge_facts([walk.facts[name] for name in each])
+        for each in zip(*(b[0] for b in found), strict=False)
     ]
     walk.step(node, scope, "control", [*inputs, *spare, *outputs], results, exact=bool(test))
     return None
 
 
-def _either(facts: Sequence[Fact]) -> Fact:
+def _merge_facts(facts: Sequence[Fact]) -> Fact:
     """Return what is known of a value that is one of several."""
     first, *others = facts
     if all(fact == first for fact in others):
@@ -63,7 +64,9 @@ def _either(facts: Sequence[Fact]) -> Fact:
     return Fact(first.dtype, tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in columns))
 
 
-def _branch(walk: ShapeInference, graph: Graph, given: list[str], scope: NameScope, label: str) -> _Branch:
+def _write_out_branch(
+    walk: ShapeInference, graph: Graph, given: list[str], scope: NameScope, label: str
+) -> _Branch:
     """Write one side out, without making it part of the program yet."""
     before = walk.steps
     walk.steps = []
@@ -74,7 +77,7 @@ def _branch(walk: ShapeInference, graph: Graph, given: list[str], scope: NameSco
         walk.steps = before
 
 
-def _round(walk: ShapeInference, name: str) -> Fact:
+def _varying_fact(walk: ShapeInference, name: str) -> Fact:
     """Return what is known of a value that every round of a loop changes."""
     fact = walk.facts.get(name) or Fact()
     return Fact(fact.dtype, fact.dims)
@@ -89,11 +92,11 @@ def _stacked(walk: ShapeInference, outputs: Sequence[str], carried: int, rounds:
 
 
 def _loop(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    graph = _graph(walk, node.attributes.get("body"))
+    graph = _find_body(walk, node.attributes.get("body"))
     if graph is None:
-        return _unknown(walk, node, inputs, scope)
-    walk.notes.add(f"Loop {shown(node.name)!r} runs as often as the data says: one round is counted")
-    carried = [_round(walk, name) for name in inputs[2:]]
+        return _without_body(walk, node, inputs, scope)
+    walk.notes.add(f"Loop {printable(node.name)!r} runs as often as the data says: one round is counted")
+    carried = [_varying_fact(walk, name) for name in inputs[2:]]
     given: list[str | Fact] = [Fact("int64", ()), Fact("bool", ()), *carried]
     outputs = walk.body(graph, given, scope, node.name, exact=False)[1:]
     results = _stacked(walk, outputs, len(carried), None)
@@ -102,17 +105,19 @@ def _loop(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: N
 
 
 def _scan(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    graph, count = _graph(walk, node.attributes.get("body")), node.attributes.get("num_scan_inputs")
+    graph, count = _find_body(walk, node.attributes.get("body")), node.attributes.get("num_scan_inputs")
     if graph is None or not isinstance(count, int) or walk.model.opset < 9 or count > len(inputs):
-        return _unknown(walk, node, inputs, scope)
-    walk.notes.add(f"Scan {shown(node.name)!r} runs once for each member of a sequence: one round is counted")
-    states = [_round(walk, name) for name in inputs[: len(inputs) - count]]
+        return _without_body(walk, node, inputs, scope)
+    walk.notes.add(
+        f"Scan {printable(node.name)!r} runs once for each member of a sequence: one round is counted"
+    )
+    states = [_varying_fact(walk, name) for name in inputs[: len(inputs) - count]]
     axes = node.attributes.get("scan_input_axes", ())
     length: int | None = None
     given: list[str | Fact] = list(states)
     for place, name in enumerate(inputs[len(states) :]):
         axis = axes[place] if isinstance(axes, tuple) and place < len(axes) else 0
-        fact = _round(walk, name)
+        fact = _varying_fact(walk, name)
         dims: Dims | None = None
         if fact.dims:
             at = int(axis) % len(fact.dims)
@@ -125,11 +130,11 @@ def _scan(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: N
 
 
 def _while(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    graph = _graph(walk, node.attributes.get("body"))
+    graph = _find_body(walk, node.attributes.get("body"))
     if graph is None:
-        return _unknown(walk, node, inputs, scope)
+        return _without_body(walk, node, inputs, scope)
     walk.notes.add("WHILE runs as often as the data says: one round is counted")
-    given: list[str | Fact] = [_round(walk, name) for name in inputs]
+    given: list[str | Fact] = [_varying_fact(walk, name) for name in inputs]
     outputs = walk.body(graph, given, scope, node.name, exact=False)
     results = [walk.facts[name] for name in outputs]
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
@@ -138,15 +143,15 @@ def _while(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: 
 
 def _composite(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     """Write out what a composite is made of."""
-    graph = _graph(walk, node.attributes.get("decomposition"))
+    graph = _find_body(walk, node.attributes.get("decomposition"))
     if graph is None:
-        return _unknown(walk, node, inputs, scope)
+        return _without_body(walk, node, inputs, scope)
     for name, actual in zip(node.outputs, walk.body(graph, list(inputs), scope, node.name), strict=False):
         scope.names[name] = actual
     return None
 
 
-def _nothing(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
+def _skip(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     """Leave out what runs once, when the model is loaded."""
 
 
@@ -157,5 +162,5 @@ CONTROL: Final[dict[str, Control]] = {
     "Scan": _scan,
     "WHILE": _while,
     "STABLEHLO_COMPOSITE": _composite,
-    "CALL_ONCE": _nothing,
+    "CALL_ONCE": _skip,
 }

@@ -5,10 +5,10 @@ from typing import Final
 
 from fairlead.analyze import dtypes
 from fairlead.analyze.graph import Constant, Fact
-from fairlead.analyze.names import shown
-from fairlead.analyze.operators import PARTS, VIEWS, besides
+from fairlead.analyze.names import printable
+from fairlead.analyze.operators import PARTIAL_READS, VIEWS, non_parameters
 from fairlead.analyze.program import Program, Step
-from fairlead.analyze.work import counted, macs
+from fairlead.analyze.work import is_counted, macs
 from fairlead.units import Bytes
 from fairlead.workload import COMPUTE, Operator
 
@@ -39,8 +39,8 @@ class _CostRecorder:
         read, written = _bytes(step, kind, list(given.values()), made)
         known = all(fact.known for fact in given.values()) and all(fact.known for fact in made)
         return Operator(
-            shown(step.name),
-            shown(step.op),
+            printable(step.name),
+            printable(step.op),
             kind,
             macs(step, program.facts) if kind in COMPUTE else 0,
             params,
@@ -49,7 +49,7 @@ class _CostRecorder:
             Bytes(written),
             self._precision(kind, given, made),
             number,
-            known and step.exact and (kind not in COMPUTE or counted(step.op)),
+            known and step.exact and (kind not in COMPUTE or is_counted(step.op)),
         )
 
     def _kind(self, step: Step) -> str:
@@ -74,7 +74,7 @@ class _CostRecorder:
         params = 0
         opaque = step.attributes.get("opaque")
         size = opaque if isinstance(opaque, int) and step.op == "custom.edgetpu-custom-op" else 0
-        aside = besides(step.op)
+        aside = non_parameters(step.op)
         for place, name in enumerate(step.inputs):
             if not self._program.fixed(name):
                 continue
@@ -97,7 +97,7 @@ class _CostRecorder:
             made = self._program.derived.get(current)
             if made is not None and current not in self._seen:
                 self._seen.add(current)
-                aside = besides(made.op)
+                aside = non_parameters(made.op)
                 pending += [(each, counts and place not in aside) for place, each in enumerate(made.inputs)]
         return found
 
@@ -108,7 +108,7 @@ def _bytes(step: Step, kind: str, given: Sequence[Fact], made: Sequence[Fact]) -
         return 0, 0
     written = sum(fact.size for fact in made)
     sizes = [fact.size for fact in given]
-    if step.op in PARTS and sizes:
+    if step.op in PARTIAL_READS and sizes:
         sizes[0] = min(sizes[0], written)
     return sum(sizes), written
 

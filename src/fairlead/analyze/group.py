@@ -25,12 +25,12 @@ def group(program: Program) -> tuple[Program, list[int]]:
     grouping = _Grouping(program)
     steps = list(program.steps)
     for place, step in enumerate(steps):
-        if step.kind == "matmul" and grouping.moving(step):
+        if step.kind == "matmul" and grouping.is_dynamic(step):
             pair = grouping.attention(place)
             for each in pair:
                 steps[each] = replace(steps[each], kind="attention")
     for place in range(len(steps)):
-        grouping.begin(place)
+        grouping.assign_group(place)
     return replace(program, steps=tuple(steps)), grouping.groups
 
 
@@ -40,7 +40,7 @@ class _Members:
 
     first: int
     steps: list[int]
-    waiting: dict[str, int]
+    pending_reads: dict[str, int]
     """How many steps outside read each value."""
     inside: set[str] = field(default_factory=set)
 
@@ -56,7 +56,7 @@ class _Grouping:
         self._count = 0
         self.groups = [-1] * len(self._steps)
 
-    def moving(self, step: Step) -> bool:
+    def is_dynamic(self, step: Step) -> bool:
         """Say whether both sides of a product change from run to run."""
         return len(step.inputs) > 1 and not any(self._program.fixed(name) for name in step.inputs[:2])
 
@@ -64,20 +64,23 @@ class _Grouping:
         """Group a product, a softmax and a product, and return the two; nothing where they are not that."""
         if self.groups[place] >= 0:
             return ()
-        members = self._grown(place, lambda step: step.kind in _POINTWISE)
-        if not any(self._steps[each].op in SOFTMAX for each in members.steps) or len(members.waiting) != 1:
+        members = self._grow(place, lambda step: step.kind in _POINTWISE)
+        if (
+            not any(self._steps[each].op in SOFTMAX for each in members.steps)
+            or len(members.pending_reads) != 1
+        ):
             return ()
-        (value,) = members.waiting
+        (value,) = members.pending_reads
         following = self._readers.get(value, [])
         if len(following) != 1 or value in self._outputs:
             return ()
         second = self._steps[following[0]]
-        if second.kind != "matmul" or not self.moving(second) or self.groups[following[0]] >= 0:
+        if second.kind != "matmul" or not self.is_dynamic(second) or self.groups[following[0]] >= 0:
             return ()
         self._assign([*members.steps, following[0]])
         return place, following[0]
 
-    def begin(self, place: int) -> None:
+    def assign_group(self, place: int) -> None:
         """Give a step a group, with all that follow it in one kernel."""
         step = self._steps[place]
         if self.groups[place] >= 0:
@@ -85,18 +88,18 @@ class _Grouping:
         if step.op in VIEWS and step.inputs and self._makers.get(step.inputs[0], place) < place:
             self.groups[place] = self.groups[self._makers[step.inputs[0]]]
             return
-        self._assign(self._grown(place, _joins(step)).steps)
+        self._assign(self._grow(place, _joins(step)).steps)
 
     def _assign(self, steps: Sequence[int]) -> None:
         for place in steps:
             self.groups[place] = self._count
         self._count += 1
 
-    def _grown(self, place: int, joins: _Joins) -> _Members:
+    def _grow(self, place: int, joins: _Joins) -> _Members:
         """Return a step with what can follow it, as long as one value comes out."""
         members = _Members(place, [], {})
         self._add(members, place)
-        while len(members.waiting) == 1:
+        while len(members.pending_reads) == 1:
             trial = self._only_reader(members, joins) or self._trial(members, joins)
             if trial is None:
                 break
@@ -106,7 +109,7 @@ class _Grouping:
 
     def _only_reader(self, members: _Members, joins: _Joins) -> list[int] | None:
         """Return the one step that waits, where there is but one and it can join."""
-        ((name, count),) = members.waiting.items()
+        ((name, count),) = members.pending_reads.items()
         following = self._readers.get(name, ())
         if count != 1 or len(following) != 1 or not self._may_join(following[0], members, members, joins):
             return None
@@ -114,25 +117,25 @@ class _Grouping:
 
     def _trial(self, members: _Members, joins: _Joins) -> list[int] | None:
         """Return the fewest steps after which one value comes out again."""
-        trial = _Members(members.first, [], dict(members.waiting), set())
+        trial = _Members(members.first, [], dict(members.pending_reads), set())
         while len(trial.steps) < _LARGEST_TRIAL:
             place = self._next(members, trial)
             if place is None or not self._may_join(place, members, trial, joins):
                 return None
             self._add(trial, place)
-            if len(trial.waiting) == 1:
+            if len(trial.pending_reads) == 1:
                 return trial.steps
         return None
 
     def _next(self, members: _Members, trial: _Members) -> int | None:
         """Return the first step that waits for something made so far."""
-        if any(count > _LARGEST_TRIAL for count in trial.waiting.values()):
+        if any(count > _LARGEST_TRIAL for count in trial.pending_reads.values()):
             return None
-        waiting = (place for name in trial.waiting for place in self._readers.get(name, ()))
+        waiting = (place for name in trial.pending_reads for place in self._readers.get(name, ()))
         outside = (place for place in waiting if self._steps[place].op not in VIEWS)
-        return min((place for place in outside if not self._among(place, members, trial)), default=None)
+        return min((place for place in outside if not self._is_member(place, members, trial)), default=None)
 
-    def _among(self, place: int, members: _Members, trial: _Members) -> bool:
+    def _is_member(self, place: int, members: _Members, trial: _Members) -> bool:
         made = self._steps[place].outputs
         return any(name in members.inside or name in trial.inside for name in made)
 
@@ -160,17 +163,17 @@ class _Grouping:
         members.steps.append(place)
         step = self._steps[place]
         for name in {self._base.get(name, name) for name in step.inputs}:
-            if name in members.waiting:
-                members.waiting[name] -= 1
-                if not members.waiting[name]:
-                    del members.waiting[name]
+            if name in members.pending_reads:
+                members.pending_reads[name] -= 1
+                if not members.pending_reads[name]:
+                    del members.pending_reads[name]
         for name in step.outputs:
             members.inside.add(name)
             waiting = sum(self._steps[each].op not in VIEWS for each in self._readers.get(name, ()))
             if name in self._outputs:
                 waiting += _LARGEST_TRIAL + 1  # whoever ran the model wants it
             if waiting:
-                members.waiting[name] = waiting
+                members.pending_reads[name] = waiting
 
 
 def _joins(head: Step) -> _Joins:

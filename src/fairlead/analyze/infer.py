@@ -17,15 +17,15 @@ from fairlead.analyze.graph import (
     Reference,
     Value,
 )
-from fairlead.analyze.names import shown
-from fairlead.analyze.operators import known
-from fairlead.analyze.order import ordered
+from fairlead.analyze.names import printable
+from fairlead.analyze.operators import look_up
+from fairlead.analyze.order import sort_nodes
 from fairlead.analyze.program import Notes, Program, Step
 from fairlead.analyze.shapes.call import OperatorCall, Rule, UnknownShapeError
-from fairlead.analyze.shapes.fold import folded
+from fairlead.analyze.shapes.fold import fold_values
 from fairlead.errors import AnalysisError
 
-DOUBTS: Final = (ArithmeticError, LookupError, TypeError, ValueError, UnknownShapeError)
+RULE_ERRORS: Final = (ArithmeticError, LookupError, TypeError, ValueError, UnknownShapeError)
 """What a rule raises that was given something it cannot make sense of."""
 _BODY: Final = 4
 """What writing a body out counts as, in steps."""
@@ -53,7 +53,7 @@ class NameScope:
             if found is not None:
                 return found
             scope = scope.parent
-        raise AnalysisError(f"value {shown(name)!r} is read but never made", "export the model again")
+        raise AnalysisError(f"value {printable(name)!r} is read but never made", "export the model again")
 
 
 Control: TypeAlias = Callable[["ShapeInference", GraphNode, Sequence[str], NameScope], None]
@@ -86,26 +86,26 @@ class ShapeInference:
         inputs = tuple(scope.find(name) for name in graph.inputs)
         outputs = tuple(scope.find(name) for name in graph.outputs)
         shown_as = dict(zip(outputs, graph.outputs, strict=True))
-        return Program(tuple(self.steps), self.facts, self._constants, inputs, outputs, shown=shown_as)
+        return Program(tuple(self.steps), self.facts, self._constants, inputs, outputs, output_names=shown_as)
 
     def graph(self, graph: Graph, scope: NameScope) -> None:
         """Walk the constants and nodes of a graph."""
         for name, constant in graph.constants.items():
             self.constant(scope, name, constant)
-        for node in ordered(graph.nodes):
+        for node in sort_nodes(graph.nodes):
             self._node(node, scope)
 
     def define(self, scope: NameScope, name: str, fact: Fact) -> str:
         """Give a value of a scope its name in the program."""
         key = scope.prefix + name if scope.prefix else name
         if key in self.facts:
-            raise AnalysisError(f"value {shown(name)!r} is made twice", "export the model again")
+            raise AnalysisError(f"value {printable(name)!r} is made twice", "export the model again")
         if len(self.facts) >= bounds.VALUES_NAMED:
             raise AnalysisError(f"more than {bounds.VALUES_NAMED:,} values", "export the model again")
         if fact.elements > bounds.ELEMENTS or len(fact.dims or ()) > bounds.RANK:
-            dims = shown(" x ".join(map(str, fact.dims or ())))
+            dims = printable(" x ".join(map(str, fact.dims or ())))
             raise AnalysisError(
-                f"value {shown(name)!r} would be {dims}: no machine holds it",
+                f"value {printable(name)!r} would be {dims}: no machine holds it",
                 "is the model, or --shape, right?",
             )
         scope.names[name] = key
@@ -122,7 +122,7 @@ class ShapeInference:
         """Write a body out; return what its outputs are called. A fact is given for a value of its own."""
         if scope.depth >= bounds.DEPTH:
             raise AnalysisError(
-                f"more than {bounds.DEPTH} bodies or calls within one another at {shown(label)!r}",
+                f"more than {bounds.DEPTH} bodies or calls within one another at {printable(label)!r}",
                 "export the model again",
             )
         self._bodies += 1
@@ -164,7 +164,7 @@ class ShapeInference:
                 fact = results[place] if place < len(results) else Fact()
                 outputs.append(self.define(scope, name, self._declared(scope, name, fact)))
         label = scope.prefix + (node.name or (node.outputs[0] if node.outputs else node.op))
-        attributes = _settled(node.attributes, scope)
+        attributes = _resolve_references(node.attributes, scope)
         exact = exact and scope.exact
         self.steps.append(Step(label, node.op, kind, tuple(inputs), tuple(outputs), attributes, exact))
 
@@ -182,7 +182,7 @@ class ShapeInference:
             self._primitive(node, inputs, scope)
 
     def _call(self, function: Function, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-        given = {**function.defaults, **_settled(node.attributes, scope)}
+        given = {**function.defaults, **_resolve_references(node.attributes, scope)}
         outer = NameScope(scope.prefix, None, {}, {}, given, scope.depth, scope.exact)
         missing = [name or Fact() for name in inputs]
         missing += [Fact()] * (len(function.body.inputs) - len(missing))
@@ -194,7 +194,7 @@ class ShapeInference:
     def _constant_node(self, node: GraphNode, scope: NameScope) -> None:
         if not node.outputs or not node.outputs[0]:
             return
-        for name, value in _settled(node.attributes, scope).items():
+        for name, value in _resolve_references(node.attributes, scope).items():
             if isinstance(value, Constant):
                 self.constant(scope, node.outputs[0], value)
                 return
@@ -209,29 +209,29 @@ class ShapeInference:
         self.define(scope, node.outputs[0], Fact("string", None))
 
     def _primitive(self, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-        found = known(node.op)
+        found = look_up(node.op)
         kind, rule = found or ("other", None)
         args = [self.facts[name] if name else None for name in inputs]
-        attributes = _settled(node.attributes, scope)
+        attributes = _resolve_references(node.attributes, scope)
         call = OperatorCall(node.op, args, attributes, len(node.outputs), self.model.opset)
         results = self._results(call, rule) if rule is not None else []
         if found is None:
             what = "an operator that is not known: its own work is not counted"
-            self.notes.add(f"{shown(node.op)} is {what}")
+            self.notes.add(f"{printable(node.op)} is {what}")
         self.step(node, scope, _kind(kind, call), inputs, results, exact=found is not None)
 
     def _results(self, call: OperatorCall, rule: Rule) -> list[Fact]:
         try:
             results = rule(call)
-        except DOUBTS:
+        except RULE_ERRORS:
             return []
         if any(dim is not None and dim < 0 for result in results for dim in result.dims or ()):
             return []
         if results and self._fold_left > 0 and results[0].elements <= bounds.VALUES and len(call.args) <= 64:
             self._fold_left -= results[0].elements * (len(call.args) + 1)
             try:
-                return folded(call, results)
-            except DOUBTS:
+                return fold_values(call, results)
+            except RULE_ERRORS:
                 return results
         return results
 
@@ -242,7 +242,7 @@ class ShapeInference:
         value = scope.values.get(name)
         if value is None:
             return fact
-        dims, said = fact.dims, self._bound.settled(value)
+        dims, said = fact.dims, self._bound.bound_dims(value)
         if dims is None:
             dims = said
         elif said is not None and len(said) == len(dims):
@@ -250,7 +250,7 @@ class ShapeInference:
         return Fact(fact.dtype if fact.dtype != dtypes.UNKNOWN else value.dtype, dims, fact.values)
 
 
-def _settled(attributes: Mapping[str, Attribute], scope: NameScope) -> Mapping[str, Attribute]:
+def _resolve_references(attributes: Mapping[str, Attribute], scope: NameScope) -> Mapping[str, Attribute]:
     """Return attributes with what the caller of a function gave it."""
     if scope.attributes is None:
         return attributes

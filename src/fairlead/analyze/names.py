@@ -5,7 +5,7 @@ from typing import Final
 _SHOWN: Final = 120
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """Return a name that cannot steer a terminal or fill a screen."""
     text = name if name.isprintable() else "".join(char if char.isprintable() else "?" for char in name)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -44,7 +44,7 @@ ONNX: Final[dict[str, tuple[str, Rule]]] = {
         "Mish Gelu FastGelu QuickGelu BiasGelu Swish Shrink Clip Erf Softmax LogSoftmax Hardmax BiasSoftmax "
         "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax",
     ),
-    **_kind("activation", pointwise.stretched, "PRelu"),
+    **_kind("activation", pointwise.broadcast_inputs, "PRelu"),
     **_kind(
         "elementwise",
         pointwise.same,
@@ -54,13 +54,13 @@ ONNX: Final[dict[str, tuple[str, Rule]]] = {
     ),
     **_kind(
         "elementwise",
-        pointwise.stretched,
+        pointwise.broadcast_inputs,
         "Add Sub Mul Div Pow Mod Max Min Sum Mean And Or Xor BitShift BitwiseAnd BitwiseOr BitwiseXor "
         "ComplexMul ComplexMulConj",
     ),
     **_kind("elementwise", pointwise.compared, "Equal Greater GreaterOrEqual Less LessOrEqual"),
     **_kind("elementwise", pointwise.same_bool, "IsNaN IsInf"),
-    **_kind("elementwise", pointwise.chosen, "Where"),
+    **_kind("elementwise", pointwise.where, "Where"),
     **_kind("elementwise", pointwise.q_binary, "QLinearAdd QLinearMul"),
     **_kind("elementwise", pointwise.typed, "Bernoulli"),
     **_kind("elementwise", pointwise.cast, "Cast BitCast"),
@@ -182,7 +182,7 @@ VIEWS: Final = _names(
 )
 """Operators that give the same bytes another shape: nothing moves."""
 
-NOTHING: Final = frozenset(("Identity", "Dropout"))
+NO_OPS: Final = frozenset(("Identity", "Dropout"))
 """Operators that no runtime carries out."""
 
 SOFTMAX: Final = _names("Softmax LogSoftmax Hardmax BiasSoftmax SOFTMAX LOG_SOFTMAX QLinearSoftmax")
@@ -194,13 +194,13 @@ RANDOM: Final = _names(
 )
 """Operators that make something new of constants."""
 
-PARTS: Final = _names(
+PARTIAL_READS: Final = _names(
     "Gather GatherElements GatherND Slice Split GATHER GATHER_ND SLICE STRIDED_SLICE SPLIT SPLIT_V "
     "EMBEDDING_LOOKUP STABLEHLO_SLICE STABLEHLO_DYNAMIC_SLICE STABLEHLO_GATHER"
 )
 """Operators that read no more of their first input than they write."""
 
-BESIDES: Final[dict[str, tuple[int, ...]]] = {
+NON_PARAMETERS: Final[dict[str, tuple[int, ...]]] = {
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "DEQUANTIZE", "QUANTIZE"), (1, 2)),
     **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul"), (1, 2, 4, 5, 6, 7)),
     **dict.fromkeys(("ConvInteger", "MatMulInteger"), (2, 3)),
@@ -217,12 +217,12 @@ BESIDES: Final[dict[str, tuple[int, ...]]] = {
 """Inputs that are no parameters though they are constant: scales, statistics, places and shapes."""
 
 
-def besides(op: str) -> tuple[int, ...]:
+def non_parameters(op: str) -> tuple[int, ...]:
     """Return which inputs of an operator are no parameters."""
-    return BESIDES.get(op.removeprefix(_RUNTIME), ())
+    return NON_PARAMETERS.get(op.removeprefix(_RUNTIME), ())
 
 
-def known(op: str) -> tuple[str, Rule | None] | None:
+def look_up(op: str) -> tuple[str, Rule | None] | None:
     """Return an operator's kind and shape rule, or None where it is not known."""
     found = ONNX.get(op) or ONNX.get(op.removeprefix(_RUNTIME))
     if found is None and op in TFLITE:

@@ -45,7 +45,7 @@ class Program:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     derived: Mapping[str, DerivedConstant] = field(default_factory=dict)
-    shown: Mapping[str, str] = field(default_factory=dict)
+    output_names: Mapping[str, str] = field(default_factory=dict)
     """What the file calls its outputs, where steps that do nothing were left out."""
 
     def fixed(self, name: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fairlead.analyze.operators import NOTHING, RANDOM
+from fairlead.analyze.operators import NO_OPS, RANDOM
 from fairlead.analyze.program import DerivedConstant, Program, Step
 
 _ONLY_SHAPE: Final = frozenset(("Shape", "Size", "SHAPE", "RANK", "ConstantOfShape", "EyeLike", "ZEROS_LIKE"))
@@ -13,13 +13,15 @@ _ONLY_SHAPE: Final = frozenset(("Shape", "Size", "SHAPE", "RANK", "ConstantOfSha
 
 def prune(program: Program) -> Program:
     """Return the program without the steps that need not run."""
-    kept, derived, alias = _unfixed(program)
+    kept, derived, alias = _fold_constants(program)
     outputs = tuple(alias.get(name, name) for name in program.outputs)
-    shown = {alias.get(name, name): given for name, given in program.shown.items()}
-    return replace(program, steps=tuple(_live(kept, outputs)), outputs=outputs, derived=derived, shown=shown)
+    shown = {alias.get(name, name): given for name, given in program.output_names.items()}
+    return replace(
+        program, steps=tuple(_live(kept, outputs)), outputs=outputs, derived=derived, output_names=shown
+    )
 
 
-def _unfixed(program: Program) -> tuple[list[Step], dict[str, DerivedConstant], dict[str, str]]:
+def _fold_constants(program: Program) -> tuple[list[Step], dict[str, DerivedConstant], dict[str, str]]:
     """Return the steps that depend on an input, the constants made by the others, and who stands for whom."""
     kept: list[Step] = []
     derived: dict[str, DerivedConstant] = {}
@@ -31,7 +33,7 @@ def _unfixed(program: Program) -> tuple[list[Step], dict[str, DerivedConstant], 
             held = tuple(name for name, constant in zip(inputs, fixed, strict=True) if constant and name)
             made = DerivedConstant(step.op, () if step.op in _ONLY_SHAPE else held)
             derived.update(dict.fromkeys(step.outputs, made))
-        elif _is_nothing(step, program, inputs):
+        elif _is_no_op(step, program, inputs):
             alias[step.outputs[0]] = inputs[0]
         else:
             kept.append(step if inputs == step.inputs else replace(step, inputs=inputs))
@@ -47,13 +49,13 @@ def _is_fixed(step: Step, program: Program, fixed: Sequence[bool]) -> bool:
     return bool(given) and all(given)
 
 
-def _is_nothing(step: Step, program: Program, inputs: Sequence[str]) -> bool:
+def _is_no_op(step: Step, program: Program, inputs: Sequence[str]) -> bool:
     if not step.outputs or not inputs or not inputs[0]:
         return False
     if step.op in ("Cast", "CAST"):
         before, after = program.fact(inputs[0]).dtype, program.fact(step.outputs[0]).dtype
         return before == after
-    return step.op in NOTHING
+    return step.op in NO_OPS
 
 
 def _live(steps: Sequence[Step], outputs: Sequence[str]) -> list[Step]:

@@ -15,7 +15,7 @@ from fairlead.analyze.program import Program, Step
 from fairlead.analyze.prune import readers
 
 _QUANTISE: Final = ("QuantizeLinear", "com.microsoft.QuantizeLinear")
-_RESTORE: Final = ("DequantizeLinear", "com.microsoft.DequantizeLinear")
+_DEQUANTISE: Final = ("DequantizeLinear", "com.microsoft.DequantizeLinear")
 _SAME_ELEMENTS: Final = (
     "Reshape",
     "Transpose",
@@ -31,32 +31,32 @@ _FEW: Final = dtypes.NARROW | {"int16", "uint16"}
 
 def fold_quantisation(program: Program) -> Program:
     """Return the program with operators that read and write quantised values."""
-    if not any(step.op in (*_QUANTISE, *_RESTORE) for step in program.steps):
-        return replace(program, facts={**program.facts, **_packed(program)})
-    facts = {**program.facts, **_packed(program)}
-    steps = tuple(_without_restoring(program))
+    if not any(step.op in (*_QUANTISE, *_DEQUANTISE) for step in program.steps):
+        return replace(program, facts={**program.facts, **_stored_types(program)})
+    facts = {**program.facts, **_stored_types(program)}
+    steps = tuple(_without_dequantising(program))
     return _without_quantising(replace(program, steps=steps, facts=facts))
 
 
-def _packed(program: Program) -> dict[str, Fact]:
+def _stored_types(program: Program) -> dict[str, Fact]:
     """Return constants that are restored from few bits as what they are stored in."""
     stored: dict[str, str] = {}
     for name, made in program.derived.items():
         if not made.inputs:
             continue
         source = made.inputs[0]
-        if made.op in (*_RESTORE, "DEQUANTIZE"):
+        if made.op in (*_DEQUANTISE, "DEQUANTIZE"):
             stored[name] = stored.get(source) or program.fact(source).dtype
         elif made.op in _SAME_ELEMENTS and source in stored:
             stored[name] = stored[source]
     return {name: Fact(dtype, program.fact(name).dims) for name, dtype in stored.items()}
 
 
-def _without_restoring(program: Program) -> list[Step]:
+def _without_dequantising(program: Program) -> list[Step]:
     """Return the steps without each Dequantize whose readers can do without it."""
     read, alias, kept = readers(program.steps), dict[str, str](), list[Step]()
     for step in program.steps:
-        if step.op in _RESTORE and program.fact(step.first).dtype in _FEW:
+        if step.op in _DEQUANTISE and program.fact(step.first).dtype in _FEW:
             result = step.outputs[0]
             if result not in program.outputs and result in read:
                 alias[result] = step.first
@@ -73,7 +73,7 @@ def _without_quantising(program: Program) -> Program:
     alias: dict[str, str] = {}
     for step in program.steps:
         maker = makers.get(step.first)
-        if step.op not in _QUANTISE or maker is None or maker.op in (*_QUANTISE, *_RESTORE):
+        if step.op not in _QUANTISE or maker is None or maker.op in (*_QUANTISE, *_DEQUANTISE):
             continue
         source, result = step.first, step.outputs[0]
         only = all(program.steps[place].op in _QUANTISE for place in read[source])

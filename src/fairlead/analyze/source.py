@@ -39,28 +39,28 @@ class ModelSource:
         if 0 <= index <= self._edge:
             return index
         if not 0 <= place < self.size:
-            raise self.damaged(place)
+            raise self.damaged_error(place)
         self.window = os.pread(self._handle, _WINDOW, place)
         self.base = place
         ends_here = place + len(self.window) >= self.size
         self._edge = len(self.window) - (1 if ends_here else MARGIN)
         if self._edge < 0:
-            raise self.damaged(place)
+            raise self.damaged_error(place)
         return 0
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes of a span."""
         if not 0 <= start <= end <= self.size:
-            raise self.damaged(start)
+            raise self.damaged_error(start)
         index = start - self.base
         if index >= 0 and end - self.base <= len(self.window):
             return self.window[index : end - self.base]
         data = os.pread(self._handle, end - start, start)
         if len(data) != end - start:
-            raise self.damaged(start)
+            raise self.damaged_error(start)
         return data
 
-    def damaged(self, place: int) -> AnalysisError:
+    def damaged_error(self, place: int) -> AnalysisError:
         """Return the error for a place that cannot be what it should be."""
         return AnalysisError(
             f"{self.path}: {CUT_OFF} (at byte {place} of {self.size})", "fetch or export the model again"
@@ -68,7 +68,7 @@ class ModelSource:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[ModelSource]:
+def open_source(path: str) -> Iterator[ModelSource]:
     """Open a model file for as long as it is read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

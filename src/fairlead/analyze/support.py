@@ -81,8 +81,8 @@ def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> I
         if not runtime.converted:
             return
     if runtime.precisions:
-        yield from _imprecise(runtime, operators)
-    wrong = dict.fromkeys(record.op for record in operators if not _takes(runtime, form, record))
+        yield from _precision_reasons(runtime, operators)
+    wrong = dict.fromkeys(record.op for record in operators if not _supports(runtime, form, record))
     for op in list(wrong)[:_MOST]:
         fate = f": {runtime.falls_back}" if runtime.falls_back else ""
         yield f"operator: {runtime.says} does not run {op}{fate}"
@@ -90,7 +90,7 @@ def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> I
         yield f"operator: and {pluralize(len(wrong) - _MOST, 'more kind', 'more kinds')} of operators"
 
 
-def _imprecise(runtime: RuntimeSupport, operators: list[Operator]) -> Iterable[str]:
+def _precision_reasons(runtime: RuntimeSupport, operators: list[Operator]) -> Iterable[str]:
     work = [record for record in operators if record.kind in COMPUTE]
     other = sorted({record.precision for record in work} - set(runtime.precisions))
     if other:
@@ -100,7 +100,7 @@ def _imprecise(runtime: RuntimeSupport, operators: list[Operator]) -> Iterable[s
         yield f"shape: {runtime.says} needs every size to be fixed"
 
 
-def _takes(runtime: RuntimeSupport, form: str, record: Operator) -> bool:
+def _supports(runtime: RuntimeSupport, form: str, record: Operator) -> bool:
     op = record.op
     if record.kind == "control" and op in runtime.refuses:
         return False

@@ -16,7 +16,7 @@ from fairlead.analyze.shapes.matrix import einsum_sizes, einsum_terms
 _Work: TypeAlias = Callable[[Step, Sequence[Fact], Sequence[Fact]], int]
 
 
-def counted(op: str) -> bool:
+def is_counted(op: str) -> bool:
     """Say whether the multiply-adds of an operator can be counted."""
     return _count(op) is not None
 

@@ -8,14 +8,14 @@ from typing import TypeAlias
 
 from fairlead.calibrate.job import TrialJob, TrialOutcome
 from fairlead.calibrate.targets import CalibrationTarget
-from fairlead.calibrate.trial import rounds, trial
+from fairlead.calibrate.trial import merge_outcomes, run_rounds
 from fairlead.calibration import Calibration, features
 from fairlead.compat.times import UTC
 from fairlead.workload import Profile
 from fairlead.zoo import BUILDERS
 from fairlead.zoo.onnxfile import write
 
-Told: TypeAlias = Callable[[int, int, str], None]
+Progress: TypeAlias = Callable[[int, int, str], None]
 """Is told how many models of how many are done, and which one comes next."""
 
 
@@ -41,7 +41,9 @@ class BuiltModel:
     profile: Profile
 
 
-def make(plan: CalibrationPlan, folder: str, analyze: Callable[[str], Profile]) -> dict[str, BuiltModel]:
+def build_models(
+    plan: CalibrationPlan, folder: str, analyze: Callable[[str], Profile]
+) -> dict[str, BuiltModel]:
     """Write the models of a plan into a folder and analyse them."""
     made = {}
     for name in plan.models:
@@ -52,21 +54,27 @@ def make(plan: CalibrationPlan, folder: str, analyze: Callable[[str], Profile]) 
 
 
 def calibrate(
-    plan: CalibrationPlan, target: CalibrationTarget, made: Mapping[str, BuiltModel], host: str, told: Told
+    plan: CalibrationPlan,
+    target: CalibrationTarget,
+    made: Mapping[str, BuiltModel],
+    host: str,
+    told: Progress,
 ) -> Calibration:
     """Run the models of a plan on one target."""
     outcomes: dict[str, list[TrialOutcome]] = {name: [] for name in plan.models}
     jobs = [_job(plan, target, name, made[name].file) for name in plan.models]
     total = len(jobs) * plan.rounds
     told(0, total, plan.models[0])
-    for number, (job, outcome) in enumerate(rounds(jobs, plan.rounds), start=1):
+    for number, (job, outcome) in enumerate(run_rounds(jobs, plan.rounds), start=1):
         outcomes[job.model].append(outcome)
         told(number, total, plan.models[number % len(jobs)] if number < total else "")
     return Calibration(
         setup=target.setup(plan.runtime, _version(outcomes.values()), plan.precision, plan.threads),
         host=host,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
-        trials=tuple(trial(name, features(made[name].profile), found) for name, found in outcomes.items()),
+        trials=tuple(
+            merge_outcomes(name, features(made[name].profile), found) for name, found in outcomes.items()
+        ),
     )
 
 

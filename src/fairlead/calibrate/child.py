@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from fairlead import nvml
 from fairlead.calibrate import process
 from fairlead.calibrate.job import TrialJob, TrialOutcome
-from fairlead.calibrate.timing import Clocks, sample, warm
+from fairlead.calibrate.timing import Clocks, sample, warm_up
 from fairlead.units import Bytes, Watts
 
 _LONGEST_REASON: Final = 300
@@ -92,7 +92,7 @@ def measure(runner: Runner, job: TrialJob, gauge: HostGauge | GpuGauge) -> Trial
     runner.load()
     # Where another device computes, the CPU's queue matters little, and asking for it lets the device idle.
     clocks = Clocks(waited=dict) if job.gpu else Clocks()
-    warm(runner.step, job.budget, clocks)
+    warm_up(runner.step, job.budget, clocks)
     before, began = gauge.joules(), time.perf_counter()
     samples = sample(runner.step, job.budget, clocks)
     after, took = gauge.joules(), time.perf_counter() - began
@@ -100,7 +100,7 @@ def measure(runner: Runner, job: TrialJob, gauge: HostGauge | GpuGauge) -> Trial
     return TrialOutcome(tuple(samples), runner.version, gauge.most(), base, watts)
 
 
-def answer(job: TrialJob) -> TrialOutcome:
+def run_job(job: TrialJob) -> TrialOutcome:
     """Do a job; whatever a runtime raises is a reason."""
     try:
         with nvml.open_session() as session:
@@ -115,7 +115,7 @@ def answer(job: TrialJob) -> TrialOutcome:
 
 def main() -> None:
     """Read a job, do it, and print the outcome as the last line."""
-    print(answer(TrialJob.of(sys.stdin.readline())).to_text(), flush=True)  # noqa: T201 - the pipe is the answer
+    print(run_job(TrialJob.of(sys.stdin.readline())).to_text(), flush=True)  # noqa: T201 - the pipe is the answer
 
 
 if __name__ == "__main__":

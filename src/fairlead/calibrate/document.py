@@ -17,7 +17,7 @@ from fairlead.calibration import (
 )
 from fairlead.units import Bytes, Seconds, Watts
 
-DAMAGE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+PARSE_ERRORS: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 """What reading raises where a document is not one."""
 _MOST: Final = 2**63
 _LONGEST: Final = 1e9
@@ -28,7 +28,7 @@ class VersionError(ValueError):
     """A document of a version that this program does not read."""
 
 
-def parse(document: Mapping[str, Any]) -> Calibration:
+def parse_calibration(document: Mapping[str, Any]) -> Calibration:
     """Read a calibration; one of DAMAGE where it is none."""
     _check_version(document)
     return Calibration(
@@ -39,7 +39,7 @@ def parse(document: Mapping[str, Any]) -> Calibration:
     )
 
 
-def parse_seen(document: Mapping[str, Any]) -> ObservedUse:
+def parse_observed(document: Mapping[str, Any]) -> ObservedUse:
     """Read what was seen of a model; one of DAMAGE where it is none."""
     _check_version(document)
     return ObservedUse(
@@ -49,10 +49,10 @@ def parse_seen(document: Mapping[str, Any]) -> ObservedUse:
         model=str(document["model"]),
         made=str(document["made"]),
         image=str(document["image"]),
-        peak_bytes=_maybe(_bytes, document["peak_bytes"]),
-        latency=_maybe(_latency, document["latency"]),
-        watts=_maybe(_watts, document["watts"]),
-        ramp=_maybe(_positive, document["ramp"]),
+        peak_bytes=_optional(_bytes, document["peak_bytes"]),
+        latency=_optional(_latency, document["latency"]),
+        watts=_optional(_watts, document["watts"]),
+        ramp=_optional(_positive, document["ramp"]),
     )
 
 
@@ -69,14 +69,14 @@ def _setup(fields: Mapping[str, Any]) -> Setup:
         version=str(fields["version"]),
         precision=str(fields["precision"]),
         threads=_count(fields["threads"]),
-        effective_ops=_maybe(_amount, fields["effective_ops"]),
-        link_bits_per_second=_maybe(_amount, fields["link_bits_per_second"]),
-        power=_maybe(_watts, fields["power_w"]),
+        effective_ops=_optional(_amount, fields["effective_ops"]),
+        link_bits_per_second=_optional(_amount, fields["link_bits_per_second"]),
+        power=_optional(_watts, fields["power_w"]),
     )
 
 
 def _trial(fields: Mapping[str, Any]) -> Trial:
-    measured = _maybe(_measured, fields["measured"])
+    measured = _optional(_measured, fields["measured"])
     return Trial(str(fields["model"]), _features(fields["features"]), measured, str(fields["reason"]))
 
 
@@ -103,8 +103,8 @@ def _measured(fields: Mapping[str, Any]) -> MeasuredRun:
         wall=_positive(fields["wall"]),
         waited=_amount(fields["waited"]),
         peak_bytes=_bytes(fields["peak_bytes"]),
-        base_bytes=_maybe(_bytes, fields["base_bytes"]),
-        watts=_maybe(_watts, fields["watts"]),
+        base_bytes=_optional(_bytes, fields["base_bytes"]),
+        watts=_optional(_watts, fields["watts"]),
     )
 
 
@@ -113,11 +113,11 @@ def _latency(fields: Mapping[str, Any]) -> Latency:
         median=_positive(fields["median"]),
         p90=_positive(fields["p90"]),
         count=_count(fields["count"]),
-        ratio=_maybe(_positive, fields["ratio"]),
+        ratio=_optional(_positive, fields["ratio"]),
     )
 
 
-def _maybe(kind: Callable[[Any], T], value: Any) -> T | None:
+def _optional(kind: Callable[[Any], T], value: Any) -> T | None:
     return None if value is None else kind(value)
 
 

@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from fairlead.calibrate.document import DAMAGE, VersionError, parse, parse_seen
-from fairlead.calibration import Calibration, ObservedUse, place
+from fairlead.calibrate.document import PARSE_ERRORS, VersionError, parse_calibration, parse_observed
+from fairlead.calibration import Calibration, ObservedUse, setup_id
 from fairlead.errors import UserError
 from fairlead.outfile import atomic_write
 
-SEEN: Final = "seen"
+OBSERVED_FOLDER: Final = "seen"
 """The folder of models that were seen, inside the folder of profiles."""
 _SIZE_LIMIT: Final = 4 * 1024 * 1024
 _SUFFIX: Final = ".json"
@@ -26,7 +26,7 @@ class ProfileFolder(NamedTuple):
     """A line for each file that cannot be used: which one, and why."""
 
 
-def folder(environ: Mapping[str, str]) -> str:
+def default_folder(environ: Mapping[str, str]) -> str:
     """Return where this user's profiles are, as the XDG rules say."""
     base = environ.get("XDG_DATA_HOME", "")
     home = environ.get("HOME") or os.path.expanduser("~")
@@ -41,9 +41,11 @@ def calibration_file(within: str, calibration: Calibration) -> str:
     return os.path.join(within, f"{calibration.setup.name}{_SUFFIX}")
 
 
-def seen_file(within: str, seen: ObservedUse) -> str:
+def observed_file(within: str, seen: ObservedUse) -> str:
     """Return the file of a model on a setup in a folder of profiles."""
-    return os.path.join(within, SEEN, f"{seen.digest[:12]}-{place(seen.setup, seen.host)}{_SUFFIX}")
+    return os.path.join(
+        within, OBSERVED_FOLDER, f"{seen.digest[:12]}-{setup_id(seen.setup, seen.host)}{_SUFFIX}"
+    )
 
 
 def save(calibration: Calibration, path: str) -> None:
@@ -51,19 +53,19 @@ def save(calibration: Calibration, path: str) -> None:
     _write(calibration.to_json(), path)
 
 
-def save_seen(seen: ObservedUse, path: str) -> None:
+def save_observed(seen: ObservedUse, path: str) -> None:
     """Write what was seen of a model, whole or not at all."""
     _write(seen.to_json(), path)
 
 
 def load(path: str) -> Calibration:
     """Read a calibration."""
-    return _read(path, parse, "make it again: fairlead calibrate")
+    return _read(path, parse_calibration, "make it again: fairlead calibrate")
 
 
-def load_seen(path: str) -> ObservedUse:
+def load_observed(path: str) -> ObservedUse:
     """Read what was seen of a model."""
-    return _read(path, parse_seen, "remove it: it is written again when the model runs")
+    return _read(path, parse_observed, "remove it: it is written again when the model runs")
 
 
 def load_any(path: str) -> Calibration | ObservedUse:
@@ -74,12 +76,12 @@ def load_any(path: str) -> Calibration | ObservedUse:
 def load_all(within: str) -> ProfileFolder:
     """Read a folder; one that is not there holds nothing, and a damaged file hides no other."""
     damaged: list[str] = []
-    calibrations = tuple(_readable(within, load, damaged))
-    seen = tuple(_readable(os.path.join(within, SEEN), load_seen, damaged))
+    calibrations = tuple(_read_all(within, load, damaged))
+    seen = tuple(_read_all(os.path.join(within, OBSERVED_FOLDER), load_observed, damaged))
     return ProfileFolder(calibrations, seen, tuple(damaged))
 
 
-def files(within: str) -> list[str]:
+def list_files(within: str) -> list[str]:
     """Return the profiles of a folder, without those in folders below it."""
     try:
         with os.scandir(within) as entries:
@@ -93,12 +95,12 @@ def files(within: str) -> list[str]:
 
 
 def _parse_any(document: Mapping[str, Any]) -> Calibration | ObservedUse:
-    return parse(document) if "trials" in document else parse_seen(document)
+    return parse_calibration(document) if "trials" in document else parse_observed(document)
 
 
-def _readable(within: str, read: Callable[[str], T], damaged: list[str]) -> Iterator[T]:
+def _read_all(within: str, read: Callable[[str], T], damaged: list[str]) -> Iterator[T]:
     try:
-        found = files(within)
+        found = list_files(within)
     except UserError as error:
         damaged.append(str(error))
         return
@@ -130,5 +132,5 @@ def _read(path: str, of: Callable[[Any], T], hint: str) -> T:
         return of(json.loads(data))
     except VersionError as error:
         raise UserError(f"{path}: {error}", hint) from None
-    except DAMAGE as error:
+    except PARSE_ERRORS as error:
         raise UserError(f"{path}: not a profile: {type(error).__name__}: {error}", hint) from None

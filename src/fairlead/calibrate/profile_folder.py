@@ -4,40 +4,40 @@ import os
 from collections.abc import Iterable, Iterator
 
 from fairlead.calibrate.profile import (
-    SEEN,
+    OBSERVED_FOLDER,
     calibration_file,
-    files,
+    list_files,
     load,
     load_any,
-    load_seen,
+    load_observed,
+    observed_file,
     save,
-    save_seen,
-    seen_file,
+    save_observed,
 )
-from fairlead.calibration import Calibration, ObservedUse, joined, place, united
+from fairlead.calibration import Calibration, ObservedUse, merge_calibrations, merge_observed, setup_id
 from fairlead.errors import UserError
 
 
-def keep(calibrations: Iterable[Calibration], seen: Iterable[ObservedUse], within: str) -> list[str]:
+def add_profiles(calibrations: Iterable[Calibration], seen: Iterable[ObservedUse], within: str) -> list[str]:
     """Add profiles to a folder, each to the file that its setup has there; return the files."""
     known = {setup: path for setup, path in _setups(within) if os.path.dirname(path) == within}
     written = []
     for calibration in calibrations:
-        setup = place(calibration.setup, calibration.host)
+        setup = setup_id(calibration.setup, calibration.host)
         # Machines of one kind share the plain name, so a file from elsewhere has its setup's as well.
         path = (
             known.get(setup) or f"{calibration_file(within, calibration).removesuffix('.json')}-{setup}.json"
         )
-        save(united(load(path), calibration) if setup in known else calibration, path)
+        save(merge_calibrations(load(path), calibration) if setup in known else calibration, path)
         written.append(path)
     for one in seen:
-        path = seen_file(within, one)
-        save_seen(joined(load_seen(path), one) if os.path.exists(path) else one, path)
+        path = observed_file(within, one)
+        save_observed(merge_observed(load_observed(path), one) if os.path.exists(path) else one, path)
         written.append(path)
     return written
 
 
-def forget(setup: str, within: str) -> int:
+def remove_setup(setup: str, within: str) -> int:
     """Remove every file of a setup; return how many there were."""
     paths = [path for found, path in _setups(within) if found == setup]
     for path in paths:
@@ -50,9 +50,9 @@ def forget(setup: str, within: str) -> int:
 
 def _setups(within: str) -> Iterator[tuple[str, str]]:
     """Yield the files that can be read, each after its setup."""
-    for path in (*files(within), *files(os.path.join(within, SEEN))):
+    for path in (*list_files(within), *list_files(os.path.join(within, OBSERVED_FOLDER))):
         try:
             found = load_any(path)
         except UserError:
             continue  # reading says so; it must not keep others from being written
-        yield place(found.setup, found.host), path
+        yield setup_id(found.setup, found.host), path

@@ -7,7 +7,7 @@ from typing import Final
 from fairlead.calibration import Setup
 from fairlead.inventory import Accelerator
 
-_WAYS: Final = {
+_PROVIDERS: Final = {
     ("cpu", ""): ("cpu",),
     ("gpu", "NVIDIA"): ("cuda", "tensorrt"),
     ("gpu", "AMD"): ("migraphx", "rocm"),
@@ -59,9 +59,9 @@ def targets(
     found: list[CalibrationTarget] = []
     refused: list[SkippedAccelerator] = []
     for acc in accelerators:
-        ways = _WAYS.get((acc.kind, "")) or _WAYS.get((acc.kind, acc.vendor)) or ()
+        ways = _PROVIDERS.get((acc.kind, "")) or _PROVIDERS.get((acc.kind, acc.vendor)) or ()
         here = [way for way in ways if way in set(available)]
-        reason = _refusal(acc, ways, here)
+        reason = _skip_reason(acc, ways, here)
         if reason:
             refused.append(SkippedAccelerator(acc, reason))
         else:
@@ -69,7 +69,7 @@ def targets(
     return found, refused
 
 
-def _refusal(acc: Accelerator, ways: tuple[str, ...], here: list[str]) -> str:
+def _skip_reason(acc: Accelerator, ways: tuple[str, ...], here: list[str]) -> str:
     if not acc.state.allocatable:
         return f"it is {acc.state.value} only: {acc.reason}"
     if not acc.candidates and not acc.model:

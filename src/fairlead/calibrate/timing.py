@@ -54,7 +54,7 @@ class Clocks:
     """How long each thread has waited for one."""
 
 
-def warm(step: Callable[[], object], budget: float, clocks: Clocks) -> None:
+def warm_up(step: Callable[[], object], budget: float, clocks: Clocks) -> None:
     """Run a step until caches, clocks and kernels have settled; it counts for nothing."""
     began = clocks.wall()
     step()
@@ -73,22 +73,22 @@ def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[Ru
         waited, start, worked = clocks.waited(), clocks.wall(), clocks.worked()
         step()
         worked, wall = clocks.worked() - worked, clocks.wall() - start
-        samples.append(RunSample(wall, longest(waited, clocks.waited()), worked))
+        samples.append(RunSample(wall, longest_wait(waited, clocks.waited()), worked))
     return samples
 
 
-def longest(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+def longest_wait(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     """Return the longest that any thread waited: a run ends with its last thread, and lost that at least."""
     return max((total - before.get(thread, total) for thread, total in after.items()), default=0.0)
 
 
-def figures(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
+def summarise(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
     """Return the figures of the quickest round: noise only ever makes a run longer, and comes in spells."""
-    best = min((quiet(each) for each in rounds if each), key=_typical)
+    best = min((least_disturbed(each) for each in rounds if each), key=_lower_quartile)
     everything = [run for each in rounds for run in each]
     whole = sum(run.wall for run in everything)
     return TimingSummary(
-        seconds=Seconds(_typical(best)),
+        seconds=Seconds(_lower_quartile(best)),
         p90=Seconds(_quantile([run.seconds for run in best], 0.9)),
         runs=len(everything),
         wall=Seconds(median(run.wall for run in best)),
@@ -96,13 +96,13 @@ def figures(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
     )
 
 
-def quiet(samples: Sequence[RunSample]) -> list[RunSample]:
+def least_disturbed(samples: Sequence[RunSample]) -> list[RunSample]:
     """Return the half that waited least: who waits also finds the caches cold."""
     most = median(run.waited for run in samples)
     return [run for run in samples if run.waited <= most]
 
 
-def _typical(samples: Sequence[RunSample]) -> float:
+def _lower_quartile(samples: Sequence[RunSample]) -> float:
     """Return the lower quartile: as steady as the least of all, and close to the median without noise."""
     return _quantile([run.seconds for run in samples], 0.25)
 

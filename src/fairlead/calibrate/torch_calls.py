@@ -22,7 +22,7 @@ class TorchCall:
     """Values that nobody reads after it."""
 
 
-def program(torch: Any, graph: NetGraph) -> list[TorchCall]:
+def compile_calls(torch: Any, graph: NetGraph) -> list[TorchCall]:
     """Return the calls that run a graph."""
     known = {weight.name: weight.values or () for weight in graph.weights}
     made = {node.outputs[0] for node in graph.nodes} - {value.name for value in graph.outputs}

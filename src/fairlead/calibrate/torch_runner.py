@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlead.calibrate.job import TrialJob
-from fairlead.calibrate.torch_calls import TorchCall, program
+from fairlead.calibrate.torch_calls import TorchCall, compile_calls
 from fairlead.errors import MissingPartError
 from fairlead.zoo import BUILDERS
 from fairlead.zoo.fold import fold
@@ -48,9 +48,9 @@ class TorchRunner:
         for value in graph.inputs:
             noise = self._torch.randn(value.shape, device=self._device)
             self.fixed[value.name] = noise.to(self._dtype(value.dtype))
-        self._program = program(self._torch, graph)
+        self._program = compile_calls(self._torch, graph)
         self._outputs = [value.name for value in graph.outputs]
-        self._call: Callable[[], object] = self._recorded() if self._device == "cuda" else self.values
+        self._call: Callable[[], object] = self._record_graph() if self._device == "cuda" else self.values
 
     def step(self) -> None:
         """Run the model once, to its end."""
@@ -63,15 +63,15 @@ class TorchRunner:
         values = dict(self.fixed)
         with self._torch.inference_mode():
             for line in self._program:
-                self._do(line, values)
+                self._execute(line, values)
         return [values[name] for name in self._outputs]
 
-    def _do(self, line: TorchCall, values: dict[str, Any]) -> None:
+    def _execute(self, line: TorchCall, values: dict[str, Any]) -> None:
         values[line.output] = line.function(*(values.get(name) for name in line.inputs))
         for name in line.last:
             del values[name]
 
-    def _recorded(self) -> Callable[[], object]:
+    def _record_graph(self) -> Callable[[], object]:
         cuda = self._torch.cuda
         with cuda.stream(cuda.Stream()):
             for _ in range(_BEFORE_RECORDING):

@@ -9,7 +9,7 @@ from typing import Final
 
 import fairlead
 from fairlead.calibrate.job import TrialJob, TrialOutcome
-from fairlead.calibrate.timing import figures
+from fairlead.calibrate.timing import summarise
 from fairlead.calibration import Features, MeasuredRun, Trial
 from fairlead.units import Bytes, Watts
 
@@ -19,20 +19,20 @@ _LOADING: Final = 300.0
 _OUT_OF_MEMORY: Final = "the kernel ended it, most likely because memory ran out"
 
 
-def rounds(jobs: Sequence[TrialJob], count: int) -> Iterator[tuple[TrialJob, TrialOutcome]]:
+def run_rounds(jobs: Sequence[TrialJob], count: int) -> Iterator[tuple[TrialJob, TrialOutcome]]:
     """Run every job once, then every job again: a busy moment falls on one round, not on one model."""
     failed: set[str] = set()
     for _ in range(count):
         for job in jobs:
             if job.model in failed:
                 continue
-            outcome = run(job)
+            outcome = run_job(job)
             if outcome.reason:
                 failed.add(job.model)
             yield job, outcome
 
 
-def run(job: TrialJob, command: Sequence[str] = _CHILD) -> TrialOutcome:
+def run_job(job: TrialJob, command: Sequence[str] = _CHILD) -> TrialOutcome:
     """Run one job in a process of its own."""
     try:
         done = subprocess.run(  # noqa: S603 - our own program
@@ -42,19 +42,19 @@ def run(job: TrialJob, command: Sequence[str] = _CHILD) -> TrialOutcome:
             text=True,
             check=False,
             timeout=_LOADING + 10 * job.budget,
-            env=environment(job, os.environ),
+            env=child_environment(job, os.environ),
         )
     except subprocess.TimeoutExpired:
         return TrialOutcome(reason=f"not done after {_LOADING + 10 * job.budget:.0f} s")
     if done.returncode:
-        return TrialOutcome(reason=ending(done.returncode, done.stderr))
+        return TrialOutcome(reason=describe_exit(done.returncode, done.stderr))
     try:
         return TrialOutcome.of(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
         return TrialOutcome(reason="the child process gave no answer")
 
 
-def environment(job: TrialJob, inherited: Mapping[str, str]) -> dict[str, str]:
+def child_environment(job: TrialJob, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the child's environment: the same program, and of all GPUs the one that is asked of."""
     ours = os.path.dirname(os.path.dirname(fairlead.__file__))
     places = os.pathsep.join(place for place in (ours, inherited.get("PYTHONPATH", "")) if place)
@@ -62,7 +62,7 @@ def environment(job: TrialJob, inherited: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, "PYTHONPATH": places, **chosen}
 
 
-def ending(code: int, said: str) -> str:
+def describe_exit(code: int, said: str) -> str:
     """Say how a process ended that gave no answer."""
     if code == -signal.SIGKILL:
         return _OUT_OF_MEMORY
@@ -71,12 +71,12 @@ def ending(code: int, said: str) -> str:
     return f"{how}: {last[0][:200]}"
 
 
-def trial(model: str, features: Features, outcomes: Sequence[TrialOutcome]) -> Trial:
+def merge_outcomes(model: str, features: Features, outcomes: Sequence[TrialOutcome]) -> Trial:
     """Put the rounds of one model together."""
     reason = next((outcome.reason for outcome in outcomes if outcome.reason), "")
     if reason or not outcomes:
         return Trial(model, features, None, reason or "not run")
-    found = figures([outcome.samples for outcome in outcomes])
+    found = summarise([outcome.samples for outcome in outcomes])
     bases = [outcome.base for outcome in outcomes if outcome.base is not None]
     watts = [outcome.watts for outcome in outcomes if outcome.watts is not None]
     measured = MeasuredRun(

@@ -12,16 +12,16 @@ from fairlead.catalog.device import PRECISIONS
 from fairlead.estimate import feasible, memory, nonnegative, roofline
 from fairlead.estimate.amounts import Array, amounts
 from fairlead.estimate.speeds import DeviceSpeed, runtimes, speed
-from fairlead.estimate.target import Target, measured
+from fairlead.estimate.target import Target, target_of_setup
 from fairlead.units import Ops
 
 STRENGTH: Final = 0.05
 """How much the data sheet's proportions count beside the runs: they decide what the runs leave open."""
 _POWER_STRENGTH: Final = 0.01
 """The same for joules: watts differ by up to four times between kinds of work, so that less is usual."""
-_DOUBT: Final = 2.0
+_NEW_MODEL_FACTOR: Final = 2.0
 """Errors at new models are larger than at those that were fitted, by this."""
-_SURE: Final = 0.06
+_LEAST_SPREAD: Final = 0.06
 """No spread is smaller: runs of one model differ by as much from day to day."""
 _LEAST_WATTS: Final = 1e-3
 _MOST_WATTS: Final = 1e5
@@ -32,7 +32,7 @@ _LONGEST: Final = 1e7
 _SLOWEST: Final = 1e3
 _FASTEST: Final = 1e18
 """Operations per second that a device may have."""
-_ENOUGH: Final = 10
+_ENOUGH_MODELS: Final = 10
 """So many models tell all kinds of work apart; the data sheet's spread counts for those that are missing."""
 
 
@@ -60,7 +60,7 @@ class CalibratedFit:
     """As the catalog knows it."""
     times: Array
     """Seconds of each amount."""
-    sheet: Array
+    data_sheet_times: Array
     """The same by the data sheet."""
     rate: Ops
     """Operations per second that the data sheet promises."""
@@ -78,9 +78,9 @@ class CalibratedFit:
 
 def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
     """Return what a calibration says; None where it says nothing or its device is not known."""
-    setup, done = calibration.setup, _sound_trials(calibration)
-    target = measured(setup, catalog)
-    if target is None or not done or not _sound_setup(setup):
+    setup, done = calibration.setup, _plausible_trials(calibration)
+    target = target_of_setup(setup, catalog)
+    if target is None or not done or not _is_plausible(setup):
         return None
     rate = _rate(target, setup.precision)
     [sheet] = roofline.coefficients([target], [rate])
@@ -93,9 +93,9 @@ def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
         setup=setup,
         target=target,
         times=times,
-        sheet=sheet,
+        data_sheet_times=sheet,
         rate=rate,
-        memory=memory.fit(done, _usual_memory(target, setup.runtime)),
+        memory=memory.fit(done, _typical_memory(target, setup.runtime)),
         spread=_spread(np.log(design @ times / seconds), speed(target.kind, target.vendor, target.family)),
         jitter=float(np.median([np.log(max(1.0, each.p90 / each.seconds)) for each in found])),
         power=power,
@@ -103,20 +103,20 @@ def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
     )
 
 
-def _sound_setup(setup: Setup) -> bool:
+def _is_plausible(setup: Setup) -> bool:
     """Say whether a setup could be: whoever may write profiles may write anything."""
     rate = setup.effective_ops or _SLOWEST
     return setup.precision in PRECISIONS and _SLOWEST <= rate <= _FASTEST
 
 
-def _sound_trials(calibration: Calibration) -> list[Trial]:
+def _plausible_trials(calibration: Calibration) -> list[Trial]:
     """Return each model once, without times that no run can have."""
     done = {trial.features.digest: trial for trial in calibration.done}
     times = ((trial, trial.measured.seconds) for trial in done.values() if trial.measured)
-    return [_sound(trial) for trial, seconds in times if _SHORTEST <= seconds <= _LONGEST]
+    return [_without_implausible_power(trial) for trial, seconds in times if _SHORTEST <= seconds <= _LONGEST]
 
 
-def _sound(trial: Trial) -> Trial:
+def _without_implausible_power(trial: Trial) -> Trial:
     """Leave out a power that no device has."""
     found = trial.measured
     if found is None or found.watts is None or _LEAST_WATTS <= found.watts <= _MOST_WATTS:
@@ -129,7 +129,7 @@ def _rate(target: Target, precision: str) -> Ops:
     return feasible.rate(precision, target.rates) or max(target.rates.values(), default=Ops(1e12))
 
 
-def _usual_memory(target: Target, name: str) -> Array:
+def _typical_memory(target: Target, name: str) -> Array:
     known = runtimes()
     usual = speed(target.kind, target.vendor, target.family).runtimes[0]
     return np.array(known.get(name, known[usual]).memory)
@@ -137,8 +137,8 @@ def _usual_memory(target: Target, name: str) -> Array:
 
 def _spread(residuals: Array, given: DeviceSpeed) -> float:
     """Return how far predictions for new models will be off."""
-    missing = max(0.0, 1 - len(residuals) / _ENOUGH)
-    fitted = max(_SURE, _DOUBT * float(np.sqrt(np.mean(residuals**2))))
+    missing = max(0.0, 1 - len(residuals) / _ENOUGH_MODELS)
+    fitted = max(_LEAST_SPREAD, _NEW_MODEL_FACTOR * float(np.sqrt(np.mean(residuals**2))))
     return float(np.hypot(fitted, missing * given.spread))
 
 

@@ -12,17 +12,17 @@ from fairlead.estimate.amounts import Array
 from fairlead.estimate.calibrated import CalibratedFit
 from fairlead.estimate.target import Target
 
-_DOUBT: Final = 0.5
+_DATA_SHEET_WEIGHT: Final = 0.5
 """The data sheet counts as much as half a device of the same family."""
 _MOST: Final = log(8)
 """No amount is corrected by more: beyond it a fit says that it could not tell."""
 _REACH: Final = 1.5
 """Devices resemble one another while their peaks differ by less than about e to this."""
-_KIND: Final = 0.25
-_KINDRED: Final = {"vendor": 0.25, "family": 0.5, "device": 1.0}
+_SAME_KIND: Final = 0.25
+_SAME_ASPECT: Final = {"vendor": 0.25, "family": 0.5, "device": 1.0}
 """What it counts to be of one kind, and what it adds to be of one vendor, family or model."""
 _OTHER_PRECISION: Final = 0.5
-_UNALIKE: Final = 0.1
+_LEAST_SIMILARITY: Final = 0.1
 """Below this nothing is learnt."""
 
 
@@ -44,20 +44,22 @@ def corrections(
     """Return corrections from calibrated devices, each counted by how alike it is; None without any."""
     if not others:
         return None
-    weights = _alike(targets, precisions, rates, others)
-    weights = np.where(weights < _UNALIKE, 0.0, weights)
+    weights = _similarity(targets, precisions, rates, others)
+    weights = np.where(weights < _LEAST_SIMILARITY, 0.0, weights)
     total = weights.sum(1)
-    factors = np.exp(weights @ np.array([_ratios(other) for other in others]) / (total + _DOUBT)[:, None])
+    factors = np.exp(
+        weights @ np.array([_ratios(other) for other in others]) / (total + _DATA_SHEET_WEIGHT)[:, None]
+    )
     spread = weights @ np.array([other.spread for other in others]) / np.where(total > 0, total, 1)
-    return Corrections(factors, total / (total + _DOUBT), spread)
+    return Corrections(factors, total / (total + _DATA_SHEET_WEIGHT), spread)
 
 
 def _ratios(other: CalibratedFit) -> Array:
     """Return the logarithm of measured over data sheet, for each amount."""
-    return np.clip(np.log(np.maximum(other.times, 1e-300) / other.sheet), -_MOST, _MOST)
+    return np.clip(np.log(np.maximum(other.times, 1e-300) / other.data_sheet_times), -_MOST, _MOST)
 
 
-def _alike(
+def _similarity(
     targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[CalibratedFit]
 ) -> Array:
     """Return targets x others: how much the one says of the other."""
@@ -66,7 +68,7 @@ def _alike(
         of = attrgetter(name)
         return _equal([*map(of, targets)], [of(other.target) for other in others])
 
-    kindred = _KIND + sum(gain * same(name) for name, gain in _KINDRED.items())
+    kindred = _SAME_KIND + sum(gain * same(name) for name, gain in _SAME_ASPECT.items())
     known = _equal(precisions, [other.setup.precision for other in others])
     precise = np.where(known > 0, 1.0, _OTHER_PRECISION)
     theirs = np.array([other.rate for other in others])

@@ -15,9 +15,9 @@ from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
 
-_STRANGE: Final = 1.5
+_OTHER_DEVICE_FACTOR: Final = 1.5
 """A spread that was found on one device is larger on another one like it."""
-_TOLD: Final = 0.45
+_SIMILAR_FROM: Final = 0.45
 """From this trust on, an estimate is said to rest on similar devices."""
 
 
@@ -36,10 +36,10 @@ class CostModel:
     jitter: Array
     """How far, in logarithms, the ninth decile of runs of one model lies above the usual one."""
     basis: tuple[str, ...]
-    own: tuple[CalibratedFit | None, ...]
+    own_fit: tuple[CalibratedFit | None, ...]
 
 
-def grounds(
+def build_cost_model(
     targets: Sequence[Target],
     ways: Sequence[ExecutionPlan],
     work: Sequence[WorkAmounts],
@@ -53,9 +53,10 @@ def grounds(
     found = corrections(targets, [way.precision for way in ways], np.array(rates), knowledge.fitted)
     if found is not None:
         times = times * found.factors
-        spread = (1 - found.trust) * spread + found.trust * _STRANGE * found.spread
+        spread = (1 - found.trust) * spread + found.trust * _OTHER_DEVICE_FACTOR * found.spread
         basis = [
-            "similar" if trust >= _TOLD else says for trust, says in zip(found.trust, basis, strict=True)
+            "similar" if trust >= _SIMILAR_FROM else says
+            for trust, says in zip(found.trust, basis, strict=True)
         ]
     plain = CostModel(
         times=times,
@@ -64,17 +65,17 @@ def grounds(
         spread=spread,
         jitter=np.zeros(len(targets)),
         basis=tuple(basis),
-        own=(None,) * len(targets),
+        own_fit=(None,) * len(targets),
     )
-    return _with_own(plain, targets, ways, knowledge) if knowledge.fitted else plain
+    return _with_own_fits(plain, targets, ways, knowledge) if knowledge.fitted else plain
 
 
-def _with_own(
+def _with_own_fits(
     plain: CostModel, targets: Sequence[Target], ways: Sequence[ExecutionPlan], knowledge: Knowledge
 ) -> CostModel:
     """Put what was measured on a target itself in the place of what others say of it."""
     own = tuple(
-        knowledge.own(each, way.precision) if each.device in knowledge.by_device else None
+        knowledge.own_fit(each, way.precision) if each.device in knowledge.by_device else None
         for each, way in zip(targets, ways, strict=True)
     )
     times, memory, link = plain.times.copy(), plain.memory.copy(), plain.link.copy()

@@ -37,14 +37,14 @@ def parse(text: str) -> DeviceExpression:
     device, *terms = text.strip().split("@")
     told: dict[str, Any] = {}
     for term in terms:
-        more = _meaning(text, term.strip().lower())
+        more = _parse_term(text, term.strip().lower())
         if more.keys() & told.keys():
             raise SettingsError(f"{text}: {term!r} says again what was said", "write one of each kind")
         told |= more
     return DeviceExpression(text, device.strip().lower(), **told)
 
 
-def _meaning(text: str, term: str) -> dict[str, Any]:
+def _parse_term(text: str, term: str) -> dict[str, Any]:
     """Return the fields of a request that a term is about."""
     if term in _USB:
         return {"bus": "usb", "link": BitsPerSecond(_USB[term])}
@@ -54,7 +54,7 @@ def _meaning(text: str, term: str) -> dict[str, Any]:
         return {"power": Watts(float(watts[1]))}
     if size := _MEMORY.fullmatch(term):
         return {"memory": parse_bytes(f"{size[1]}GiB")}
-    share = _share(term)
+    share = _parse_share(term)
     if share is None:
         raise SettingsError(f"{text}: {term!r} says nothing of a device", f"write {_HINT}")
     if not 0 < share <= 1:
@@ -62,7 +62,7 @@ def _meaning(text: str, term: str) -> dict[str, Any]:
     return {"share": share}
 
 
-def _share(term: str) -> float | None:
+def _parse_share(term: str) -> float | None:
     if part := _FRACTION.fullmatch(term):
         return int(part[1]) / int(part[2]) if int(part[2]) else 0.0
     if part := _PERCENT.fullmatch(term):

@@ -8,7 +8,7 @@ from fairlead.estimate.speeds import DeviceSpeed, RuntimeSpeed, runtimes
 from fairlead.units import Ops
 from fairlead.workload import Profile
 
-_INSTEAD: Final = {
+_FALLBACK_PRECISIONS: Final = {
     "fp64": ("fp64", "fp32"),
     "fp32": ("tf32", "fp32", "fp16", "bf16", "int8"),
     "tf32": ("tf32", "fp32", "fp16", "bf16", "int8"),
@@ -23,12 +23,12 @@ _INSTEAD: Final = {
 
 Libraries compute fp32 on tensor cores as tf32 where there are any.
 """
-_SINGLE: Final = ("tf32", "fp32")
+_FP32_RATES: Final = ("tf32", "fp32")
 """Two ways to compute values of 32 bits."""
-_CURED: Final = ("format:", "precision:")
+_CONVERTIBLE: Final = ("format:", "precision:")
 """Causes that a conversion takes away."""
 _FLOAT: Final = ("fp", "bf", "tf")
-_USUAL: Final = "fp32"
+_DEFAULT_PRECISION: Final = "fp32"
 """What a model is taken for that does not say what it computes in."""
 
 
@@ -50,14 +50,14 @@ class Infeasible:
     runtime: str = ""
 
 
-def way(
+def execution_plan(
     profile: Profile, speed: DeviceSpeed, has: Sequence[str], asked: str | None
 ) -> ExecutionPlan | Infeasible:
     """Return how a model runs where these precisions are had; what is asked for need not be made first."""
     if not has:
         return Infeasible(("speed: the catalog knows no peak of it: calibrate it",))
-    own = profile.precision if profile.precision in _INSTEAD else _USUAL
-    chosen = _precision(own, asked, has)
+    own = profile.precision if profile.precision in _FALLBACK_PRECISIONS else _DEFAULT_PRECISION
+    chosen = _choose_precision(own, asked, has)
     if isinstance(chosen, Infeasible):
         return chosen
     known = [runtimes()[name] for name in speed.runtimes]
@@ -74,30 +74,30 @@ def way(
 
 def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
     """Return the operations per second at which values of a precision are computed; 0 if they are not."""
-    if precision in _SINGLE:
+    if precision in _FP32_RATES:
         return max(rates.get("tf32", Ops(0.0)), rates.get("fp32", Ops(0.0)))
     return rates.get(precision, Ops(0.0))
 
 
-def _precision(own: str, asked: str | None, has: Sequence[str]) -> str | Infeasible:
+def _choose_precision(own: str, asked: str | None, has: Sequence[str]) -> str | Infeasible:
     """Return what is computed in: what was asked for, or else the model's own, or the next best."""
-    if asked is not None and not any(each in has for each in _same(asked)):
-        return Infeasible((f"precision: it computes in {_listed(has)}, not in {asked}",))
+    if asked is not None and not any(each in has for each in _rates_of(asked)):
+        return Infeasible((f"precision: it computes in {_join_words(has)}, not in {asked}",))
     if asked is not None:
         return asked
-    for each in _INSTEAD[own]:
+    for each in _FALLBACK_PRECISIONS[own]:
         if each in has:
-            return own if each in _same(own) else each
-    return Infeasible((f"precision: it computes in {_listed(has)}, the model in {own}",))
+            return own if each in _rates_of(own) else each
+    return Infeasible((f"precision: it computes in {_join_words(has)}, the model in {own}",))
 
 
-def _same(precision: str) -> tuple[str, ...]:
+def _rates_of(precision: str) -> tuple[str, ...]:
     """Return the rates at which values of a precision are computed as they are."""
-    return _SINGLE if precision in _SINGLE else (precision,)
+    return _FP32_RATES if precision in _FP32_RATES else (precision,)
 
 
 def _blocking(runtime: RuntimeSpeed, reasons: Iterable[str]) -> tuple[str, ...]:
-    lasting = tuple(reason for reason in reasons if not reason.startswith(_CURED))
+    lasting = tuple(reason for reason in reasons if not reason.startswith(_CONVERTIBLE))
     return () if runtime.partial else lasting
 
 
@@ -114,5 +114,5 @@ def _needs(runtime: RuntimeSpeed, form: str, own: str, chosen: str | None) -> tu
     return (*needs, runtime.needs) if runtime.needs else tuple(needs)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_words(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

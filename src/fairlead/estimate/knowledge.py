@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.calibration import Calibration, ObservedUse, Setup, joined, place
+from fairlead.calibration import Calibration, ObservedUse, Setup, merge_observed, setup_id
 from fairlead.catalog import Catalog
-from fairlead.estimate import live
+from fairlead.estimate import observed_latency
 from fairlead.estimate.calibrated import CalibratedFit, fit
 from fairlead.estimate.target import Target
 from fairlead.units import Ops, Seconds
 
-_SOME: Final = 1e12
+_PLACEHOLDER_RATE: Final = 1e12
 """A rate that is as good as any where runs set the level."""
-_ROUNDED: Final = 0.1
+_TOLERANCE: Final = 0.1
 """Rates, power limits and links that differ by less are the same."""
 
 Fitting = Callable[[Calibration, Catalog], CalibratedFit | None]
@@ -27,7 +27,7 @@ class FitCache:
 
     def __call__(self, calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
         """Return what a calibration says."""
-        key = place(calibration.setup, calibration.host)
+        key = setup_id(calibration.setup, calibration.host)
         known = self._known.get(key)
         if known is None or known[0] != calibration:
             known = self._known[key] = (calibration, fit(calibration, catalog))
@@ -40,7 +40,7 @@ class Knowledge:
 
     fitted: tuple[CalibratedFit, ...] = ()
     by_device: Mapping[str, tuple[CalibratedFit, ...]] = field(default_factory=dict)
-    seen: Mapping[tuple[str, str], tuple[ObservedUse, ...]] = field(default_factory=dict)
+    observed: Mapping[tuple[str, str], tuple[ObservedUse, ...]] = field(default_factory=dict)
     """By a model's digest and the catalog id of the device."""
 
     @classmethod
@@ -68,56 +68,56 @@ class Knowledge:
         if target.rates:
             return target.rates
         same = self.by_device.get(target.device, ())
-        return {each.setup.precision: Ops(each.setup.effective_ops or _SOME) for each in same}
+        return {each.setup.precision: Ops(each.setup.effective_ops or _PLACEHOLDER_RATE) for each in same}
 
-    def own(self, target: Target, precision: str) -> CalibratedFit | None:
+    def own_fit(self, target: Target, precision: str) -> CalibratedFit | None:
         """Return the calibration of this very device, whole and in the same mode."""
         known = self.by_device.get(target.device, ())
-        same = [each for each in known if _same(each.setup, target, precision)]
+        same = [each for each in known if _setup_matches(each.setup, target, precision)]
         return max(same, key=lambda each: (each.setup.threads, each.setup.runtime), default=None)
 
-    def lived(self, digest: str, target: Target, precision: str) -> ObservedUse | None:
+    def observed_use(self, digest: str, target: Target, precision: str) -> ObservedUse | None:
         """Return what a model did in real use on this very device, on all machines together."""
         found: ObservedUse | None = None
-        for each in self.seen.get((digest, target.device), ()):
-            if _same(each.setup, target, precision):
-                found = each if found is None else joined(found, each)
+        for each in self.observed.get((digest, target.device), ()):
+            if _setup_matches(each.setup, target, precision):
+                found = each if found is None else merge_observed(found, each)
         return found
 
-    def ran(self, digest: str) -> list[tuple[CalibratedFit, Seconds]]:
+    def measured_times(self, digest: str) -> list[tuple[CalibratedFit, Seconds]]:
         """Return the calibrated setups on which a model ran, and how long: in a trial, or often in use."""
-        found = ((each, self._took(digest, each)) for each in self.fitted)
+        found = ((each, self._measured_time(digest, each)) for each in self.fitted)
         return [(each, seconds) for each, seconds in found if seconds is not None]
 
-    def _took(self, digest: str, each: CalibratedFit) -> Seconds | None:
+    def _measured_time(self, digest: str, each: CalibratedFit) -> Seconds | None:
         trial = each.trials.get(digest)
         if trial is not None and trial.measured is not None:
             return trial.measured.seconds
-        sights = self.seen.get((digest, each.setup.device), ())
-        known = [seen.latency for seen in sights if seen.latency and _alike(seen.setup, each)]
-        often = [latency for latency in known if latency.count >= live.ENOUGH]
+        sights = self.observed.get((digest, each.setup.device), ())
+        known = [seen.latency for seen in sights if seen.latency and _same_setup(seen.setup, each)]
+        often = [latency for latency in known if latency.count >= observed_latency.ENOUGH_LATENCIES]
         return max(often, key=lambda latency: latency.count).median if often else None
 
 
-def _same(setup: Setup, target: Target, precision: str) -> bool:
+def _setup_matches(setup: Setup, target: Target, precision: str) -> bool:
     """Say whether a setup is of a target as it is used: precision, the whole of it, link, rate and power."""
     if target.share < 1 or setup.precision != precision:
         return False
     if target.link:
-        return _near(setup.link_bits_per_second, target.link)
+        return _close(setup.link_bits_per_second, target.link)
     rate = target.rates.get(precision)  # many processors share an id, and only their rates tell them apart
-    if rate and setup.effective_ops and not _near(setup.effective_ops, rate):
+    if rate and setup.effective_ops and not _close(setup.effective_ops, rate):
         return False
     if not setup.power or target.power is None:
         return not target.capped
-    return _near(setup.power, target.power)
+    return _close(setup.power, target.power)
 
 
-def _alike(setup: Setup, each: CalibratedFit) -> bool:
+def _same_setup(setup: Setup, each: CalibratedFit) -> bool:
     """Say whether a model was seen on a setup as it was calibrated."""
     same = setup.runtime == each.setup.runtime and setup.threads == each.setup.threads
-    return same and _same(setup, each.target, each.setup.precision)
+    return same and _setup_matches(setup, each.target, each.setup.precision)
 
 
-def _near(one: float | None, other: float) -> bool:
-    return one is not None and abs(one / other - 1) < _ROUNDED
+def _close(one: float | None, other: float) -> bool:
+    return one is not None and abs(one / other - 1) < _TOLERANCE

@@ -7,7 +7,7 @@ Array = NDArray[np.float64]
 
 _FLOOR = 1e-9
 """No prediction is below this share of the least time that was seen."""
-_TRIFLE = 1e-4
+_LEAST_SHARE = 1e-4
 """No kind of work is for nothing: it costs this share of what is usual."""
 _FOLDS = 12
 
@@ -30,11 +30,11 @@ def fit(design: Array, times: Array, weights: Array | None = None) -> Array:
         if slope[best] <= 1e-9 * len(times):
             break
         used[best] = True
-        found, used = _settle(gram, goal, found, used)
+        found, used = _solve_active_set(gram, goal, found, used)
     return found / np.where(sizes > 0, sizes, 1)
 
 
-def _settle(
+def _solve_active_set(
     gram: Array, goal: Array, found: Array, used: NDArray[np.bool_]
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Solve for the used columns, dropping those that would turn negative."""
@@ -51,7 +51,7 @@ def _settle(
     return np.zeros(len(goal)), used
 
 
-def logs(design: Array, coefficients: Array, times: Array) -> Array:
+def log_times(design: Array, coefficients: Array, times: Array) -> Array:
     """Return the logarithms of fitted times, kept positive."""
     floor = _FLOOR * float(times.min()) if len(times) else _FLOOR
     return np.log(np.maximum(design @ coefficients, floor))
@@ -64,7 +64,7 @@ def held_out(design: Array, times: Array) -> Array:
     for fold in range(int(folds.max(initial=-1)) + 1):
         rest, part = folds != fold, folds == fold
         known = rest if rest.any() else part
-        predicted[part] = logs(design[part], fit(design[known], times[known]), times[known])
+        predicted[part] = log_times(design[part], fit(design[known], times[known]), times[known])
     return predicted
 
 
@@ -77,4 +77,4 @@ def fit_near(design: Array, times: Array, usual: Array, strength: float) -> Arra
     anchors = np.diag(1 / (usual * level))
     weights = np.append(np.ones(len(times)), np.full(len(usual), strength))
     found = fit(np.vstack([design, anchors]), np.append(times, np.ones(len(usual))), weights)
-    return np.maximum(found, _TRIFLE * usual * level)
+    return np.maximum(found, _LEAST_SHARE * usual * level)

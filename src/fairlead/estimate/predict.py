@@ -6,33 +6,33 @@ import numpy as np
 
 from fairlead.estimate.amounts import WorkAmounts
 from fairlead.estimate.calibrated import CalibratedFit
-from fairlead.estimate.cost_model import grounds
-from fairlead.estimate.feasible import ExecutionPlan, Infeasible, way
+from fairlead.estimate.cost_model import build_cost_model
+from fairlead.estimate.feasible import ExecutionPlan, Infeasible, execution_plan
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.query import Query
-from fairlead.estimate.raw_estimate import RawEstimate, after_runs, after_use
+from fairlead.estimate.raw_estimate import RawEstimate, apply_observed_use, apply_runs
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
-from fairlead.prediction import NINTH, Estimate, confidence
+from fairlead.prediction import Z90, Estimate, confidence
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
 
 
 def estimate(question: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
     """Return what to expect of a model on each device, in their order."""
-    ways = _ways(question, targets, knowledge)
+    ways = _execution_plans(question, targets, knowledge)
     taken = [
         (target, how) for target, how in zip(targets, ways, strict=True) if isinstance(how, ExecutionPlan)
     ]
-    found = iter(_figures(question, taken, knowledge))
+    found = iter(_raw_estimates(question, taken, knowledge))
     return [
-        _refused(question, target, how)
+        _infeasible_estimate(question, target, how)
         if isinstance(how, Infeasible)
-        else _answer(question, target, how, next(found))
+        else _estimate(question, target, how, next(found))
         for target, how in zip(targets, ways, strict=True)
     ]
 
 
-def _ways(
+def _execution_plans(
     question: Query, targets: Sequence[Target], knowledge: Knowledge
 ) -> list[ExecutionPlan | Infeasible]:
     """Ask once for all devices of a family that compute in the same precisions."""
@@ -46,12 +46,12 @@ def _ways(
         key = (target.kind, target.vendor, target.family, *has)
         if key not in known:
             given = speed(target.kind, target.vendor, target.family)
-            known[key] = way(question.profile, given, has, question.precision)
+            known[key] = execution_plan(question.profile, given, has, question.precision)
         ways.append(known[key])
     return ways
 
 
-def _figures(
+def _raw_estimates(
     question: Query, taken: Sequence[tuple[Target, ExecutionPlan]], knowledge: Knowledge
 ) -> Iterator[RawEstimate]:
     """Work out all targets at once, then put in the place of predictions what was really seen."""
@@ -62,20 +62,20 @@ def _figures(
     kinds = [question.amounts(precision) for precision in places]
     picked = [places[how.precision] for how in ways]
     work = [kinds[place] for place in picked]
-    base = grounds(targets, ways, work, knowledge)
+    base = build_cost_model(targets, ways, work, knowledge)
     seconds = (base.times * np.array([kind.time for kind in kinds])[picked]).sum(1) + base.link
-    p90 = seconds * np.exp(np.hypot(NINTH * base.spread, base.jitter))
+    p90 = seconds * np.exp(np.hypot(Z90 * base.spread, base.jitter))
     memory = (base.memory * np.array([kind.memory for kind in kinds])[picked]).sum(1)
     rows = zip(seconds.tolist(), p90.tolist(), memory.tolist(), base.spread.tolist(), base.basis, strict=True)
-    ran = knowledge.ran(question.model.digest)
-    for (target, how), own, each, row in zip(taken, base.own, work, rows, strict=True):
+    ran = knowledge.measured_times(question.model.digest)
+    for (target, how), own, each, row in zip(taken, base.own_fit, work, rows, strict=True):
         runtime = how.runtime.name if own is None else own.setup.runtime
         figures = RawEstimate(*row, watts=_watts(target, own, each, row[0]), runtime=runtime)
-        if own is not None and question.same(how.precision):
-            figures = after_runs(figures, question.model, own, ran)
-        if knowledge.seen and question.same(how.precision):
-            lived = knowledge.lived(question.model.digest, target, how.precision)
-            figures = figures if lived is None else after_use(figures, lived)
+        if own is not None and question.matches_digest(how.precision):
+            figures = apply_runs(figures, question.model, own, ran)
+        if knowledge.observed and question.matches_digest(how.precision):
+            lived = knowledge.observed_use(question.model.digest, target, how.precision)
+            figures = figures if lived is None else apply_observed_use(figures, lived)
         yield figures
 
 
@@ -88,9 +88,9 @@ def _watts(target: Target, own: CalibratedFit | None, work: WorkAmounts, seconds
     return target.power * speed(target.kind, target.vendor, target.family).busy
 
 
-def _answer(question: Query, target: Target, how: ExecutionPlan, figures: RawEstimate) -> Estimate:
+def _estimate(question: Query, target: Target, how: ExecutionPlan, figures: RawEstimate) -> Estimate:
     memory = Bytes(int(figures.memory))
-    lacking = _lacking(memory, target.memory)
+    lacking = _missing_memory(memory, target.memory)
     return Estimate(
         device=target.name,
         model=question.profile.name,
@@ -112,7 +112,7 @@ def _answer(question: Query, target: Target, how: ExecutionPlan, figures: RawEst
     )
 
 
-def _lacking(memory: Bytes, there: Bytes | None) -> tuple[str, ...]:
+def _missing_memory(memory: Bytes, there: Bytes | None) -> tuple[str, ...]:
     if there is None or memory <= there:
         return ()
     return (f"memory: it takes {format_bytes(memory)}, and there are {format_bytes(there)}",)
@@ -124,7 +124,7 @@ def _confidence(figures: RawEstimate, *, exact: bool) -> str:
     return confidence(figures.spread)
 
 
-def _refused(question: Query, target: Target, refusal: Infeasible) -> Estimate:
+def _infeasible_estimate(question: Query, target: Target, refusal: Infeasible) -> Estimate:
     return Estimate(
         device=target.name,
         model=question.profile.name,

@@ -54,7 +54,7 @@ class Query:
         wide = _bits(precision) / _bits(self.profile.precision)
         return amounts(self.model).scaled(self.batch / self.model.batch, wide)
 
-    def same(self, precision: str) -> bool:
+    def matches_digest(self, precision: str) -> bool:
         """Say whether what the digest names is what is asked about."""
         return self.batch == self.model.batch and precision == self.profile.precision
 

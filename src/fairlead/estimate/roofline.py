@@ -15,9 +15,9 @@ from fairlead.estimate.speeds import DeviceSpeed, speed
 from fairlead.estimate.target import Target
 from fairlead.units import Ops
 
-_BEGUN: Final = np.array([name.startswith(("call", "kernels")) for name in NAMES])
+_STARTS: Final = np.array([name.startswith(("call", "kernels")) for name in NAMES])
 _MACS: Final = np.array([name.startswith("macs") for name in NAMES])
-_PLAIN: Final = ("int8", "fp16", "bf16", "fp32")
+_COMMON_PRECISIONS: Final = ("int8", "fp16", "bf16", "fp32")
 
 
 def coefficients(targets: Sequence[Target], rates: Sequence[Ops]) -> Array:
@@ -26,14 +26,14 @@ def coefficients(targets: Sequence[Target], rates: Sequence[Ops]) -> Array:
     moved = np.array([bandwidth(*pair) for pair in zip(targets, given, strict=True)])[:, None]
     units = np.where(_MACS, 2 / np.array(rates, dtype=np.float64)[:, None], 1 / moved)
     shares = np.array([_shares(target.kind, target.vendor, target.family) for target in targets])
-    return np.where(_BEGUN, shares, units / shares)
+    return np.where(_STARTS, shares, units / shares)
 
 
 def bandwidth(target: Target, given: DeviceSpeed) -> float:
     """Return bytes per second of its memory; where the catalog has none, what suits its peak."""
     if target.bandwidth:
         return float(target.bandwidth)
-    rates = [target.rates[name] for name in _PLAIN if name in target.rates]
+    rates = [target.rates[name] for name in _COMMON_PRECISIONS if name in target.rates]
     return max(rates, default=1e12) / given.ops_per_byte
 
 

@@ -53,7 +53,7 @@ def speed(kind: str, vendor: str, family: str) -> DeviceSpeed:
     """Return what holds for a device: every row that means it, the later ones above the earlier."""
     found: dict[str, Any] = {}
     for row in _table("speeds.toml")["speed"]:
-        if _means(row, kind, vendor, family):
+        if _matches(row, kind, vendor, family):
             found |= {name: value for name, value in row.items() if name not in _NARROWING}
     values = {field.name: found[field.name] for field in fields(DeviceSpeed)}
     return DeviceSpeed(**{**values, "runtimes": tuple(values["runtimes"])})
@@ -79,7 +79,7 @@ def _runtime(name: str, row: Mapping[str, Any]) -> RuntimeSpeed:
     )
 
 
-def _means(row: Mapping[str, Any], kind: str, vendor: str, family: str) -> bool:
+def _matches(row: Mapping[str, Any], kind: str, vendor: str, family: str) -> bool:
     return (
         row.get("kind", kind) == kind
         and row.get("vendor", vendor) == vendor

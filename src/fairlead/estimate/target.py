@@ -64,22 +64,22 @@ def targets(texts: Iterable[str], catalog: Catalog) -> list[Target]:
     names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     found: dict[str, Target] = {}
     for name in names:
-        rows = _group(name, catalog)
-        for each in _each(rows, name, catalog) if rows else [target(name, catalog)]:
+        rows = _group_rows(name, catalog)
+        for each in _group_targets(rows, name, catalog) if rows else [target(name, catalog)]:
             found.setdefault(each.name.lower(), each)
     if not found:
         raise SettingsError("no device is named", "name one: --on coral-usb, or --on all")
     return list(found.values())
 
 
-def _group(name: str, catalog: Catalog) -> list[CatalogDevice]:
+def _group_rows(name: str, catalog: Catalog) -> list[CatalogDevice]:
     """Return the devices of a group, products alone where it has any; none where one device is named."""
     word = parse(name).device
     rows = list(catalog.devices.values()) if word == ALL else catalog.group(word)
     return [row for row in rows if not row.generic] or rows
 
 
-def _each(rows: Iterable[CatalogDevice], name: str, catalog: Catalog) -> list[Target]:
+def _group_targets(rows: Iterable[CatalogDevice], name: str, catalog: Catalog) -> list[Target]:
     """Return every device of a group, used as asked; one that cannot be used so is kept with the reason."""
     _, at, terms = name.partition("@")
     found, refusal = [], None
@@ -89,7 +89,9 @@ def _each(rows: Iterable[CatalogDevice], name: str, catalog: Catalog) -> list[Ta
             found.append(target(text, catalog))
         except SettingsError as error:
             refusal = error
-            found.append(replace(_sheet(text, row, None), reason=str(error).removeprefix(f"{text}: ")))
+            found.append(
+                replace(_data_sheet_target(text, row, None), reason=str(error).removeprefix(f"{text}: "))
+            )
     if refusal is not None and all(each.reason for each in found):
         raise refusal
     return found
@@ -100,26 +102,26 @@ def target(text: str, catalog: Catalog) -> Target:
     request = parse(text)
     device = catalog.get(request.device, groups=True)
     variant = _in_mode(device, _variant(device, request), request)
-    whole = _sheet(text, device, variant)
-    linked = _linked(whole, device, request)
-    return _shared(_capped(linked, device, variant, request), device, request)
+    whole = _data_sheet_target(text, device, variant)
+    linked = _with_link(whole, device, request)
+    return _with_share(_with_power_mode(linked, device, variant, request), device, request)
 
 
-def found(accelerator: Accelerator, catalog: Catalog) -> Target:
+def target_of_accelerator(accelerator: Accelerator, catalog: Catalog) -> Target:
     """Return an accelerator of a machine, as it is there now."""
     name = accelerator.model or next(iter(accelerator.candidates), "")
     device = catalog.devices.get(name)
     if device is None:
         sheet = Target(accelerator.id, name, accelerator.vendor, accelerator.kind, "")
     else:
-        sheet = _sheet(accelerator.id, device, None)
-    speed = _slowest(accelerator)
+        sheet = _data_sheet_target(accelerator.id, device, None)
+    speed = _clock_share(accelerator)
     streams = device is not None and device.link is not None
     usable = accelerator.state.allocatable
     return replace(
         sheet,
-        rates=_dense(accelerator.peak if streams else accelerator.effective),
-        bandwidth=_slowed(sheet.bandwidth, 1.0 if streams else speed),
+        rates=_dense_rates(accelerator.peak if streams else accelerator.effective),
+        bandwidth=_slow_down(sheet.bandwidth, 1.0 if streams else speed),
         memory=None if streams else accelerator.memory,
         link=accelerator.link.rate if streams and accelerator.link else sheet.link,
         power=accelerator.power or sheet.power,
@@ -127,12 +129,12 @@ def found(accelerator: Accelerator, catalog: Catalog) -> Target:
     )
 
 
-def measured(setup: Setup, catalog: Catalog) -> Target | None:
+def target_of_setup(setup: Setup, catalog: Catalog) -> Target | None:
     """Return the device that a calibration was made on; None where the catalog does not know it."""
     device = catalog.devices.get(setup.device)
     if device is None:
         return None
-    sheet = _sheet(setup.name, device, None)
+    sheet = _data_sheet_target(setup.name, device, None)
     rates = dict(sheet.rates)
     if setup.effective_ops and device.link is None:  # of others the link is in it, and counted by itself
         rates[setup.precision] = Ops(setup.effective_ops)
@@ -140,7 +142,7 @@ def measured(setup: Setup, catalog: Catalog) -> Target | None:
     return replace(sheet, rates=rates, link=link if device.link else None, power=setup.power or sheet.power)
 
 
-def _sheet(name: str, device: CatalogDevice, variant: Variant | None) -> Target:
+def _data_sheet_target(name: str, device: CatalogDevice, variant: Variant | None) -> Target:
     """Return what the catalog says; where SKUs differ and none is named, the least memory of theirs."""
     peak = variant.peak if variant and variant.peak else device.peak
     peak = peak or next((each.peak for each in device.variants if each.peak), {})
@@ -152,7 +154,7 @@ def _sheet(name: str, device: CatalogDevice, variant: Variant | None) -> Target:
         vendor=device.vendor,
         kind=device.kind,
         family=device.family,
-        rates=_dense(peak),
+        rates=_dense_rates(peak),
         bandwidth=(variant.bandwidth if variant else None) or device.bandwidth,
         memory=None if device.link else memory,
         on_chip=memory if device.link else None,
@@ -162,18 +164,18 @@ def _sheet(name: str, device: CatalogDevice, variant: Variant | None) -> Target:
     )
 
 
-def _dense(peak: Mapping[str, Ops]) -> dict[str, Ops]:
+def _dense_rates(peak: Mapping[str, Ops]) -> dict[str, Ops]:
     """Leave out rates that hold for pruned models alone, and those that say nothing."""
     return {name: rate for name, rate in peak.items() if rate > 0 and not name.endswith("-sparse")}
 
 
-def _slowest(accelerator: Accelerator) -> float:
+def _clock_share(accelerator: Accelerator) -> float:
     """Return the share of its peak that clock and power mode leave of an accelerator."""
     pairs = [(rate, accelerator.peak.get(name, 0)) for name, rate in accelerator.effective.items()]
     return min((rate / peak for rate, peak in pairs if peak), default=1.0)
 
 
-def _slowed(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | None:
+def _slow_down(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | None:
     return None if bandwidth is None else BytesPerSecond(bandwidth * clock**_BANDWIDTH_OF_CLOCK)
 
 
@@ -207,7 +209,7 @@ def _modes(device: CatalogDevice, variant: Variant | None) -> list[Variant]:
     return [each for each in device.variants if each.mode and each.memory == memory]
 
 
-def _linked(whole: Target, device: CatalogDevice, request: DeviceExpression) -> Target:
+def _with_link(whole: Target, device: CatalogDevice, request: DeviceExpression) -> Target:
     if request.link is None:
         return whole
     if device.link is None:
@@ -220,7 +222,7 @@ def _linked(whole: Target, device: CatalogDevice, request: DeviceExpression) -> 
     return replace(whole, link=BitsPerSecond(min(request.link, device.link.full)))
 
 
-def _capped(
+def _with_power_mode(
     whole: Target, device: CatalogDevice, variant: Variant | None, request: DeviceExpression
 ) -> Target:
     if request.power is None:
@@ -236,13 +238,13 @@ def _capped(
     return replace(
         whole,
         rates={name: Ops(rate * clock) for name, rate in whole.rates.items()},
-        bandwidth=_slowed(whole.bandwidth, clock),
+        bandwidth=_slow_down(whole.bandwidth, clock),
         power=request.power,
         capped=clock < 1,
     )
 
 
-def _shared(whole: Target, device: CatalogDevice, request: DeviceExpression) -> Target:
+def _with_share(whole: Target, device: CatalogDevice, request: DeviceExpression) -> Target:
     if request.share == 1:
         return whole
     if not device.shareable:

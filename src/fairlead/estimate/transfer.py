@@ -18,19 +18,19 @@ from fairlead.estimate.similar import (
 )
 from fairlead.units import Seconds
 
-_OTHERS: Final = 3
+_FEWEST_DEVICES: Final = 3
 """So many devices of the kind must have run a model. From one that is little like it, errors of real networks
 grew from 8 to 14 and 38 percent; from one like it, they fell from 9 to 7."""
-_SHARED: Final = 5
+_FEWEST_SHARED_MODELS: Final = 5
 """So many models must have run on both, to tell how the two compare."""
 
 
-def transferred(
+def transfer(
     model: Features, own: CalibratedFit, ran: Sequence[tuple[CalibratedFit, Seconds]]
 ) -> SimilarityEstimate | None:
     """Return what a model takes on a calibrated device by what others took; None if that says little."""
-    others = [(each, seconds) for each, seconds in ran if _tells(each, own)]
-    if len(others) < _OTHERS:
+    others = [(each, seconds) for each, seconds in ran if _comparable(each, own)]
+    if len(others) < _FEWEST_DEVICES:
         return None
     setups = (own, *(each for each, _ in others))
     models = {name: trial.features for each in setups for name, trial in each.trials.items()}
@@ -46,11 +46,11 @@ def transferred(
     return found
 
 
-def _tells(other: CalibratedFit, own: CalibratedFit) -> bool:
+def _comparable(other: CalibratedFit, own: CalibratedFit) -> bool:
     return (
         other is not own
         and other.target.kind == own.target.kind
-        and len(other.trials.keys() & own.trials.keys()) >= _SHARED
+        and len(other.trials.keys() & own.trials.keys()) >= _FEWEST_SHARED_MODELS
     )
 
 

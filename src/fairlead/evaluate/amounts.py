@@ -36,7 +36,7 @@ class KnownAmounts:
         )
         for row in rows:
             for amount, value in row.amounts.items():
-                found[_plain(row.model)][_side(row.size)][amount].append(value)
+                found[_plain_name(row.model)][_side(row.size)][amount].append(value)
         return cls(
             {
                 name: {
@@ -49,7 +49,7 @@ class KnownAmounts:
 
     def amounts(self, model: str, size: str) -> Amounts:
         """Return the amounts of a model; where it was counted at others, of the nearest size, scaled."""
-        sides, side = self.models.get(_plain(model), {}), _side(size)
+        sides, side = self.models.get(_plain_name(model), {}), _side(size)
         found: Amounts = {}
         for amount in sorted({amount for amounts in sides.values() for amount in amounts}):
             counted = [other for other in sides if amount in sides[other]]
@@ -59,7 +59,7 @@ class KnownAmounts:
         return found
 
 
-def _plain(model: str) -> str:
+def _plain_name(model: str) -> str:
     return _LETTERS.sub("", _TAG.sub("", model.lower()))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fairlead.evaluate.naming import Name, longest, look_up, plain, said
+from fairlead.evaluate.naming import Name, longest_name, look_up, normalise, split_words
 
 _CLOCK: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([gm])hz")
 _COUNT: Final = re.compile(r"(?:\bx|\*|mp|mc) ?([0-9]{1,3})\b|\b([0-9]{1,3})[ -]?(?:x\b|cores?\b)")
@@ -52,16 +52,16 @@ class Processors:
     def ops(self, device: str, precision: str) -> float | None:
         """Add up the cores; a description that lacks clocks or counts gives way to the chip's data sheet."""
         found = self.clusters(device)
-        words = said(device)
+        words = split_words(device)
         chip = look_up(words, self.chips) or look_up([word.rstrip("+") for word in words], self.chips)
         if chip is not None and not (found and all(one.count and one.clock for one in found)):
-            found = _written(chip)
+            found = _parse_chip(chip)
         return sum(self._speed(one, precision) for one in found) or None
 
     def clusters(self, device: str) -> list[CoreCluster]:
         """Return the clusters that are named; where there are none, the processor of a product line."""
-        text = plain(device)
-        cores, line = _read(text, self.cores), _read(text, self.lines)[:1]
+        text = normalise(device)
+        cores, line = _read_clusters(text, self.cores), _read_clusters(text, self.lines)[:1]
         if len(cores) == len(line) == 1:
             return [replace(cores[0], count=cores[0].count or line[0].count)]
         return cores or line
@@ -82,43 +82,45 @@ def count_of(text: str) -> int:
     return next((number for word, number in _NUMERALS.items() if word in text.split()), 0)
 
 
-def _read(text: str, names: Mapping[Name, Mapping[str, float]]) -> list[CoreCluster]:
+def _read_clusters(text: str, names: Mapping[Name, Mapping[str, float]]) -> list[CoreCluster]:
     """Read pieces one after the other; one that has only a clock is more of the cores before it.
 
     Beside clusters with a number, one without has a single core.
     """
     found: list[CoreCluster] = []
     for piece in _PIECES.split(text):
-        name = longest(said(piece), names)
+        name = longest_name(split_words(piece), names)
         clock = _CLOCK.search(piece)
         if name is None and not (clock and found):
             continue
         ghz = float(clock[1]) / (1 if clock[2] == "g" else 1000) if clock else 0.0
         one = CoreCluster(name or found[-1].core, count_of(piece), ghz)
-        same = next((index for index, other in enumerate(found) if _once(one, other)), None)
+        same = next((index for index, other in enumerate(found) if _same_cores(one, other)), None)
         if same is None:
             found.append(one)
         else:
             other = found[same]
             found[same] = replace(other, count=other.count or one.count, clock=other.clock or one.clock)
     instance = _INSTANCE.search(text)
-    unsaid = _instance(instance) if instance else int(len(found) > 1 and any(one.count for one in found))
+    unsaid = (
+        _instance_cores(instance) if instance else int(len(found) > 1 and any(one.count for one in found))
+    )
     return [replace(one, count=one.count or unsaid) for one in found]
 
 
-def _once(one: CoreCluster, other: CoreCluster) -> bool:
+def _same_cores(one: CoreCluster, other: CoreCluster) -> bool:
     """Say whether cores are merely named again: a cluster of its own has another clock, or all is said."""
     whole = one.count and one.clock and other.count and other.clock
     apart = one.clock and other.clock and one.clock != other.clock
     return one.core == other.core and not whole and not apart
 
 
-def _instance(size: re.Match[str]) -> int:
+def _instance_cores(size: re.Match[str]) -> int:
     """Return the cores of a rented machine: two threads share one, but where the processor is ARM's."""
     threads = {"medium": 2, "large": 2, "xlarge": 4 * int(size[2] or 1)}[size[3]]
     return threads if "g" in size[1][2:] or size[1] == "a1" else max(threads // 2, 1)
 
 
-def _written(chip: str) -> list[CoreCluster]:
+def _parse_chip(chip: str) -> list[CoreCluster]:
     found = [match for part in chip.split("+") if (match := _CLUSTER.fullmatch(part))]
     return [CoreCluster(tuple(match[1].split()), int(match[2]), float(match[3])) for match in found]

@@ -10,7 +10,15 @@ from fairlead.catalog import Catalog
 from fairlead.catalog.device import CatalogDevice as Row
 from fairlead.compat import toml
 from fairlead.evaluate.cores import Processors, count_of
-from fairlead.evaluate.naming import Name, bare, look_up, nearly, plain, said, tells
+from fairlead.evaluate.naming import (
+    Name,
+    is_specific,
+    look_up,
+    look_up_nearly,
+    normalise,
+    split_words,
+    words_without_maker,
+)
 
 _HOST: Final = frozenset(("cpu", "neon", "ruy", "xnnpack"))
 """Words that say the host's cores compute, whatever else is named."""
@@ -63,14 +71,18 @@ class DataSheets:
         rows: dict[Name, Row] = {}
         for row in catalog.devices.values():
             if row.peak and row.kind != "cpu" and not row.generic:
-                rows |= {name: row for text in (row.name, row.id, *row.aliases) if tells(name := bare(text))}
+                rows |= {
+                    name: row
+                    for text in (row.name, row.id, *row.aliases)
+                    if is_specific(name := words_without_maker(text))
+                }
         short = {name: catalog.devices[row] for name, row in parts["alias"].items() if row in catalog.devices}
         processors = Processors(parts["core"], parts["line"], parts["chip"])
         return cls(rows, short, processors, parts["gpu"], parts["npu"])
 
     def read(self, device: str, runtime: str, precision: str) -> DataSheet:
         """Return the figures of what computes on a device as described, under a runtime."""
-        words = set(re.split(r"[\s+]", " ".join(said(f"{device} {runtime}"))))
+        words = set(re.split(r"[\s+]", " ".join(split_words(f"{device} {runtime}"))))
         drawing = bool(words & _GRAPHICS)
         wanted = next((known for word, known in _PRECISIONS.items() if word in precision.lower()), "")
         host = self.processors.ops(device, wanted)
@@ -82,29 +94,29 @@ class DataSheets:
         return found or (DataSheet(_kind(words), host) if host else DataSheet())
 
     def _catalogued(self, device: str, precision: str, drawing: bool) -> DataSheet | None:
-        name = bare(device)
-        row = look_up(name, self.catalog) or nearly(name, self.catalog) or look_up(name, self.short)
+        name = words_without_maker(device)
+        row = look_up(name, self.catalog) or look_up_nearly(name, self.catalog) or look_up(name, self.short)
         if row is None or (drawing and row.kind != "gpu"):
             return None
         return DataSheet(row.kind, _peak(row, precision))
 
     def _neural(self, device: str, precision: str) -> DataSheet | None:
         """Read a neural processor; a description may say that only some of its cores compute."""
-        found = look_up(said(device), self.neural)
+        found = look_up(split_words(device), self.neural)
         if found is None:
             return None
-        part = _PART.search(plain(device))
+        part = _PART.search(normalise(device))
         share = min(int(part[1]) / found.get("cores", 1), 1.0) if part else 1.0
         tops = found["tops"] if precision in ("", "int8") else found.get("fp16", found["tops"] / 2)
         return DataSheet("npu", 1e12 * tops * share)
 
     def _graphics(self, device: str, precision: str, meant: bool) -> DataSheet | None:
-        text = _GLUED.sub(r" \g<0>", plain(device))
-        found = look_up(said(text), self.graphics)
+        text = _GLUED.sub(r" \g<0>", normalise(device))
+        found = look_up(split_words(text), self.graphics)
         if found is None or not (meant or not self.processors.clusters(device)):
             return None
         piece = next(
-            (one for one in re.split(r"[+;,()\[\]&]", text) if look_up(said(one), self.graphics)), text
+            (one for one in re.split(r"[+;,()\[\]&]", text) if look_up(split_words(one), self.graphics)), text
         )
         speed = 1e9 * found.get("gflops", found.get("each", 0.0) * (count_of(piece) or _CORES))
         return DataSheet("gpu", speed * (2 if precision == "fp16" else 1))

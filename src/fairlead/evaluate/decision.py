@@ -8,9 +8,9 @@ import numpy as np
 
 from fairlead.estimate.similar.traits import Array, Columns, Mask
 from fairlead.evaluate.methods import METHODS
-from fairlead.evaluate.result import Result, ask, nothing
+from fairlead.evaluate.result import Result, empty_result, run_methods
 from fairlead.evaluate.score import Accuracy, choose
-from fairlead.evaluate.split import Examiner, Split, draw, packed
+from fairlead.evaluate.split import Examiner, Split, draw_order, split_pack
 from fairlead.evaluate.table import LatencyTable
 
 BOARDS: Final = 5
@@ -25,9 +25,9 @@ def decision(table: LatencyTable, calibration: int, seed: int) -> Result:
 
     All five have run the same pack of models; nothing else is known of any of them.
     """
-    drawn = sets(table, calibration, seed)
+    drawn = draw_sets(table, calibration, seed)
     if not drawn:
-        return nothing(
+        return empty_result(
             table, f"no model was run on {BOARDS} physical devices, beside {calibration} others on each"
         )
     ready = _DevicePredictions(Examiner(table, table.seconds))
@@ -48,20 +48,20 @@ class _DevicePredictions:
     """Predictions of a device among the same four others, made once for all models that may be asked for."""
 
     examiner: Examiner
-    made: dict[tuple[int, frozenset[str]], dict[str, Array]] = field(default_factory=dict)
+    cache: dict[tuple[int, frozenset[str]], dict[str, Array]] = field(default_factory=dict)
 
     def rows(self, split: Split) -> dict[str, Array]:
         """Return by method what was predicted of every model, nan where a method has no answer."""
-        key = split.device, split.apart
-        if key not in self.made:
+        key = split.device, split.held_out
+        if key not in self.cache:
             measured = np.flatnonzero(~np.isnan(self.examiner.values[split.device]))
             whole = replace(split, test=np.setdiff1d(measured, split.calibration))
             rows = {name: np.full(self.examiner.values.shape[1], np.nan) for name in METHODS}
-            for name, answers in ask(self.examiner, [whole]).items():
+            for name, answers in run_methods(self.examiner, [whole]).items():
                 for answer in answers:
                     rows[name][answer.columns] = answer.predicted
-            self.made[key] = rows
-        return self.made[key]
+            self.cache[key] = rows
+        return self.cache[key]
 
 
 def _figures(chosen: list[tuple[bool, float]]) -> Accuracy:
@@ -71,11 +71,11 @@ def _figures(chosen: list[tuple[bool, float]]) -> Accuracy:
     return Accuracy(top1=float(100 * right.mean()), mean_regret=float(regret.mean()))
 
 
-def sets(table: LatencyTable, calibration: int, seed: int) -> list[list[Split]]:
+def draw_sets(table: LatencyTable, calibration: int, seed: int) -> list[list[Split]]:
     """Draw sets of five splits, one for each device of a set; none where there are too few."""
-    order, random = draw(table, seed), np.random.default_rng([seed, 5, *table.group.encode()])
+    order, random = draw_order(table, seed), np.random.default_rng([seed, 5, *table.group.encode()])
     measured = ~np.isnan(table.seconds)
-    packs = [packed(order, row, calibration) for row in measured]
+    packs = [split_pack(order, row, calibration) for row in measured]
     tested = np.zeros(measured.shape, dtype=bool)
     for device, (pack, rest) in enumerate(packs):
         tested[device, rest if len(pack) == calibration else rest[:0]] = True
@@ -85,11 +85,13 @@ def sets(table: LatencyTable, calibration: int, seed: int) -> list[list[Split]]:
         if len({table.physical[row] for row in np.flatnonzero(tested[:, column])}) >= BOARDS
     ]
     return (
-        [_set(table, tested, packs, int(random.choice(able)), random) for _ in range(_SETS)] if able else []
+        [_draw_set(table, tested, packs, int(random.choice(able)), random) for _ in range(_SETS)]
+        if able
+        else []
     )
 
 
-def _set(
+def _draw_set(
     table: LatencyTable,
     tested: Mask,
     packs: list[tuple[Columns, Columns]],

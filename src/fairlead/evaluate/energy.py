@@ -6,14 +6,14 @@ from typing import Final
 import numpy as np
 
 from fairlead.evaluate.methods import METHODS, Method, MethodResult, fairlead
-from fairlead.evaluate.result import MethodPredictions, Result, ask, nothing, over_models
-from fairlead.evaluate.split import FEWEST, Exam, Examiner, left_out, one_by_one
+from fairlead.evaluate.result import MethodPredictions, Result, empty_result, over_models, run_methods
+from fairlead.evaluate.split import FEWEST, Exam, Examiner, leave_one_device_out, skipped_note
 from fairlead.evaluate.table import LatencyTable
 
 
 def constant(exam: Exam) -> MethodResult:
     """Take a device for one that always draws what it drew on the average."""
-    return MethodResult(np.full(len(exam.asked), np.log(np.exp(exam.values).mean())))
+    return MethodResult(np.full(len(exam.test), np.log(np.exp(exam.values).mean())))
 
 
 POWERS: Final[Mapping[str, Method]] = {
@@ -27,13 +27,13 @@ def energy(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take each physical device in turn as new: power and time of so many models are known."""
     measured = ~np.isnan(table.seconds) & ~np.isnan(table.watts)
     if not measured.any():
-        return nothing(table, "no row has power_w")
-    splits = one_by_one(table, measured, max(calibration, 1), seed)
-    times = ask(Examiner(table, table.seconds), splits, METHODS)
-    powers = ask(Examiner(table, table.watts), splits, POWERS)
+        return empty_result(table, "no row has power_w")
+    splits = leave_one_device_out(table, measured, max(calibration, 1), seed)
+    times = run_methods(Examiner(table, table.seconds), splits, METHODS)
+    powers = run_methods(Examiner(table, table.watts), splits, POWERS)
     joules = table.seconds + table.watts
     figures = {name: over_models(joules, _products(times[name], powers[name])) for name in METHODS}
-    return Result(table, figures, left_out(table, len(splits), calibration + FEWEST))
+    return Result(table, figures, skipped_note(table, len(splits), calibration + FEWEST))
 
 
 def _products(times: list[MethodPredictions], powers: list[MethodPredictions]) -> list[MethodPredictions]:

@@ -27,19 +27,19 @@ _KNOWN: Final = 0.5
 
 def flops(exam: Exam) -> MethodResult | None:
     """Predict a time in proportion to multiply-adds."""
-    for names, view in zip(exam.library.vocabulary.amounts, exam.library.sheet.views, strict=True):
+    for names, view in zip(exam.library.vocabulary.amounts, exam.library.trait_matrix.views, strict=True):
         if "macs" in names and len(exam.columns):
             logs = np.log(view[:, names.index("macs")])
             ratios = exam.values - logs[exam.columns]
             if np.isfinite(ratios).mean() <= _KNOWN:
                 return None
-            return _filled(logs[exam.asked] + np.nanmedian(ratios), exam)
+            return _filled(logs[exam.test] + np.nanmedian(ratios), exam)
     return None
 
 
 def roofline(exam: Exam) -> MethodResult | None:
     """Predict a time as a start and a share for each amount of work, none of them negative."""
-    sheet = exam.library.sheet
+    sheet = exam.library.trait_matrix
     if not len(exam.columns) or not sheet.views:
         return None
     amounts = sheet.views[0]
@@ -50,14 +50,16 @@ def roofline(exam: Exam) -> MethodResult | None:
     design = np.column_stack([np.ones(len(amounts)), amounts])
     own = np.isin(exam.columns, seen)
     times = np.exp(exam.values[own])
-    return _filled(nonnegative.logs(design[exam.asked], nonnegative.fit(design[seen], times), times), exam)
+    return _filled(
+        nonnegative.log_times(design[exam.test], nonnegative.fit(design[seen], times), times), exam
+    )
 
 
 def fairlead(exam: Exam) -> MethodResult | None:
     """Predict by devices that are alike, by the work of models, and by data sheets where nothing was run."""
     if not len(exam.columns) and not exam.library.devices:
         return None
-    logs, spreads = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.asked)
+    logs, spreads = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.test)
     return MethodResult(logs[0], spreads[0])
 
 

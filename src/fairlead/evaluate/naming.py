@@ -15,40 +15,40 @@ Name = tuple[str, ...]
 Found = TypeVar("Found")
 
 
-def plain(text: str) -> str:
+def normalise(text: str) -> str:
     """Return a description in lower case, without the marks of trade names."""
     return _GLUED.sub(r"\1 ", _MARKS.sub(" ", text.lower()))
 
 
-def said(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a description: `Cortex-A72` is `cortex` and `a72`."""
-    spaced = plain(text).replace("-", " ").replace("_", " ")
+    spaced = normalise(text).replace("-", " ").replace("_", " ")
     return [word.strip(".") for word in _WORD.findall(spaced)]
 
 
-def bare(text: str) -> Name:
+def words_without_maker(text: str) -> Name:
     """Return the words of a name without its maker."""
-    return tuple(word for word in said(text) if word not in _MAKERS)
+    return tuple(word for word in split_words(text) if word not in _MAKERS)
 
 
-def tells(name: Sequence[str]) -> bool:
+def is_specific(name: Sequence[str]) -> bool:
     """Say whether a name is more than a common word."""
     return len(name) > 1 or any(letter.isdigit() for word in name for letter in word)
 
 
-def longest(words: Sequence[str], table: Mapping[Name, Found]) -> Name | None:
+def longest_name(words: Sequence[str], table: Mapping[Name, Found]) -> Name | None:
     """Return the longest name that stands in a description word by word."""
-    found = [name for name in table if any(map(partial(_starts, name), _tails(words)))]
+    found = [name for name in table if any(map(partial(_begin_with, name), _tails(words)))]
     return max(found, key=lambda name: (len(name), sum(map(len, name))), default=None)
 
 
 def look_up(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
     """Return what stands in a table under the longest name."""
-    name = longest(words, table)
+    name = longest_name(words, table)
     return None if name is None else table[name]
 
 
-def nearly(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
+def look_up_nearly(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
     """Return what has at least two words of a name, and all but one that is no number."""
     heard = set(words)
     found = {
@@ -65,8 +65,8 @@ def _tails(words: Sequence[str]) -> list[Sequence[str]]:
     return [words[at:] for at in range(len(words))]
 
 
-def _starts(name: Name, words: Sequence[str]) -> bool:
+def _begin_with(name: Name, words: Sequence[str]) -> bool:
     """Say whether words begin with a name; a lone part number may be that of a variant."""
-    if len(name) == 1 and len(name[0]) >= _PART and tells(name):
+    if len(name) == 1 and len(name[0]) >= _PART and is_specific(name):
         return words[0].startswith(name[0])
     return tuple(words[: len(name)]) == name

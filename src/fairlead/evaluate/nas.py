@@ -8,9 +8,9 @@ import numpy as np
 
 from fairlead.estimate.similar.device import DeviceTraits, words
 from fairlead.estimate.similar.traits import ModelTraits
-from fairlead.evaluate.result import Result, ask, nothing, over_models
+from fairlead.evaluate.result import Result, empty_result, over_models, run_methods
 from fairlead.evaluate.rows import number
-from fairlead.evaluate.split import FEWEST, Examiner, Split, draw, one_by_one, packed
+from fairlead.evaluate.split import FEWEST, Examiner, Split, draw_order, leave_one_device_out, split_pack
 from fairlead.evaluate.table import Key, LatencyTable
 
 UNSEEN: Final = ("titan_rtx_256", "gold_6226", "pixel2", "raspi4", "eyeriss", "fpga")
@@ -56,7 +56,7 @@ def operations(cell: str) -> tuple[str, ...] | None:
     return found if len(found) == len(_EDGES) else None
 
 
-def live(edges: Sequence[str]) -> tuple[str, ...]:
+def live_edges(edges: Sequence[str]) -> tuple[str, ...]:
     """Return the edges with nothing where no path leads from the input through them to the output."""
     real = [edge for edge, name in zip(_EDGES, edges, strict=True) if name != _NOTHING]
     reached, needed = {0}, {3}
@@ -72,7 +72,7 @@ def live(edges: Sequence[str]) -> tuple[str, ...]:
 
 def traits(cell: str, edges: Sequence[str]) -> ModelTraits:
     """Count operations, as written and without dead code: some runtimes remove it and some do not."""
-    pruned = live(edges)
+    pruned = live_edges(edges)
     about = {f"{place}:{name}" for place, name in enumerate(edges)}
     about |= {f"live {place}:{name}" for place, name in enumerate(pruned)}
     return ModelTraits(cell, frozenset(about), (_counts(edges), _counts(pruned), {"macs": _macs(edges)}))
@@ -81,9 +81,9 @@ def traits(cell: str, edges: Sequence[str]) -> ModelTraits:
 def nas(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take the devices that HELP holds back as new, all at once: so many networks are known on each."""
     if table.group != "nasbench201":
-        return nothing(table, "this protocol needs a table of cells x devices, with a column arch")
+        return empty_result(table, "this protocol needs a table of cells x devices, with a column arch")
     drawn = splits(table, calibration, seed)
-    answers = ask(Examiner(table, table.seconds), drawn)
+    answers = run_methods(Examiner(table, table.seconds), drawn)
     figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
     return Result(table, figures, f"{len(drawn)} of {len(table.keys)} devices tested")
 
@@ -93,10 +93,10 @@ def splits(table: LatencyTable, calibration: int, seed: int) -> list[Split]:
     measured = ~np.isnan(table.seconds)
     places = {key.device: index for index, key in enumerate(table.keys)}
     if not set(UNSEEN) < set(places):
-        return one_by_one(table, measured, calibration, seed)
-    order, chosen = draw(table, seed), [places[name] for name in UNSEEN]
+        return leave_one_device_out(table, measured, calibration, seed)
+    order, chosen = draw_order(table, seed), [places[name] for name in UNSEEN]
     apart = frozenset(table.physical[device] for device in chosen)
-    packs = [(device, *packed(order, measured[device], calibration)) for device in chosen]
+    packs = [(device, *split_pack(order, measured[device], calibration)) for device in chosen]
     return [
         Split(device, apart, pack, rest)
         for device, pack, rest in packs

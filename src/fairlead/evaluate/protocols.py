@@ -8,10 +8,10 @@ import numpy as np
 from fairlead.evaluate.decision import decision
 from fairlead.evaluate.energy import energy
 from fairlead.evaluate.nas import nas
-from fairlead.evaluate.result import Result, ask, nothing, over_devices, over_models
-from fairlead.evaluate.split import FEWEST, Examiner, Split, left_out, one_by_one
+from fairlead.evaluate.result import Result, empty_result, over_devices, over_models, run_methods
+from fairlead.evaluate.split import FEWEST, Examiner, Split, leave_one_device_out, skipped_note
 from fairlead.evaluate.table import LatencyTable
-from fairlead.evaluate.trust import summary, trusts
+from fairlead.evaluate.trust import summary, trust_by_class
 
 _FOLDS: Final = 5
 """New models are taken in so many parts, each of whole families."""
@@ -24,15 +24,15 @@ Protocol = Callable[[LatencyTable, int, int], Result]
 
 def new_device(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take each physical device in turn as new: so many of its models are known, the others are predicted."""
-    splits = one_by_one(table, ~np.isnan(table.seconds), calibration, seed)
-    answers = ask(Examiner(table, table.seconds), splits)
-    note = left_out(table, len(splits), calibration + FEWEST)
+    splits = leave_one_device_out(table, ~np.isnan(table.seconds), calibration, seed)
+    answers = run_methods(Examiner(table, table.seconds), splits)
+    note = skipped_note(table, len(splits), calibration + FEWEST)
     if calibration:
-        note = _joined(note, summary(trusts(table.seconds, answers["fairlead"])))
+        note = _join_notes(note, summary(trust_by_class(table.seconds, answers["fairlead"])))
         return Result(
             table, {name: over_models(table.seconds, found) for name, found in answers.items()}, note
         )
-    note = _joined(note, "spearman and kendall are over physical devices, for one model")
+    note = _join_notes(note, "spearman and kendall are over physical devices, for one model")
     return Result(table, {name: over_devices(table, found) for name, found in answers.items()}, note)
 
 
@@ -40,16 +40,18 @@ def new_model(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take whole families of models as new: nobody has run them, and the device has run all others."""
     del calibration  # as many as there are
     if np.mean([bool(model.views[0]) for model in table.models]) < _DESCRIBED:
-        return nothing(table, "too little is known of new models: gmacs, mparams and mactivations are empty")
+        return empty_result(
+            table, "too little is known of new models: gmacs, mparams and mactivations are empty"
+        )
     splits = families(table, seed)
-    answers = ask(Examiner(table, table.seconds), splits)
+    answers = run_methods(Examiner(table, table.seconds), splits)
     tested = len({split.device for split in splits})
-    note = left_out(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
+    note = skipped_note(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
     figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
     return Result(table, figures, note)
 
 
-def _joined(*notes: str) -> str:
+def _join_notes(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 

@@ -47,12 +47,12 @@ class Result:
         }
 
 
-def nothing(table: LatencyTable, note: str) -> Result:
+def empty_result(table: LatencyTable, note: str) -> Result:
     """Return a result without figures, and why there are none."""
     return Result(table, dict.fromkeys(METHODS, Accuracy()), note)
 
 
-def ask(
+def run_methods(
     examiner: Examiner, splits: Iterable[Split], methods: Mapping[str, Method] = METHODS
 ) -> dict[str, list[MethodPredictions]]:
     """Set every exam to every method; a method that cannot answer is left out."""
@@ -68,7 +68,7 @@ def ask(
 
 def over_models(measured: Array, answers: Sequence[MethodPredictions]) -> Accuracy:
     """Judge each device by its models, then take the mean over devices."""
-    return average(judge(said, measured[device, columns]) for device, columns, said in _joined(answers))
+    return average(judge(said, measured[device, columns]) for device, columns, said in _by_device(answers))
 
 
 def over_devices(table: LatencyTable, answers: Sequence[MethodPredictions]) -> Accuracy:
@@ -93,7 +93,7 @@ def over_devices(table: LatencyTable, answers: Sequence[MethodPredictions]) -> A
     return replace(over_models(table.seconds, answers), spearman=order.spearman, kendall=order.kendall)
 
 
-def _joined(answers: Sequence[MethodPredictions]) -> list[tuple[int, Columns, Array]]:
+def _by_device(answers: Sequence[MethodPredictions]) -> list[tuple[int, Columns, Array]]:
     parts: dict[int, list[MethodPredictions]] = defaultdict(list)
     for answer in answers:
         parts[answer.device].append(answer)

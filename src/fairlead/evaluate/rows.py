@@ -47,7 +47,7 @@ def records(path: str) -> tuple[list[str], list[dict[str, str]]]:
     """Return the header and the records of a CSV file, compressed or not."""
     csv.field_size_limit(_LONGEST)
     try:
-        with _opened(path) as stream:
+        with _open_text(path) as stream:
             reader = csv.DictReader(stream)
             found = [record for record in reader if any(record.values())]
             return [name for name in reader.fieldnames or [] if name], found
@@ -77,7 +77,7 @@ def number(text: str | None) -> float:
     return value if 0 < value < math.inf else math.nan
 
 
-def _opened(path: str) -> IO[str]:
+def _open_text(path: str) -> IO[str]:
     with open(path, "rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
     if packed:

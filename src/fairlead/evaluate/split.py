@@ -24,7 +24,7 @@ class Split:
     """A device that is new, or on which models are."""
 
     device: int
-    apart: frozenset[str]
+    held_out: frozenset[str]
     """Physical devices of which nothing may be known; the device's own is one of them."""
     calibration: Columns
     """Models that were measured on the device."""
@@ -43,7 +43,7 @@ class Exam:
     """Models that were measured on the device, as columns of the library."""
     values: Array
     """Their logarithms."""
-    asked: Columns
+    test: Columns
     """Models to be predicted."""
 
 
@@ -63,45 +63,45 @@ class Examiner:
 
     def exam(self, split: Split) -> Exam:
         """Return what may be known under a split."""
-        if self.table.physical[split.device] not in split.apart:
+        if self.table.physical[split.device] not in split.held_out:
             raise ValueError("other rows of the new device are among those to learn from")
         if np.intersect1d(split.calibration, split.test).size:
             raise ValueError("a model is both calibrated and tested")
         own = self.values[split.device, split.calibration]
         device = self.table.devices[split.device]
-        return Exam(device, self._without(split.apart), split.calibration, own, split.test)
+        return Exam(device, self._without(split.held_out), split.calibration, own, split.test)
 
     def _without(self, apart: frozenset[str]) -> MeasurementLibrary:
         if self._last is None or self._last[0] != apart:
             others = [index for index, name in enumerate(self.table.physical) if name not in apart]
             known = [index for index in others if not np.isnan(self.values[index]).all()]
             devices = [self.table.devices[index] for index in known]
-            self._last = apart, self._blank.holding(devices, self.values[known])
+            self._last = apart, self._blank.with_devices(devices, self.values[known])
         return self._last[1]
 
 
-def draw(table: LatencyTable, seed: int) -> Columns:
+def draw_order(table: LatencyTable, seed: int) -> Columns:
     """Return all models in an order that the seed decides: a pack of K models is the first K of it."""
     return np.random.default_rng([seed, *table.group.encode()]).permutation(len(table.models))
 
 
-def packed(order: Columns, measured: Mask, size: int) -> tuple[Columns, Columns]:
+def split_pack(order: Columns, measured: Mask, size: int) -> tuple[Columns, Columns]:
     """Part the models measured on a device into the first `size` of an order, and the others."""
     found = order[measured[order]]
     return found[:size], found[size:]
 
 
-def one_by_one(table: LatencyTable, measured: Mask, calibration: int, seed: int) -> list[Split]:
+def leave_one_device_out(table: LatencyTable, measured: Mask, calibration: int, seed: int) -> list[Split]:
     """Take each physical device in turn as new; a key with too few models is left out."""
-    order, splits = draw(table, seed), []
+    order, splits = draw_order(table, seed), []
     for device in sorted(range(len(table.keys)), key=lambda index: table.physical[index]):
-        pack, rest = packed(order, measured[device], calibration)
+        pack, rest = split_pack(order, measured[device], calibration)
         if len(pack) == calibration and len(rest) >= FEWEST:
             splits.append(Split(device, frozenset([table.physical[device]]), pack, rest))
     return splits
 
 
-def left_out(table: LatencyTable, tested: int, needed: int) -> str:
+def skipped_note(table: LatencyTable, tested: int, needed: int) -> str:
     """Say how many devices could not be tested, and why."""
     few = len(table.keys) - tested
     have = "has" if few == 1 else "have"

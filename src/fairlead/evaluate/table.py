@@ -63,7 +63,7 @@ def tables(rows: Iterable[Measurement], sheets: DataSheets) -> list[LatencyTable
 def table(group: str, rows: Sequence[Measurement], sheets: DataSheets, known: KnownAmounts) -> LatencyTable:
     """Arrange the rows of one source; of measurements of one model on one key the median counts."""
     cells: dict[tuple[Key, tuple[str, str]], list[Measurement]] = defaultdict(list)
-    for key, found in _keyed(rows).items():
+    for key, found in _rows_by_key(rows).items():
         for row in found:
             cells[key, (row.model, row.size)].append(row)
     keys = sorted(
@@ -117,7 +117,7 @@ def family(model: str) -> str:
     return found[1] if found else model.lower()
 
 
-def _keyed(rows: Sequence[Measurement]) -> dict[Key, list[Measurement]]:
+def _rows_by_key(rows: Sequence[Measurement]) -> dict[Key, list[Measurement]]:
     """Give every row its key: batch and note belong to it where they tell measurements of a model apart."""
     plain: dict[Key, list[Measurement]] = defaultdict(list)
     for row in rows:
@@ -132,14 +132,14 @@ def _keyed(rows: Sequence[Measurement]) -> dict[Key, list[Measurement]]:
             mode = f"{key.mode} {row.batch:g}" if batched else key.mode
             keyed[Key(key.device, key.runtime, key.precision, mode)].append(row)
     for key, found in list(keyed.items()):
-        if _told_by_note(found):
+        if _note_is_configuration(found):
             del keyed[key]
             for row in found:
                 keyed[Key(key.device, key.runtime, key.precision, key.mode, row.note)].append(row)
     return keyed
 
 
-def _told_by_note(rows: Sequence[Measurement]) -> bool:
+def _note_is_configuration(rows: Sequence[Measurement]) -> bool:
     notes = len({row.note for row in rows})
     models = len({(row.model, row.size) for row in rows})
     return len(rows) > models and notes > 1 and len(rows) >= _SHARED_NOTE * notes

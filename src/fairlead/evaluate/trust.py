@@ -8,7 +8,7 @@ import numpy as np
 from fairlead.estimate.similar.traits import Array
 from fairlead.evaluate.result import MethodPredictions
 from fairlead.evaluate.score import judge
-from fairlead.prediction import CONFIDENCES, NINTH, confidence
+from fairlead.prediction import CONFIDENCES, Z90, confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Trust:
         return f"{self.rows} off by {self.mape:.1f} %, {self.below:.0f} % below p90"
 
 
-def trusts(measured: Array, answers: Sequence[MethodPredictions]) -> dict[str, Trust]:
+def trust_by_class(measured: Array, answers: Sequence[MethodPredictions]) -> dict[str, Trust]:
     """Return by class, the surest first, how predictions did, after `all`; without empty classes."""
     told = [answer for answer in answers if answer.spread is not None and len(answer.columns)]
     if not told:
@@ -46,5 +46,5 @@ def summary(found: dict[str, Trust]) -> str:
 
 
 def _trust(truth: Array, logs: Array, spread: Array) -> Trust:
-    below = float(100 * (truth <= logs + NINTH * spread).mean())
+    below = float(100 * (truth <= logs + Z90 * spread).mean())
     return Trust(len(truth), below, judge(logs, truth).mape or 0.0)

@@ -11,8 +11,8 @@ from fairlead.errors import AnalysisError, CatalogError, ManifestError, Settings
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.query import Query
-from fairlead.estimate.target import found as local_target
 from fairlead.estimate.target import target
+from fairlead.estimate.target import target_of_accelerator as local_target
 from fairlead.inventory import Accelerator
 from fairlead.placement import NodeState
 from fairlead.prediction import Estimate

@@ -24,9 +24,9 @@ from fairlead.calibration import (
     ObservedUse,
     Setup,
     Trial,
-    joined,
-    place,
-    together,
+    merge_observed,
+    merge_trials,
+    setup_id,
 )
 from fairlead.cluster.meta import Metadata
 from fairlead.modelprofiles.types import (
@@ -117,7 +117,7 @@ def profile_set(profiles: Iterable[ModelProfile]) -> ProfileSet:
             unread.append(f"{profile.metadata.name}: {problem}")
             continue
         if trial := _trial(profile.spec):
-            trials.setdefault(place(_setup(profile.spec), profile.spec.host), []).append(
+            trials.setdefault(setup_id(_setup(profile.spec), profile.spec.host), []).append(
                 (profile.spec, trial)
             )
         if observed := _seen(profile.spec):
@@ -134,7 +134,7 @@ def _calibration(trials_by_spec: list[tuple[ModelProfileSpec, Trial]]) -> Calibr
 
 def named_profile(spec: ModelProfileSpec) -> ModelProfile:
     """Return a profile with the name and labels that follow from its setup and model."""
-    setup = place(_setup(spec), spec.host)
+    setup = setup_id(_setup(spec), spec.host)
     about = hashlib.sha256(f"{spec.version} {setup} {spec.digest}".encode()).hexdigest()[:16]
     labels = {keys.SETUP: setup, keys.DEVICE: spec.setup.device, keys.DIGEST: spec.digest}
     return ModelProfile(metadata=Metadata(name=f"{spec.setup.device}-{about}", labels=labels), spec=spec)
@@ -142,12 +142,12 @@ def named_profile(spec: ModelProfileSpec) -> ModelProfile:
 
 def _merge_trials(old: ModelProfileSpec, new: ModelProfileSpec) -> Trial | None:
     before, now = _trial(old), _trial(new)
-    return together(before, now) if before and now else before or now
+    return merge_trials(before, now) if before and now else before or now
 
 
 def _merge_observed(old: ModelProfileSpec, new: ModelProfileSpec) -> ObservedUse | None:
     before, now = _seen(old), _seen(new)
-    return joined(before, now) if before and now else before or now
+    return merge_observed(before, now) if before and now else before or now
 
 
 def _setup(spec: ModelProfileSpec) -> Setup:

@@ -40,9 +40,9 @@ def write(
 
 def save(graph: NetGraph, out: IO[bytes], opset: int, domains: Mapping[str, int]) -> None:
     """Write a graph to a stream."""
-    out.write(number(1, IR_VERSION) + text(2, "fairlead"))
+    out.write(varint_field(1, IR_VERSION) + string_field(2, "fairlead"))
     for domain, version in {"": opset, **domains}.items():
-        out.write(piece(8, (text(1, domain) if domain else b"") + number(2, version)))
+        out.write(len_field(8, (string_field(1, domain) if domain else b"") + varint_field(2, version)))
     body = _body(graph)
     heads = [_tensor_head(weight) for weight in graph.weights]
     sizes = [len(head) + size(weight) for head, weight in zip(heads, graph.weights, strict=True)]
@@ -90,45 +90,45 @@ def _noise(deviation: float, dtype: str) -> bytes:
 
 def _body(graph: NetGraph) -> bytes:
     """Return a graph without its weights."""
-    parts = [piece(1, _node(node)) for node in graph.nodes]
-    parts.append(text(2, graph.name))
-    parts += [piece(11, _value(value)) for value in graph.inputs]
-    parts += [piece(12, _value(value)) for value in graph.outputs]
-    parts += [piece(13, _value(value)) for value in graph.values]
+    parts = [len_field(1, _node(node)) for node in graph.nodes]
+    parts.append(string_field(2, graph.name))
+    parts += [len_field(11, _value(value)) for value in graph.inputs]
+    parts += [len_field(12, _value(value)) for value in graph.outputs]
+    parts += [len_field(13, _value(value)) for value in graph.values]
     return b"".join(parts)
 
 
 def _node(node: NetNode) -> bytes:
-    parts = [text(1, name) for name in node.inputs]
-    parts += [text(2, name) for name in node.outputs]
-    parts += [text(3, node.name or node.outputs[0]), text(4, node.op)]
-    parts += [piece(5, _attribute(name, value)) for name, value in node.attributes.items()]
+    parts = [string_field(1, name) for name in node.inputs]
+    parts += [string_field(2, name) for name in node.outputs]
+    parts += [string_field(3, node.name or node.outputs[0]), string_field(4, node.op)]
+    parts += [len_field(5, _attribute(name, value)) for name, value in node.attributes.items()]
     if node.domain:
-        parts.append(text(7, node.domain))
+        parts.append(string_field(7, node.domain))
     return b"".join(parts)
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
     match value:
         case int():
-            kind, content = _INT, number(3, value)
+            kind, content = _INT, varint_field(3, value)
         case float():
-            kind, content = _FLOAT, fixed(2, value)
+            kind, content = _FLOAT, float_field(2, value)
         case str():
-            kind, content = _STRING, text(4, value)
+            kind, content = _STRING, string_field(4, value)
         case Weight():
-            kind, content = _TENSOR, piece(5, tensor(value))
+            kind, content = _TENSOR, len_field(5, tensor(value))
         case NetGraph():
-            kind, content = _GRAPH, piece(6, _whole(value))
+            kind, content = _GRAPH, len_field(6, _whole(value))
         case _ if any(isinstance(item, float) for item in value):
-            kind, content = _FLOATS, b"".join(fixed(7, item) for item in value)
+            kind, content = _FLOATS, b"".join(float_field(7, item) for item in value)
         case _:
-            kind, content = _INTS, b"".join(number(8, int(item)) for item in value)
-    return text(1, name) + content + number(20, kind)
+            kind, content = _INTS, b"".join(varint_field(8, int(item)) for item in value)
+    return string_field(1, name) + content + varint_field(20, kind)
 
 
 def _whole(graph: NetGraph) -> bytes:
-    return _body(graph) + b"".join(piece(5, tensor(weight)) for weight in graph.weights)
+    return _body(graph) + b"".join(len_field(5, tensor(weight)) for weight in graph.weights)
 
 
 def tensor(weight: Weight) -> bytes:
@@ -138,34 +138,38 @@ def tensor(weight: Weight) -> bytes:
 
 def _tensor_head(weight: Weight) -> bytes:
     """Return a tensor up to its data, which comes next."""
-    dims = b"".join(number(1, dim) for dim in weight.dims)
-    return dims + number(2, DTYPES[weight.dtype]) + text(8, weight.name) + _head(9, size(weight))
+    dims = b"".join(varint_field(1, dim) for dim in weight.dims)
+    return (
+        dims + varint_field(2, DTYPES[weight.dtype]) + string_field(8, weight.name) + _head(9, size(weight))
+    )
 
 
 def _value(value: NetValue) -> bytes:
-    dims = (number(1, dim) if isinstance(dim, int) else text(2, dim) for dim in value.dims)
-    shape = b"".join(piece(1, dim) for dim in dims)
-    return text(1, value.name) + piece(2, piece(1, number(1, DTYPES[value.dtype]) + piece(2, shape)))
+    dims = (varint_field(1, dim) if isinstance(dim, int) else string_field(2, dim) for dim in value.dims)
+    shape = b"".join(len_field(1, dim) for dim in dims)
+    return string_field(1, value.name) + len_field(
+        2, len_field(1, varint_field(1, DTYPES[value.dtype]) + len_field(2, shape))
+    )
 
 
-def number(field: int, value: int) -> bytes:
+def varint_field(field: int, value: int) -> bytes:
     """Return a field that is a number."""
     return varint.encode(field << 3) + varint.encode(value)
 
 
-def fixed(field: int, value: float) -> bytes:
+def float_field(field: int, value: float) -> bytes:
     """Return a field that is a float."""
     return varint.encode(field << 3 | 5) + struct.pack("<f", value)
 
 
-def piece(field: int, content: bytes) -> bytes:
+def len_field(field: int, content: bytes) -> bytes:
     """Return a field that is a message or bytes."""
     return _head(field, len(content)) + content
 
 
-def text(field: int, content: str) -> bytes:
+def string_field(field: int, content: str) -> bytes:
     """Return a field that is a text."""
-    return piece(field, content.encode())
+    return len_field(field, content.encode())
 
 
 def _head(field: int, length: int) -> bytes:

@@ -33,7 +33,7 @@ def fleet(devices: int = 12, models: int = 40, seed: int = 0, noise: float = 0.0
 def without(library: MeasurementLibrary, device: int) -> tuple[MeasurementLibrary, Array]:
     """Return the library of the other devices, and what one measured."""
     others = [index for index in range(len(library.devices)) if index != device]
-    kept = library.holding([library.devices[index] for index in others], library.rows[others])
+    kept = library.with_devices([library.devices[index] for index in others], library.rows[others])
     return kept, library.rows[device]
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fairlead.estimate.similar import DeviceTraits, MeasurementLibrary, ModelTraits, words
-from fairlead.estimate.similar.device import likeness, shared_words
-from fairlead.estimate.similar.gaussian_process import explain
-from fairlead.estimate.similar.neighbours import near
-from fairlead.estimate.similar.prior import unseen
+from fairlead.estimate.similar.device import shared_words, word_similarity
+from fairlead.estimate.similar.gaussian_process import fit_residuals
+from fairlead.estimate.similar.neighbours import neighbour_weights
+from fairlead.estimate.similar.prior import device_prior
 from tests.estimate.similar.fleet import fleet
 
 
@@ -15,7 +15,7 @@ def test_words_of_one_aspect_are_compared_with_one_another() -> None:
     one = DeviceTraits("a", (words("Cortex-A72"), words("tflite")))
     two = DeviceTraits("b", (words("Cortex-A53"), words("tflite")))
     assert words("Cortex-A72") == {"cortex", "a", "72"}
-    assert likeness(one, [one, two, DeviceTraits("c", (frozenset(), frozenset()))]).tolist() == [
+    assert word_similarity(one, [one, two, DeviceTraits("c", (frozenset(), frozenset()))]).tolist() == [
         2.0,
         1.5,
         0.0,
@@ -34,15 +34,15 @@ def test_the_usual_device_ends_the_library() -> None:
 
 def test_a_library_grows_by_models_and_keeps_its_own() -> None:
     library = fleet(2, 3)
-    assert library.including([library.models[0]]) is library
-    grown = library.including([ModelTraits("new"), ModelTraits("new")])
+    assert library.with_models([library.models[0]]) is library
+    grown = library.with_models([ModelTraits("new"), ModelTraits("new")])
     assert (grown.column("new"), grown.rows.shape) == (3, (3, 4))
     assert np.isnan(grown.rows[:, 3]).all()
 
 
 def test_the_nearest_device_counts_most_whatever_its_speed() -> None:
     library = fleet(6, 30, noise=0)
-    found = near(library, np.arange(10), library.rows[2, :10] + np.log(3), np.zeros(7))
+    found = neighbour_weights(library, np.arange(10), library.rows[2, :10] + np.log(3), np.zeros(7))
     assert np.argmax(found.weights) == 2
     assert found.offsets[2] == pytest.approx(np.log(3))
 
@@ -52,14 +52,14 @@ def test_a_device_that_shares_no_model_does_not_count() -> None:
     library = MeasurementLibrary.of(
         [DeviceTraits("a"), DeviceTraits("b")], [ModelTraits(name) for name in "wxyz"], values
     )
-    found = near(library, np.arange(3), np.array([2.0, 3.0, 4.0]), np.zeros(3))
+    found = neighbour_weights(library, np.arange(3), np.array([2.0, 3.0, 4.0]), np.zeros(3))
     assert found.weights[0] > 0
     assert found.weights[1] == 0
 
 
 def test_a_pattern_that_explains_the_errors_is_found() -> None:
     pattern = np.outer([1, -1, 1, -1], [1, -1, 1, -1]) * 0.1
-    left = explain(np.array([0.3, -0.3, 0.3, -0.3]), pattern, np.eye(4), np.zeros(4))
+    left = fit_residuals(np.array([0.3, -0.3, 0.3, -0.3]), pattern, np.eye(4), np.zeros(4))
     assert pattern[0] @ left.pattern == pytest.approx(0.3, abs=0.05)
     assert left.level == pytest.approx(0, abs=0.05)
     assert np.abs(left.held_out).max() < 0.1
@@ -67,13 +67,13 @@ def test_a_pattern_that_explains_the_errors_is_found() -> None:
 
 def test_nothing_observed_leaves_nothing_over() -> None:
     empty = np.zeros((0, 0))
-    assert explain(np.zeros(0), empty, empty, np.zeros(0)).level == 0
+    assert fit_residuals(np.zeros(0), empty, empty, np.zeros(0)).level == 0
 
 
 @pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 100])
 def test_any_number_of_errors_is_explained(size: int) -> None:
     errors = np.random.default_rng(size).normal(0.5, 0.1, size)
-    left = explain(errors, np.eye(size), np.ones((size, size)), np.zeros(size))
+    left = fit_residuals(errors, np.eye(size), np.ones((size, size)), np.zeros(size))
     assert left.level == pytest.approx(0.5, abs=0.2)
     assert len(left.held_out) == size
 
@@ -83,10 +83,10 @@ def test_a_guess_follows_the_data_sheet() -> None:
     values = np.array([[-0.7 * np.log(device.ops or 1)] for device in devices])
     library = MeasurementLibrary.of(devices, [ModelTraits("m")], values)
     affinity = np.zeros(7)
-    quick = unseen(DeviceTraits("new", (words("other"),), "gpu", 3e13), library, affinity)
-    slow = unseen(DeviceTraits("new", (words("other"),), "gpu", 3e7), library, affinity)
-    assert quick.near.offsets[0] < slow.near.offsets[0] - 5
+    quick = device_prior(DeviceTraits("new", (words("other"),), "gpu", 3e13), library, affinity)
+    slow = device_prior(DeviceTraits("new", (words("other"),), "gpu", 3e7), library, affinity)
+    assert quick.neighbours.offsets[0] < slow.neighbours.offsets[0] - 5
 
 
 def test_a_guess_without_a_library_is_wide() -> None:
-    assert unseen(DeviceTraits("x"), fleet(0, 2), np.zeros(1)).spread == 1.0
+    assert device_prior(DeviceTraits("x"), fleet(0, 2), np.zeros(1)).spread == 1.0

@@ -13,7 +13,7 @@ from fairlead.estimate.similar import (
     ModelTraits,
     fit,
     fit_columns,
-    together,
+    join,
 )
 from tests.estimate.similar.fleet import error, fleet, without
 
@@ -34,12 +34,14 @@ def test_a_model_that_nobody_ran_is_predicted_by_its_work() -> None:
     others, measured = without(LIBRARY, 3)
     rows = others.rows[:-1].copy()
     rows[:, REST] = np.nan
-    predictor = fit_columns(LIBRARY.devices[3], RUNS, measured[RUNS], others.holding(others.devices, rows))
+    predictor = fit_columns(
+        LIBRARY.devices[3], RUNS, measured[RUNS], others.with_devices(others.devices, rows)
+    )
     assert error(predictor.at(REST)[0][0], measured[REST]) < 35
 
 
 def test_without_any_other_device_the_work_still_tells() -> None:
-    empty = LIBRARY.holding([], LIBRARY.rows[:0])
+    empty = LIBRARY.with_devices([], LIBRARY.rows[:0])
     measured = LIBRARY.rows[3]
     predictor = fit_columns(LIBRARY.devices[3], RUNS, measured[RUNS], empty)
     assert error(predictor.at(REST)[0][0], measured[REST]) < 35
@@ -133,7 +135,7 @@ def test_a_thousand_devices_are_predicted_in_one_pass_as_each_alone() -> None:
         runs = np.arange(device % 3, 10 + device % 3)
         predictors.append(fit_columns(DeviceTraits("x"), runs, LIBRARY.rows[device, runs] + 0.1, LIBRARY))
     models = [LIBRARY.models[39], ModelTraits("new", views=({"macs": 1e9, "params": 1e7},))]
-    crowd = together(predictors * 84)
+    crowd = join(predictors * 84)
     alone = [predictor.predict(models)[0] for predictor in predictors]
     for one, joined in zip(alone * 84, crowd.predict(models), strict=True):
         assert [estimate.mean for estimate in joined] == pytest.approx([estimate.mean for estimate in one])
@@ -150,4 +152,4 @@ def test_predictors_of_different_libraries_are_not_joined() -> None:
     one = fit(DeviceTraits("x"), [(LIBRARY.models[0], 1.0)], LIBRARY)
     other = fit(DeviceTraits("x"), [(LIBRARY.models[0], 1.0)], fleet(seed=1))
     with pytest.raises(ValueError, match="different libraries"):
-        together([one, other])
+        join([one, other])

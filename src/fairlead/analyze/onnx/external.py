@@ -5,7 +5,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.errors import AnalysisError
 
 _HINT = "keep the model and its data in one folder, as they were exported"
@@ -54,38 +54,40 @@ class ExternalDataFolder:
         offset = self._count(entries.get("offset", "0"), tensor)
         held = self._count(entries.get("length") or str(size), tensor)
         if held != size and size:
-            raise self._wrong(tensor, f"has {held} bytes of external data where its dims say {size}")
+            raise self._error(tensor, f"has {held} bytes of external data where its dims say {size}")
         if offset + held > length:
-            raise self._wrong(tensor, f"lies beyond the end of {shown(location)!r}: that file is cut off")
+            raise self._error(tensor, f"lies beyond the end of {printable(location)!r}: that file is cut off")
         return ExternalData(path, offset)
 
     def _file(self, location: str, tensor: str) -> tuple[str, int] | None:
         if location not in self._sizes:
             if len(self._sizes) > 10_000:
-                raise self._wrong(tensor, "is one of more than 10,000 files of external data")
+                raise self._error(tensor, "is one of more than 10,000 files of external data")
             self._sizes[location] = self._measure(location, tensor)
         return self._sizes[location]
 
     def _measure(self, location: str, tensor: str) -> tuple[str, int] | None:
         parts = location.replace("\\", "/").split("/")
         if not location or not location.isprintable() or ".." in parts or os.path.isabs(location):
-            raise self._wrong(tensor, f"names {shown(location)!r}, which is not inside the model's folder")
+            raise self._error(
+                tensor, f"names {printable(location)!r}, which is not inside the model's folder"
+            )
         path = os.path.realpath(os.path.join(self._folder, location))
         if not any(os.path.commonpath((home, path)) == home for home in self._homes):
-            raise self._wrong(tensor, f"names {shown(location)!r}, a link out of the model's folder")
+            raise self._error(tensor, f"names {printable(location)!r}, a link out of the model's folder")
         try:
             found = os.stat(path)
         except OSError:
             self.missing.add(location)
             return None
         if not stat.S_ISREG(found.st_mode):
-            raise self._wrong(tensor, f"names {shown(location)!r}, which is not a file")
+            raise self._error(tensor, f"names {printable(location)!r}, which is not a file")
         return path, found.st_size
 
     def _count(self, text: str, tensor: str) -> int:
         if not (text.isascii() and text.isdigit()) or len(text) > 18:
-            raise self._wrong(tensor, "has external data of no sensible size or place")
+            raise self._error(tensor, "has external data of no sensible size or place")
         return int(text)
 
-    def _wrong(self, tensor: str, what: str) -> AnalysisError:
-        return AnalysisError(f"{self._model}: tensor {shown(tensor)!r} {what}", _HINT)
+    def _error(self, tensor: str, what: str) -> AnalysisError:
+        return AnalysisError(f"{self._model}: tensor {printable(tensor)!r} {what}", _HINT)

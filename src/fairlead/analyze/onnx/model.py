@@ -11,14 +11,14 @@ from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Attribute, Constant, Function, Graph, GraphNode, Model, Reference, Value
 from fairlead.analyze.onnx.external import ExternalDataFolder
 from fairlead.analyze.onnx.tensor import TensorReader
-from fairlead.analyze.onnx.wire import FLOAT, NUMBER, PIECE, ProtobufReader, number, piece, signed
+from fairlead.analyze.onnx.wire import FLOAT, NUMBER, PIECE, ProtobufReader, len_tag, signed, varint_tag
 from fairlead.analyze.source import ModelSource
 from fairlead.errors import AnalysisError
 
 _OWN: Final = ("", "ai.onnx")
 _NO_NAMES: Final = ("", "?", "-1", "None", "unknown")
 """What exporters write for a dimension that they have no name for."""
-_GRAPH, _OPSET, _FUNCTION = piece(7), piece(8), piece(25)
+_GRAPH, _OPSET, _FUNCTION = len_tag(7), len_tag(8), len_tag(25)
 
 
 def read(source: ModelSource) -> Model:
@@ -70,15 +70,15 @@ class _Reader:
     def _opset(self, start: int, end: int) -> tuple[str, int]:
         domain, version = "", 0
         for tag, first, last in self._wire.fields(start, end):
-            if tag == piece(1):
+            if tag == len_tag(1):
                 domain = self._wire.text(first, last)
-            elif tag == number(2):
+            elif tag == varint_tag(2):
                 version = first
         return domain, version
 
     def _graph(self, start: int, end: int, depth: int) -> Graph:
         if depth > bounds.DEPTH:
-            raise self._wire.too_much(f"more than {bounds.DEPTH} graphs within graphs")
+            raise self._wire.limit_error(f"more than {bounds.DEPTH} graphs within graphs")
         name, nodes, outputs = "", list[GraphNode](), list[str]()
         inputs: dict[str, Value] = {}
         values: dict[str, Value] = {}
@@ -111,7 +111,7 @@ class _Reader:
     def _node(self, start: int, end: int, depth: int) -> GraphNode:
         self._nodes -= 1
         if self._nodes < 0:
-            raise self._wire.too_much(f"more than {bounds.NODES:,} operators")
+            raise self._wire.limit_error(f"more than {bounds.NODES:,} operators")
         text = self._wire.text
         inputs, outputs, attributes = list[str](), list[str](), dict[str, Attribute]()
         name = op = domain = ""
@@ -131,7 +131,7 @@ class _Reader:
                     domain = text(first, last)
         self._edges -= len(inputs) + len(outputs)
         if self._edges < 0:
-            raise self._wire.too_much(f"more than {bounds.EDGES:,} inputs and outputs of operators")
+            raise self._wire.limit_error(f"more than {bounds.EDGES:,} inputs and outputs of operators")
         return GraphNode(qualified(domain, op), name, tuple(inputs), tuple(outputs), attributes)
 
     def _attribute(self, found: dict[str, Attribute], start: int, end: int, depth: int) -> None:
@@ -181,7 +181,7 @@ class _Reader:
             listed += self._wire.floats(first, last, bounds.LISTED)
 
     def _value(self, start: int, end: int) -> tuple[str, Value]:
-        self._tensors.one_more()
+        self._tensors.count_tensor()
         name, value = "", Value(dtypes.UNKNOWN, None)
         for tag, first, last in self._wire.fields(start, end):
             if tag == 0x0A:
@@ -193,30 +193,33 @@ class _Reader:
     def _type(self, start: int, end: int) -> Value:
         dtype, dims = dtypes.UNKNOWN, None
         for tag, first, last in self._wire.fields(start, end):
-            if tag not in (piece(1), piece(8)):  # a tensor or a sparse one; sequences and maps stay unknown
+            if tag not in (
+                len_tag(1),
+                len_tag(8),
+            ):  # a tensor or a sparse one; sequences and maps stay unknown
                 continue
             for inner, begin, stop in self._wire.fields(first, last):
-                if inner == number(1):
+                if inner == varint_tag(1):
                     dtype = dtypes.ONNX.get(begin, dtypes.UNKNOWN)
-                elif inner == piece(2):
+                elif inner == len_tag(2):
                     dims = self._shape(begin, stop)
         return Value(dtype, dims)
 
     def _shape(self, start: int, end: int) -> tuple[int | str | None, ...]:
         dims: list[int | str | None] = []
         for tag, first, last in self._wire.fields(start, end):
-            if tag == piece(1):
+            if tag == len_tag(1):
                 dims.append(self._dim(first, last))
             if len(dims) > bounds.RANK:
-                raise self._wire.too_much(f"a value of more than {bounds.RANK} dimensions")
+                raise self._wire.limit_error(f"a value of more than {bounds.RANK} dimensions")
         return tuple(dims)
 
     def _dim(self, start: int, end: int) -> int | str | None:
         dim: int | str | None = None
         for tag, first, last in self._wire.fields(start, end):
-            if tag == number(1):
+            if tag == varint_tag(1):
                 dim = signed(first)
-            elif tag == piece(2):
+            elif tag == len_tag(2):
                 name = self._wire.text(first, last)
                 dim = None if name in _NO_NAMES else name
         if isinstance(dim, int) and not 0 <= dim <= bounds.ELEMENTS:

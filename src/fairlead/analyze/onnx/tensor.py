@@ -7,9 +7,9 @@ from typing import Final
 
 from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Constant, Number
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.analyze.onnx.external import ExternalData, ExternalDataFolder
-from fairlead.analyze.onnx.wire import NUMBER, PIECE, ProtobufReader, number, piece, signed
+from fairlead.analyze.onnx.wire import NUMBER, PIECE, ProtobufReader, len_tag, signed, varint_tag
 
 _CODES: Final = {
     "fp32": "f",
@@ -53,15 +53,15 @@ class TensorReader:
         self.stripped = False
         """Whether some tensor came without its data: the sizes are known all the same."""
 
-    def one_more(self) -> None:
+    def count_tensor(self) -> None:
         """Count a tensor or a described value against the bounds."""
         self._left -= 1
         if self._left < 0:
-            raise self._wire.too_much(f"more than {bounds.TENSORS:,} tensors")
+            raise self._wire.limit_error(f"more than {bounds.TENSORS:,} tensors")
 
     def read(self, start: int, end: int) -> tuple[str, Constant]:
         """Return a tensor and its name."""
-        self.one_more()
+        self.count_tensor()
         parts = self._parts(start, end)
         dtype = dtypes.ONNX.get(parts.dtype, dtypes.UNKNOWN)
         elements = self._elements(parts, start)
@@ -70,7 +70,7 @@ class TensorReader:
         wanted = elements <= bounds.VALUES and dtype in _CODES
         if parts.location == _EXTERNAL or (parts.external and parts.raw is None):
             place = self._shelf.find(parts.external, size, parts.name)
-            values = self._outside(place, elements, dtype) if place and wanted else None
+            values = self._external_values(place, elements, dtype) if place and wanted else None
         elif parts.raw is not None:
             values = self._raw(parts.raw, elements, dtype, wanted=wanted)
         elif parts.typed is not None:
@@ -86,14 +86,14 @@ class TensorReader:
         stored: list[Constant] = []
         name, dims = "", list[int]()
         for tag, first, last in self._wire.fields(start, end):
-            if tag in (piece(1), piece(2)):
+            if tag in (len_tag(1), len_tag(2)):
                 found, tensor = self.read(first, last)
                 stored.append(tensor)
-                name = found if tag == piece(1) else name
-            elif tag in (piece(3), number(3)):
+                name = found if tag == len_tag(1) else name
+            elif tag in (len_tag(3), varint_tag(3)):
                 self._dims(dims, tag, first, last)
         if not stored:
-            raise self._wire.source.damaged(start)
+            raise self._wire.source.damaged_error(start)
         self._elements(_Parts(dims=dims, name=name), start)
         size = sum(tensor.size for tensor in stored)
         return name, Constant(stored[0].dtype, tuple(dims), stored[0].count, size)
@@ -129,25 +129,25 @@ class TensorReader:
         elif tag & 7 == PIECE:
             dims.extend(self._wire.numbers(first, last, bounds.RANK + 1))
         if len(dims) > bounds.RANK:
-            raise self._wire.too_much(f"a tensor of more than {bounds.RANK} dimensions")
+            raise self._wire.limit_error(f"a tensor of more than {bounds.RANK} dimensions")
 
     def _entry(self, entries: dict[str, str], start: int, end: int) -> None:
         key = value = ""
         for tag, first, last in self._wire.fields(start, end):
-            if tag == piece(1):
+            if tag == len_tag(1):
                 key = self._wire.text(first, last)
-            elif tag == piece(2):
+            elif tag == len_tag(2):
                 value = self._wire.text(first, last)
         if len(entries) < 16:
             entries[key] = value
 
     def _elements(self, parts: _Parts, place: int) -> int:
         if any(dim < 0 for dim in parts.dims):
-            raise self._wire.source.damaged(place)
+            raise self._wire.source.damaged_error(place)
         elements = prod(parts.dims)
         if elements > bounds.ELEMENTS or any(dim > bounds.ELEMENTS for dim in parts.dims):
             dims = "x".join(map(str, parts.dims))
-            raise self._wire.too_much(f"tensor {shown(parts.name)!r} of {dims} elements")
+            raise self._wire.limit_error(f"tensor {printable(parts.name)!r} of {dims} elements")
         return elements
 
     def _raw(
@@ -158,7 +158,7 @@ class TensorReader:
             self.stripped = True
             return None
         if dtype in dtypes.BITS and end - start != dtypes.size(elements, dtype):
-            raise self._wire.source.damaged(start)
+            raise self._wire.source.damaged_error(start)
         return _unpack(self._wire.source.read(start, end), elements, dtype) if wanted else None
 
     def _typed(
@@ -168,16 +168,16 @@ class TensorReader:
         if form in (_FLOAT_DATA, _DOUBLE_DATA):
             width = (4 if form == _FLOAT_DATA else 8) * (2 if dtype.startswith("complex") else 1)
             if end - start != width * elements:
-                raise self._wire.source.damaged(start)
+                raise self._wire.source.damaged_error(start)
             return _unpack(self._wire.source.read(start, end), elements, dtype) if wanted else None
         if form and end - start < min(elements, dtypes.size(elements, dtype)):
-            raise self._wire.source.damaged(start)
+            raise self._wire.source.damaged_error(start)
         if not wanted or dtype not in dtypes.INTEGERS | {"bool"}:
             return None
         found = self._wire.numbers(start, end, elements)
         return tuple(found) if len(found) == elements else None
 
-    def _outside(self, place: ExternalData, elements: int, dtype: str) -> tuple[Number, ...] | None:
+    def _external_values(self, place: ExternalData, elements: int, dtype: str) -> tuple[Number, ...] | None:
         data = place.read(dtypes.size(elements, dtype))
         return _unpack(data, elements, dtype) if data is not None else None
 

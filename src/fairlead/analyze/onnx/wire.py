@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead import varint
 from fairlead.analyze import bounds
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.analyze.source import ModelSource
 from fairlead.errors import AnalysisError
 
@@ -15,12 +15,12 @@ _SIGN: Final = 1 << 63
 _WORD: Final = 1 << 64
 
 
-def number(field: int) -> int:
+def varint_tag(field: int) -> int:
     """Return the tag of a field that is written as a number of variable length."""
     return field << 3 | NUMBER
 
 
-def piece(field: int) -> int:
+def len_tag(field: int) -> int:
     """Return the tag of a field that is a text, a message or a packed list."""
     return field << 3 | PIECE
 
@@ -59,15 +59,15 @@ class ProtobufReader:
                     if value >= 0x80:
                         value, index = varint.decode(data, index - 1, len(data))
             except (IndexError, ValueError):
-                raise source.damaged(at) from None
+                raise source.damaged_error(at) from None
             first = at = base + index
             if form != NUMBER:
                 at += value if form == PIECE else self._fixed(form, first)
             if at > end or tag < 8:
-                raise source.damaged(first)
+                raise source.damaged_error(first)
             self._fields -= 1
             if self._fields < 0:
-                raise self.too_much(f"more than {bounds.FIELDS:,} parts")
+                raise self.limit_error(f"more than {bounds.FIELDS:,} parts")
             yield (tag, value, 0) if form == NUMBER else (tag, first, at)
 
     def _fixed(self, form: int, place: int) -> int:
@@ -75,16 +75,16 @@ class ProtobufReader:
             return 4
         if form == DOUBLE:
             return 8
-        raise self.source.damaged(place)  # groups have not been written for twenty years
+        raise self.source.damaged_error(place)  # groups have not been written for twenty years
 
     def text(self, start: int, end: int) -> str:
         """Return a name."""
         length = end - start
         if length > bounds.NAME:
-            raise self.too_much(f"a name of {length:,} bytes at byte {start}")
+            raise self.limit_error(f"a name of {length:,} bytes at byte {start}")
         self._text -= length
         if self._text < 0:
-            raise self.too_much(f"more than {bounds.TEXT:,} bytes of names")
+            raise self.limit_error(f"more than {bounds.TEXT:,} bytes of names")
         return self.source.read(start, end).decode("utf-8", "replace")
 
     def numbers(self, start: int, end: int, limit: int) -> list[int]:
@@ -97,7 +97,7 @@ class ProtobufReader:
                 value, index = varint.decode(data, index, len(data))
                 found.append(signed(value))
         except ValueError:
-            raise self.source.damaged(start) from None
+            raise self.source.damaged_error(start) from None
         return found
 
     def floats(self, start: int, end: int, limit: int) -> list[float]:
@@ -105,8 +105,9 @@ class ProtobufReader:
         count = min((end - start) // 4, limit)
         return list(struct.unpack(f"<{count}f", self.source.read(start, start + 4 * count)))
 
-    def too_much(self, what: str) -> AnalysisError:
+    def limit_error(self, what: str) -> AnalysisError:
         """Return the error for a file beyond the bounds."""
         return AnalysisError(
-            f"{shown(self.source.path)}: {what}: no model looks like this", "fetch or export the model again"
+            f"{printable(self.source.path)}: {what}: no model looks like this",
+            "fetch or export the model again",
         )

@@ -15,7 +15,7 @@ Values: TypeAlias = tuple[Number, ...]
 _Fold: TypeAlias = Callable[[OperatorCall, tuple[int, ...]], Values]
 
 
-def folded(call: OperatorCall, results: Sequence[Fact]) -> list[Fact]:
+def fold_values(call: OperatorCall, results: Sequence[Fact]) -> list[Fact]:
     """Return the results with their values, where those can be known."""
     first = results[0]
     if first.values is not None or not first.known or first.elements > bounds.VALUES:
@@ -43,7 +43,7 @@ def _typed(values: Values, dtype: str) -> Values:
     return whole
 
 
-def _given(call: OperatorCall, place: int) -> tuple[Values, tuple[int, ...]]:
+def _input_values(call: OperatorCall, place: int) -> tuple[Values, tuple[int, ...]]:
     """Return the values and sizes of an input."""
     fact = call.arg(place)
     if fact.values is None or fact.dims is None:
@@ -63,9 +63,9 @@ def _strides(dims: Sequence[int]) -> list[int]:
     return [math.prod(dims[place + 1 :]) for place in range(len(dims))]
 
 
-def _stretched(call: OperatorCall, place: int, dims: tuple[int, ...]) -> Values:
+def _broadcast_values(call: OperatorCall, place: int, dims: tuple[int, ...]) -> Values:
     """Return an input's values as often as stretching repeats them."""
-    values, own = _given(call, place)
+    values, own = _input_values(call, place)
     if own == dims:
         return values
     if len(values) == 1:
@@ -78,21 +78,21 @@ def _stretched(call: OperatorCall, place: int, dims: tuple[int, ...]) -> Values:
     )
 
 
-def _one(function: Callable[[Number], Number]) -> _Fold:
-    return lambda call, _: tuple(function(value) for value in _given(call, 0)[0])
+def _unary(function: Callable[[Number], Number]) -> _Fold:
+    return lambda call, _: tuple(function(value) for value in _input_values(call, 0)[0])
 
 
-def _two(function: Callable[[Number, Number], Number]) -> _Fold:
+def _binary(function: Callable[[Number, Number], Number]) -> _Fold:
     def fold(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-        left, right = _stretched(call, 0, dims), _stretched(call, 1, dims)
+        left, right = _broadcast_values(call, 0, dims), _broadcast_values(call, 1, dims)
         return tuple(function(*pair) for pair in zip(left, right, strict=True))
 
     return fold
 
 
-def _many(function: Callable[[Sequence[Number]], Number]) -> _Fold:
+def _variadic(function: Callable[[Sequence[Number]], Number]) -> _Fold:
     def fold(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-        columns = (_stretched(call, place, dims) for place in range(len(call.args)))
+        columns = (_broadcast_values(call, place, dims) for place in range(len(call.args)))
         return tuple(function(row) for row in zip(*columns, strict=True))
 
     return fold
@@ -114,11 +114,11 @@ def _power(left: Number, right: Number) -> Number:
 
 
 def _same(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    return _given(call, 0)[0]
+    return _input_values(call, 0)[0]
 
 
 def _expand(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    return _stretched(call, 0, dims)
+    return _broadcast_values(call, 0, dims)
 
 
 def _fill(call: OperatorCall, dims: tuple[int, ...]) -> Values:
@@ -131,7 +131,7 @@ def _fill(call: OperatorCall, dims: tuple[int, ...]) -> Values:
 
 
 def _range(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    (start,), (step,) = _given(call, 0)[0], _given(call, 2)[0]
+    (start,), (step,) = _input_values(call, 0)[0], _input_values(call, 2)[0]
     return tuple(start + step * place for place in range(dims[0]))
 
 
@@ -144,8 +144,8 @@ def _pick(values: Values, dims: Sequence[int], choice: Sequence[Sequence[int]]) 
 
 
 def _gather(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    values, own = _given(call, 0)
-    rows, _ = _given(call, 1)
+    values, own = _input_values(call, 0)
+    rows, _ = _input_values(call, 1)
     axis = axis_of(call.integer("axis"), len(own))
     choice: list[Sequence[int]] = [range(size) for size in own]
     choice[axis] = [int(row) % own[axis] for row in rows]
@@ -153,7 +153,7 @@ def _gather(call: OperatorCall, dims: tuple[int, ...]) -> Values:
 
 
 def _slice(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    values, own = _given(call, 0)
+    values, own = _input_values(call, 0)
     choice: list[Sequence[int]] = [range(size) for size in own]
     for axis, start, end, step in bounds_of_slice(call):
         stop = None if step < 0 and end < -(2**31) + 2 else end
@@ -162,7 +162,7 @@ def _slice(call: OperatorCall, dims: tuple[int, ...]) -> Values:
 
 
 def _transpose(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    values, own = _given(call, 0)
+    values, own = _input_values(call, 0)
     order = call.ints("perm") or tuple(reversed(range(len(own))))
     steps = _strides(own)
     turned = [steps[axis] for axis in order]
@@ -175,7 +175,7 @@ def _transpose(call: OperatorCall, dims: tuple[int, ...]) -> Values:
 def _concat(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     axis = axis_of(call.integer("axis", 1), len(dims))
     outer = math.prod(dims[:axis])
-    parts = [_given(call, place) for place in range(len(call.args))]
+    parts = [_input_values(call, place) for place in range(len(call.args))]
     widths = [math.prod(own[axis:]) for _, own in parts]
     return tuple(
         value
@@ -200,7 +200,7 @@ def _split(call: OperatorCall, results: Sequence[Fact]) -> list[Fact]:
 
 def _reduce(function: Callable[[Sequence[Number]], Number]) -> _Fold:
     def fold(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-        values, own = _given(call, 0)
+        values, own = _input_values(call, 0)
         if math.prod(dims) == 1 and values:
             return (function(values),)
         if own == dims:
@@ -211,48 +211,48 @@ def _reduce(function: Callable[[Sequence[Number]], Number]) -> _Fold:
 
 
 def _non_zero(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    values, own = _given(call, 0)
+    values, own = _input_values(call, 0)
     found = [at for at, value in zip(places(*map(range, own)), values, strict=True) if value]
     return tuple(at[axis] for axis in range(len(own)) for at in found)
 
 
 def _where(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    columns = [_stretched(call, place, dims) for place in range(3)]
+    columns = [_broadcast_values(call, place, dims) for place in range(3)]
     return tuple(yes if test else no for test, yes, no in zip(*columns, strict=True))
 
 
 def _tile(call: OperatorCall, dims: tuple[int, ...]) -> Values:
-    values, own = _given(call, 0)
+    values, own = _input_values(call, 0)
     choice = [[at % size for at in range(total)] for size, total in zip(own, dims, strict=True)]
     return _pick(values, own, choice)
 
 
 _FOLDS: Final[dict[str, _Fold]] = {
     **dict.fromkeys(("Identity", "Cast", "CastLike", "Reshape", "Squeeze", "Unsqueeze", "Flatten"), _same),
-    "Add": _two(operator.add),
-    "Sub": _two(operator.sub),
-    "Mul": _two(operator.mul),
-    "Div": _two(_divide),
-    "Mod": _two(lambda left, right: math.fmod(left, right) if isinstance(left, float) else left % right),
-    "Pow": _two(_power),
-    "Max": _many(max),
-    "Min": _many(min),
-    "Sum": _many(sum),
-    "Equal": _two(operator.eq),
-    "Greater": _two(operator.gt),
-    "GreaterOrEqual": _two(operator.ge),
-    "Less": _two(operator.lt),
-    "LessOrEqual": _two(operator.le),
-    "And": _two(lambda left, right: bool(left) and bool(right)),
-    "Or": _two(lambda left, right: bool(left) or bool(right)),
-    "Not": _one(operator.not_),
-    "Neg": _one(operator.neg),
-    "Abs": _one(abs),
-    "Floor": _one(math.floor),
-    "Ceil": _one(math.ceil),
-    "Round": _one(round),
-    "Sqrt": _one(math.sqrt),
-    "Reciprocal": _one(lambda value: 1 / value),
+    "Add": _binary(operator.add),
+    "Sub": _binary(operator.sub),
+    "Mul": _binary(operator.mul),
+    "Div": _binary(_divide),
+    "Mod": _binary(lambda left, right: math.fmod(left, right) if isinstance(left, float) else left % right),
+    "Pow": _binary(_power),
+    "Max": _variadic(max),
+    "Min": _variadic(min),
+    "Sum": _variadic(sum),
+    "Equal": _binary(operator.eq),
+    "Greater": _binary(operator.gt),
+    "GreaterOrEqual": _binary(operator.ge),
+    "Less": _binary(operator.lt),
+    "LessOrEqual": _binary(operator.le),
+    "And": _binary(lambda left, right: bool(left) and bool(right)),
+    "Or": _binary(lambda left, right: bool(left) or bool(right)),
+    "Not": _unary(operator.not_),
+    "Neg": _unary(operator.neg),
+    "Abs": _unary(abs),
+    "Floor": _unary(math.floor),
+    "Ceil": _unary(math.ceil),
+    "Round": _unary(round),
+    "Sqrt": _unary(math.sqrt),
+    "Reciprocal": _unary(lambda value: 1 / value),
     "Where": _where,
     "Expand": _expand,
     "Tile": _tile,

@@ -17,14 +17,14 @@ def product_dims(left: Dims, right: Dims) -> Dims:
     return (*broadcast(left[:-2], right[:-2]), *rows, *columns)
 
 
-def _turned(dims: Dims, *, turn: bool) -> Dims:
+def _transposed(dims: Dims, *, turn: bool) -> Dims:
     return (*dims[:-2], dims[-1], dims[-2]) if turn and len(dims) > 1 else dims
 
 
 def matmul(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product; ONNX Runtime's own kinds may turn either side."""
-    left = _turned(call.dims(0), turn=bool(call.integer("transA")))
-    right = _turned(call.dims(1), turn=bool(call.integer("transB")))
+    left = _transposed(call.dims(0), turn=bool(call.integer("transA")))
+    right = _transposed(call.dims(1), turn=bool(call.integer("transB")))
     return [Fact(call.arg(0).dtype, product_dims(left, right))]
 
 
@@ -50,15 +50,15 @@ def packed_matmul(call: OperatorCall) -> list[Fact]:
 
 def gemm(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product with a sum."""
-    left = _turned(call.dims(0), turn=bool(call.integer("transA")))
-    right = _turned(call.dims(1), turn=bool(call.integer("transB")))
+    left = _transposed(call.dims(0), turn=bool(call.integer("transA")))
+    right = _transposed(call.dims(1), turn=bool(call.integer("transB")))
     return [Fact(call.arg(0).dtype, (left[0], right[-1]))]
 
 
 def q_gemm(call: OperatorCall) -> list[Fact]:
     """Shape the same of quantised values."""
-    left = _turned(call.dims(0), turn=bool(call.integer("transA")))
-    right = _turned(call.dims(3), turn=bool(call.integer("transB")))
+    left = _transposed(call.dims(0), turn=bool(call.integer("transA")))
+    right = _transposed(call.dims(3), turn=bool(call.integer("transB")))
     dtype = call.arg(8).dtype if call.has(8) else "fp32"
     return [Fact(dtype, (left[0], right[-1]))]
 

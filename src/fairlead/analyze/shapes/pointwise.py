@@ -16,7 +16,7 @@ def same_bool(call: OperatorCall) -> list[Fact]:
     return [Fact("bool", call.dims(0))]
 
 
-def stretched(call: OperatorCall) -> list[Fact]:
+def broadcast_inputs(call: OperatorCall) -> list[Fact]:
     """Shape all inputs stretched to fit one another."""
     given = [fact for fact in call.args if fact is not None]
     if call.integer("broadcast"):  # before opset 7 the second input was laid along an axis of the first
@@ -29,7 +29,7 @@ def compared(call: OperatorCall) -> list[Fact]:
     return [Fact("bool", broadcast(call.dims(0), call.dims(1)))]
 
 
-def chosen(call: OperatorCall) -> list[Fact]:
+def where(call: OperatorCall) -> list[Fact]:
     """Shape a condition and two values to choose from."""
     return [Fact(call.arg(1).dtype, broadcast(call.dims(0), call.dims(1), call.dims(2)))]
 

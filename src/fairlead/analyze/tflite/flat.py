@@ -47,7 +47,7 @@ class FlatbufferReader:
         try:
             value: int = form.unpack_from(self.source.window, index)[0]
         except struct.error:
-            raise self.source.damaged(place) from None
+            raise self.source.damaged_error(place) from None
         return value
 
     def vtable(self, place: int) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class FlatbufferReader:
                 self._vtables.clear()
             length = int(self._number(place, _SHORT))
             if length % 2 or not 4 <= length <= _LARGEST_VTABLE:
-                raise self.source.damaged(place)
+                raise self.source.damaged_error(place)
             data = self.source.read(place, place + length)
             self._vtables[place] = struct.unpack(f"<{length // 2}H", data)[2:]
         return self._vtables[place]
@@ -67,9 +67,9 @@ class FlatbufferReader:
         start = place + self.word(place)
         count = self.word(start)
         if start + 4 + count * width > self.source.size:
-            raise self.source.damaged(place)
+            raise self.source.damaged_error(place)
         if count > limit:
-            raise self.too_much(f"a list of {count:,} items at byte {start}")
+            raise self.limit_error(f"a list of {count:,} items at byte {start}")
         return start + 4, count
 
     def text(self, place: int) -> str:
@@ -77,10 +77,10 @@ class FlatbufferReader:
         start, length = self.vector(place, 1, bounds.NAME)
         self._text -= length
         if self._text < 0:
-            raise self.too_much(f"more than {bounds.TEXT:,} bytes of names")
+            raise self.limit_error(f"more than {bounds.TEXT:,} bytes of names")
         return self.source.read(start, start + length).decode("utf-8", "replace")
 
-    def too_much(self, what: str) -> AnalysisError:
+    def limit_error(self, what: str) -> AnalysisError:
         """Return the error for a file beyond the bounds."""
         return AnalysisError(
             f"{self.source.path}: {what}: no model looks like this", "fetch or export the model again"

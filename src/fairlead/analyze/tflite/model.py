@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Attribute, Constant, Graph, GraphNode, Model, Number, Value
-from fairlead.analyze.names import shown
+from fairlead.analyze.names import printable
 from fairlead.analyze.source import ModelSource
 from fairlead.analyze.tflite.flat import FlatbufferReader, FlatbufferTable
 from fairlead.analyze.tflite.names import CUSTOM, name
@@ -57,7 +57,7 @@ class _Reader:
         tensors = table.tables(0, bounds.TENSORS)
         self._tensors -= len(tensors)
         if self._tensors < 0:
-            raise self._flat.too_much(f"more than {bounds.TENSORS:,} tensors")
+            raise self._flat.limit_error(f"more than {bounds.TENSORS:,} tensors")
         names = _unique([tensor.text(3) for tensor in tensors])
         values = {key: self._value(tensor) for key, tensor in zip(names, tensors, strict=True)}
         constants: dict[str, Constant] = {}
@@ -74,9 +74,9 @@ class _Reader:
     def _named(self, indices: tuple[int, ...], names: list[str]) -> tuple[str, ...]:
         self._edges -= len(indices)
         if self._edges < 0:
-            raise self._flat.too_much(f"more than {bounds.EDGES:,} inputs and outputs of operators")
+            raise self._flat.limit_error(f"more than {bounds.EDGES:,} inputs and outputs of operators")
         if any(index >= len(names) for index in indices):
-            raise self._source.damaged(self._source.base)
+            raise self._source.damaged_error(self._source.base)
         return tuple(names[index] if index >= 0 else "" for index in indices)
 
     def _value(self, tensor: FlatbufferTable) -> Value:
@@ -84,7 +84,7 @@ class _Reader:
         dtype = dtypes.TFLITE[kind] if 0 <= kind < len(dtypes.TFLITE) else dtypes.UNKNOWN
         dims, signature = tensor.ints(0, bounds.RANK), tensor.ints(7, bounds.RANK)
         if any(dim > bounds.ELEMENTS for dim in dims) or prod(abs(dim) for dim in dims) > bounds.ELEMENTS:
-            raise self._flat.too_much(f"a tensor of {'x'.join(map(str, dims))} elements")
+            raise self._flat.limit_error(f"a tensor of {'x'.join(map(str, dims))} elements")
         if len(signature) != len(dims):
             signature = dims
         return Value(
@@ -103,7 +103,7 @@ class _Reader:
         size = dtypes.size(elements, dtype)
         if tensor.table(6) is None and dtype in dtypes.BITS and length < size:
             raise AnalysisError(
-                f"{self._source.path}: tensor {shown(key)!r} has {length} bytes where its dims say {size}",
+                f"{self._source.path}: tensor {printable(key)!r} has {length} bytes where its dims say {size}",
                 "fetch or convert the model again",
             )
         values: tuple[Number, ...] | None = None
@@ -119,7 +119,7 @@ class _Reader:
         start, length = buffer.long(1), buffer.long(2)
         if start > 1 and length:  # models beyond 2 GB keep their data behind the flatbuffer
             if start + length > self._source.size:
-                raise self._source.damaged(start)
+                raise self._source.damaged_error(start)
             return start, length
         return buffer.span(0)
 
@@ -127,9 +127,9 @@ class _Reader:
         self._nodes -= 1
         code = table.number(0)
         if self._nodes < 0:
-            raise self._flat.too_much(f"more than {bounds.NODES:,} operators")
+            raise self._flat.limit_error(f"more than {bounds.NODES:,} operators")
         if not 0 <= code < len(self._codes):
-            raise self._source.damaged(self._source.base)
+            raise self._source.damaged_error(self._source.base)
         op = self._codes[code]
         inputs = self._named(table.ints(1, bounds.EDGES), names)
         outputs = self._named(table.ints(2, bounds.EDGES), names)

@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> int:
 
     from fairlead.analyze import analyze
     from fairlead.calibrate import ort_runner
-    from fairlead.calibrate.campaign import make
-    from fairlead.calibrate.profile import calibration_file, folder, save
+    from fairlead.calibrate.campaign import build_models
+    from fairlead.calibrate.profile import calibration_file, default_folder, save
     from fairlead.calibrate.targets import targets
 
     plan = plan_of(options)
@@ -113,10 +113,10 @@ def run(options: argparse.Namespace) -> int:
     done: list[CalibratedAccelerator] = []
     with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
         with progress("making the models"):
-            made = make(plan, place, analyze)
+            made = build_models(plan, place, analyze)
         for target in selected:
             calibration = _calibrate(plan, target, made, inventory)
-            file = options.out or calibration_file(folder(os.environ), calibration)
+            file = options.out or calibration_file(default_folder(os.environ), calibration)
             save(calibration, file)
             done.append(CalibratedAccelerator(file, calibration, _store(options, file, calibration)))
     _print(done, refused, options)

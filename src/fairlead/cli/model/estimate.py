@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.estimate.predict import estimate
     from fairlead.estimate.query import Query
-    from fairlead.prediction import order
+    from fairlead.prediction import sort_key
 
     slo = parse_slo(options.slo)
     catalog = shared.catalog_of(options)
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         profile = analyze(options.model, parse_shapes(options.shape))
         bar.set_status(f"on {pluralize(len(targets), 'device')}")
         query = Query.of(profile, options.precision, options.batch, slo)
-        estimates = sorted(estimate(query, targets, knowledge), key=order)
+        estimates = sorted(estimate(query, targets, knowledge), key=sort_key)
     estimates = sorted_by(estimates, options.sort_by, _HEAD, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
         show({"estimates": [each.to_json() for each in estimates]}, options.output)
@@ -108,12 +108,12 @@ def parse_slo(text: str | None) -> Seconds | None:
 
 def load_profiles(place: str | None) -> "ProfileFolder":
     """Return every profile of a folder; print and skip one that cannot be read."""
-    from fairlead.calibrate.profile import folder, load_all
+    from fairlead.calibrate.profile import default_folder, load_all
 
     if place is not None and not os.path.isdir(place):
         wrong = "not a folder" if os.path.exists(place) else "no such folder"
         raise SettingsError(f"--profiles {place}: {wrong}", "name a folder of profiles")
-    profiles = load_all(place or folder(os.environ))
+    profiles = load_all(place or default_folder(os.environ))
     for line in profiles.damaged:
         print(f"fairlead: skipped: {line}", file=sys.stderr)
     return profiles
@@ -136,14 +136,14 @@ def _known_profiles(options: argparse.Namespace) -> "ProfileFolder":
 
 def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
     """Return the devices that --on names, or those of this machine."""
-    from fairlead.estimate.target import found, targets
+    from fairlead.estimate.target import target_of_accelerator, targets
 
     if options.on:
         return targets(options.on, catalog)
     inventory = shared.detect_here(catalog)
     if not inventory.accelerators:
         raise UserError("this machine has no accelerator that the catalog knows", "name a device: --on ID")
-    return [found(accelerator, catalog) for accelerator in inventory.accelerators]
+    return [target_of_accelerator(accelerator, catalog) for accelerator in inventory.accelerators]
 
 
 _HEAD = (

@@ -132,9 +132,9 @@ def _delete(options: argparse.Namespace, setup: str) -> int:
                 return await delete_profiles(cluster, setup)
 
         return asyncio.run(inside())
-    from fairlead.calibrate.profile_folder import forget
+    from fairlead.calibrate.profile_folder import remove_setup
 
-    return forget(setup, folder_of(options))
+    return remove_setup(setup, folder_of(options))
 
 
 def _summary(entry: "SetupProfiles") -> dict[str, Any]:

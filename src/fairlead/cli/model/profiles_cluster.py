@@ -69,11 +69,11 @@ def folder_of(options: argparse.Namespace) -> str:
     """Return the folder of profiles."""
     import os
 
-    from fairlead.calibrate.profile import folder
+    from fairlead.calibrate.profile import default_folder
 
     if options.folder and os.path.exists(options.folder) and not os.path.isdir(options.folder):
         raise SettingsError(f"--folder {options.folder}: not a folder", "name the folder that it is in")
-    return str(options.folder or folder(os.environ))
+    return str(options.folder or default_folder(os.environ))
 
 
 def node_of(options: argparse.Namespace) -> str:
@@ -149,23 +149,23 @@ def group_by_setup(
     calibrations: "Iterable[Calibration]", seen: "Iterable[ObservedUse]"
 ) -> list[SetupProfiles]:
     """Group calibrations and observed use by setup."""
-    from fairlead.calibration import joined, united
+    from fairlead.calibration import merge_calibrations, merge_observed
 
     setups: dict[str, SetupProfiles] = {}
     for calibration in calibrations:
         entry = _entry(setups, calibration)
-        merged = united(entry.calibration, calibration) if entry.calibration else calibration
+        merged = merge_calibrations(entry.calibration, calibration) if entry.calibration else calibration
         setups[entry.id] = replace(entry, calibration=merged)
     for use in seen:
         entry = _entry(setups, use)
         models = {model.digest: model for model in entry.seen}
-        models[use.digest] = joined(models[use.digest], use) if use.digest in models else use
+        models[use.digest] = merge_observed(models[use.digest], use) if use.digest in models else use
         setups[entry.id] = replace(entry, seen=tuple(models.values()))
     return sorted(setups.values(), key=lambda entry: (entry.setup.name, entry.id))
 
 
 def _entry(setups: dict[str, SetupProfiles], profile: "Calibration | ObservedUse") -> SetupProfiles:
-    from fairlead.calibration import place
+    from fairlead.calibration import setup_id
 
-    setup = place(profile.setup, profile.host)
+    setup = setup_id(profile.setup, profile.host)
     return setups.get(setup) or SetupProfiles(setup, profile.setup, profile.host)

@@ -58,12 +58,12 @@ def add(verbs: Any) -> None:
 
 def run_import(options: argparse.Namespace) -> int:
     """Store files in the cluster."""
-    from fairlead.calibrate.profile import folder
+    from fairlead.calibrate.profile import default_folder
     from fairlead.modelprofiles.convert import calibration_profiles, observed_profile
 
     if options.shape and not options.model:
         raise SettingsError("--shape without --model", "add --model MODEL, or leave --shape out")
-    default = [] if options.model else [folder(os.environ)]
+    default = [] if options.model else [default_folder(os.environ)]
     profiles = read_files(options.file or default)
     for line in profiles.damaged:
         print(f"fairlead: skipped: {line}", file=sys.stderr)
@@ -111,12 +111,12 @@ def read_files(places: list[str]) -> "ProfileFolder":
 
 def run_export(options: argparse.Namespace) -> int:
     """Write the profiles of the cluster into files."""
-    from fairlead.calibrate.profile_folder import keep
+    from fairlead.calibrate.profile_folder import add_profiles
 
     profiles = fetch_profiles(options)
     for line in profiles.unread:
         print(f"fairlead: skipped: {line}", file=sys.stderr)
-    files = keep(profiles.calibrations, profiles.seen, folder_of(options))
+    files = add_profiles(profiles.calibrations, profiles.seen, folder_of(options))
     if options.output != "table":
         show({"files": files, "left_out": list(profiles.unread)}, options.output)
     else:

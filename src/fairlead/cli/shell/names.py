@@ -59,10 +59,10 @@ def _policies() -> Iterable[str]:
 
 
 def _setups() -> list[str]:
-    from fairlead.calibrate.profile import folder, load_all
+    from fairlead.calibrate.profile import default_folder, load_all
     from fairlead.cli.model.profiles_cluster import group_by_setup
 
-    profiles = load_all(folder(os.environ))
+    profiles = load_all(default_folder(os.environ))
     return [entry.id for entry in group_by_setup(profiles.calibrations, profiles.seen)]
 
 

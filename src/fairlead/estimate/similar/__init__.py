@@ -5,13 +5,13 @@
     [[estimate]] = predictor.predict([traits])                 mean, p90 and confidence
 
 `DeviceTraits` holds the words and the data sheet's figures of a device, runtime, precision and mode.
-`together([...])` joins predictors that were fitted with the same library. Values may be watts as well as
+`join([...])` joins predictors that were fitted with the same library. Values may be watts as well as
 seconds.
 """
 
 from fairlead.estimate.similar.device import DeviceTraits, words
 from fairlead.estimate.similar.library import MeasurementLibrary
-from fairlead.estimate.similar.predictor import Predictor, SimilarityEstimate, fit, fit_columns, together
+from fairlead.estimate.similar.predictor import Predictor, SimilarityEstimate, fit, fit_columns, join
 from fairlead.estimate.similar.traits import ModelTraits
 
 __all__ = [
@@ -22,6 +22,6 @@ __all__ = [
     "SimilarityEstimate",
     "fit",
     "fit_columns",
-    "together",
+    "join",
     "words",
 ]

@@ -29,9 +29,9 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def likeness(one: DeviceTraits, others: Sequence[DeviceTraits]) -> Array:
+def word_similarity(one: DeviceTraits, others: Sequence[DeviceTraits]) -> Array:
     """Return for each other device the shares of words in common, added over the aspects."""
-    return np.array([sum(map(_shared, one.aspects, other.aspects)) for other in others], dtype=np.float64)
+    return np.array([sum(map(_jaccard, one.aspects, other.aspects)) for other in others], dtype=np.float64)
 
 
 def shared_words(devices: Sequence[DeviceTraits]) -> Array:
@@ -39,20 +39,22 @@ def shared_words(devices: Sequence[DeviceTraits]) -> Array:
     aspects = max((len(device.aspects) for device in devices), default=0)
     shares = np.zeros((aspects, len(devices), len(devices)))
     for aspect in range(aspects):
-        marks = _marks([device.aspects[aspect] if aspect < len(device.aspects) else () for device in devices])
+        marks = _indicators(
+            [device.aspects[aspect] if aspect < len(device.aspects) else () for device in devices]
+        )
         both = marks @ marks.T
         either = marks.sum(1)[:, None] + marks.sum(1)[None] - both
         shares[aspect] = np.where(either > 0, both / np.maximum(either, 1), 1.0)
     return shares
 
 
-def _shared(one: frozenset[str], two: frozenset[str]) -> float:
+def _jaccard(one: frozenset[str], two: frozenset[str]) -> float:
     both = len(one & two)
     either = len(one) + len(two) - both
     return both / either if either else 1.0
 
 
-def _marks(rows: Sequence[Collection[str]]) -> Array:
+def _indicators(rows: Sequence[Collection[str]]) -> Array:
     places: dict[str, int] = {}
     found = [[places.setdefault(word, len(places)) for word in row] for row in rows]
     marks = np.zeros((len(rows), len(places)))

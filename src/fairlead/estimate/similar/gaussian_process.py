@@ -42,7 +42,7 @@ class GaussianProcessFit:
     """The errors of this explanation at each observed model, made without it."""
 
 
-def explain(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> GaussianProcessFit:
+def fit_residuals(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> GaussianProcessFit:
     """Explain errors by covariances of pattern and smooth function, and by places along the prediction."""
     if not len(errors):
         return GaussianProcessFit(0.0, errors, errors, 0.0, errors)
@@ -67,12 +67,12 @@ def _evidence(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> tupl
     noise = np.ones(len(errors))
     part = (pattern[some, some], smooth[some, some], tilt[some])
     prior = _ABSENT ** (sizes[:, 1:3] == 0).sum(1)
-    share = _shares(errors[some], _covariance(sizes, *part, noise[some]), prior)[0]
+    share = _posterior(errors[some], _covariance(sizes, *part, noise[some]), prior)[0]
     if len(errors) > _SAMPLE:  # one entry then says as much as all, and many a large inverse is spared
         return sizes[[np.argmax(share)]], np.ones(1), noise
-    strange = share @ _shares(errors, _covariance(sizes, *part, noise), prior)[1]
+    strange = share @ _posterior(errors, _covariance(sizes, *part, noise), prior)[1]
     noise = np.maximum(1.0, (_FREEDOM + strange) / (_FREEDOM + 1))
-    return sizes, _shares(errors, _covariance(sizes, *part, noise), prior)[0], noise
+    return sizes, _posterior(errors, _covariance(sizes, *part, noise), prior)[0], noise
 
 
 def _covariance(sizes: Array, pattern: Array, smooth: Array, tilt: Array, noise: Array) -> Array:
@@ -83,7 +83,7 @@ def _covariance(sizes: Array, pattern: Array, smooth: Array, tilt: Array, noise:
     return total
 
 
-def _shares(errors: Array, covariance: Array, prior: Array) -> tuple[Array, Array]:
+def _posterior(errors: Array, covariance: Array, prior: Array) -> tuple[Array, Array]:
     """Return what each covariance counts by its evidence, and how strange it finds each error, squared."""
     inverse = np.linalg.inv(covariance)
     parts = inverse @ errors

@@ -21,7 +21,7 @@ class MeasurementLibrary:
     """Devices x models, nan where nothing was measured; the last row is of a device that is quite usual."""
     levels: Array
     """How slow each device is on the whole, beside the usual one."""
-    sheet: TraitMatrix
+    trait_matrix: TraitMatrix
     vocabulary: TraitColumns
     scale: TraitScale | None
     """What is usual among the models that were measured; None while none was."""
@@ -36,23 +36,23 @@ class MeasurementLibrary:
         columns: dict[str, int] = {}
         for index, model in enumerate(models):
             columns.setdefault(model.name, index)
-        sheet = vocabulary.sheet(models)
+        sheet = vocabulary.trait_matrix(models)
         empty = cls((), tuple(models), values[:0], values[:0, 0], sheet, vocabulary, None, columns)
-        return empty.holding(devices, values)
+        return empty.with_devices(devices, values)
 
     def column(self, name: str) -> int | None:
         """Return where a model stands, if it is known."""
         return self._columns.get(name)
 
-    def holding(self, devices: Sequence[DeviceTraits], values: Array) -> "MeasurementLibrary":
+    def with_devices(self, devices: Sequence[DeviceTraits], values: Array) -> "MeasurementLibrary":
         """Return a library of the same models for these devices and their values."""
-        levels, usual = _parts(values)
+        levels, usual = _device_and_model_parts(values)
         known = np.flatnonzero(~np.isnan(usual))
-        scale = TraitScale.of(self.sheet.take(known)) if len(known) else None
+        scale = TraitScale.of(self.trait_matrix.take(known)) if len(known) else None
         rows = np.vstack([values, usual])
         return replace(self, devices=tuple(devices), rows=rows, levels=levels, scale=scale)
 
-    def including(self, models: Iterable[ModelTraits]) -> "MeasurementLibrary":
+    def with_models(self, models: Iterable[ModelTraits]) -> "MeasurementLibrary":
         """Return the library with columns, as yet empty, for models that it does not know."""
         new = list({model.name: model for model in models if model.name not in self._columns}.values())
         if not new:
@@ -61,7 +61,7 @@ class MeasurementLibrary:
         return MeasurementLibrary.of(self.devices, (*self.models, *new), np.hstack([self.rows[:-1], empty]))
 
 
-def _parts(values: Array) -> tuple[Array, Array]:
+def _device_and_model_parts(values: Array) -> tuple[Array, Array]:
     """Take values for sums of a device's part and a model's part, and return both."""
     known = ~np.isnan(values)
     devices = np.zeros(len(values))

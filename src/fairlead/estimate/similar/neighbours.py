@@ -23,11 +23,13 @@ class NeighbourWeights:
     """By row of the library, 0 where it cannot be compared; they need not add up to 1."""
     offsets: Array
     """What to add to a device's logarithms to come to the level of the new one."""
-    made: float = 1.0
+    synthetic: float = 1.0
     """How much a made-up device counts beside a real one that is as near."""
 
 
-def near(library: MeasurementLibrary, columns: Columns, observed: Array, affinity: Array) -> NeighbourWeights:
+def neighbour_weights(
+    library: MeasurementLibrary, columns: Columns, observed: Array, affinity: Array
+) -> NeighbourWeights:
     """Compare every known device with a new one over the models that were observed on both.
 
     `affinity` says how alike rows of the library are by their words.
@@ -40,19 +42,19 @@ def near(library: MeasurementLibrary, columns: Columns, observed: Array, affinit
     distance = np.where(shared, np.abs(apart - offsets[:, None]), 0).sum(1) / np.maximum(count, 1)
     distance *= np.sqrt(1 + 2 / np.maximum(count, 1))
     if not usable.any():
-        return nobody(library)
+        return no_neighbours(library)
     pull = np.exp(_WORDS * (affinity - affinity[usable].max()))
     return NeighbourWeights(
-        np.where(usable, pull * weigh(distance), 0.0), offsets, float(np.median(pull[usable]))
+        np.where(usable, pull * distance_weights(distance), 0.0), offsets, float(np.median(pull[usable]))
     )
 
 
-def nobody(library: MeasurementLibrary) -> NeighbourWeights:
+def no_neighbours(library: MeasurementLibrary) -> NeighbourWeights:
     """Return what there is to see where no device can be compared."""
     return NeighbourWeights(np.zeros(len(library.rows)), np.zeros(len(library.rows)))
 
 
-def weigh(distance: Array) -> Array:
+def distance_weights(distance: Array) -> Array:
     """Return how much devices at these distances count."""
     return (distance + _CLOSEST) ** -_SHARPNESS
 

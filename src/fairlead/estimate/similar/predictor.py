@@ -6,14 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.similar.device import DeviceTraits, likeness
+from fairlead.estimate.similar.device import DeviceTraits, word_similarity
 from fairlead.estimate.similar.fitted_model import FittedModel, ModelQueries, stack
-from fairlead.estimate.similar.fitting import ObservedRuns, surface
+from fairlead.estimate.similar.fitting import ObservedRuns, fit_model
 from fairlead.estimate.similar.library import MeasurementLibrary
-from fairlead.estimate.similar.neighbours import near, nobody
-from fairlead.estimate.similar.prior import DevicePrior, unseen
+from fairlead.estimate.similar.neighbours import neighbour_weights, no_neighbours
+from fairlead.estimate.similar.prior import DevicePrior, device_prior
 from fairlead.estimate.similar.traits import Array, Columns, ModelTraits, TraitScale
-from fairlead.prediction import NINTH, confidence
+from fairlead.prediction import Z90, confidence
 
 _MOST: Final = 800
 """Observations that are used; more cost the third power of their number and add little."""
@@ -46,7 +46,7 @@ class Predictor:
 
     def at(self, columns: Columns) -> tuple[Array, Array]:
         """Return logarithms and their spreads, devices x models, for columns of the library."""
-        return self._answer(ModelQueries.at(self.library, columns, self.scale))
+        return self._predict(ModelQueries.at(self.library, columns, self.scale))
 
     def predict(self, models: Sequence[ModelTraits]) -> list[list[SimilarityEstimate]]:
         """Return estimates, by device and then by model."""
@@ -54,18 +54,20 @@ class Predictor:
         known = [column for column in columns if column is not None]
         values = np.full((len(self.library.rows), len(models)), np.nan)
         values[:, [column is not None for column in columns]] = self.library.rows[:, known]
-        asked = ModelQueries.of(values, self.library.vocabulary.sheet(models), self.scale)
-        logs, spreads = self._answer(asked)
+        asked = ModelQueries.of(values, self.library.vocabulary.trait_matrix(models), self.scale)
+        logs, spreads = self._predict(asked)
         return [
             [_estimate(*pair) for pair in zip(*row, strict=True)] for row in zip(logs, spreads, strict=True)
         ]
 
-    def _answer(self, asked: ModelQueries) -> tuple[Array, Array]:
+    def _predict(self, asked: ModelQueries) -> tuple[Array, Array]:
         knows = self.warm.knows(asked)
         logs, spreads = np.zeros(knows.shape), np.zeros(knows.shape)
         for chosen, part in ((knows, self.warm), (~knows, self.cold)):
             if chosen.any():
-                alike = self.scale.alike(asked.sheet, self.library.sheet.take(part.anchors))
+                alike = self.scale.similarity(
+                    asked.trait_matrix, self.library.trait_matrix.take(part.anchors)
+                )
                 logs = np.where(chosen, part.predict(asked, alike), logs)
                 spreads = np.where(chosen, part.spread, spreads)
         return logs, spreads
@@ -78,7 +80,7 @@ def fit(
 
     With no runs, the device's words and figures are compared with those of the library's devices.
     """
-    shelf = library.including(model for model, _ in runs)
+    shelf = library.with_models(model for model, _ in runs)
     columns = [column for model, _ in runs if (column := shelf.column(model.name)) is not None]
     values = np.log([value for _, value in runs])
     return fit_columns(device, np.array(columns, dtype=np.intp), values, shelf)
@@ -91,20 +93,20 @@ def fit_columns(
     observed = ObservedRuns(
         np.asarray(columns, dtype=np.intp)[:_MOST], np.asarray(values, dtype=np.float64)[:_MOST]
     )
-    scale = library.scale or TraitScale.of(library.sheet.take(observed.columns))
+    scale = library.scale or TraitScale.of(library.trait_matrix.take(observed.columns))
     affinity = _affinity(device, library)
     if not len(observed.columns):
-        return _unseen(library, scale, unseen(device, library, affinity))
-    cold = surface(library, scale, observed, nobody(library))
-    found = near(library, observed.columns, observed.values, affinity)
+        return _predictor_without_runs(library, scale, device_prior(device, library, affinity))
+    cold = fit_model(library, scale, observed, no_neighbours(library))
+    found = neighbour_weights(library, observed.columns, observed.values, affinity)
     shared = (~np.isnan(library.rows[found.weights > 0][:, observed.columns])).any(0)
     if not shared.any():
         return Predictor(library, scale, cold, cold)
     known = ObservedRuns(observed.columns[shared], observed.values[shared])
-    return Predictor(library, scale, surface(library, scale, known, found), cold)
+    return Predictor(library, scale, fit_model(library, scale, known, found), cold)
 
 
-def together(predictors: Sequence[Predictor]) -> Predictor:
+def join(predictors: Sequence[Predictor]) -> Predictor:
     """Join predictors of one library, so that one pass over arrays predicts for all of them."""
     first = predictors[0]
     if any(one.library is not first.library or one.scale is not first.scale for one in predictors):
@@ -113,22 +115,24 @@ def together(predictors: Sequence[Predictor]) -> Predictor:
     return Predictor(first.library, first.scale, warm, stack([one.cold for one in predictors]))
 
 
-def _unseen(library: MeasurementLibrary, scale: TraitScale, guessed: DevicePrior) -> Predictor:
+def _predictor_without_runs(
+    library: MeasurementLibrary, scale: TraitScale, guessed: DevicePrior
+) -> Predictor:
     """Predict by the mean of devices that ought to be alike; a roofline of that mean serves cold models."""
     known = np.flatnonzero(~np.isnan(library.rows[-1]))[:_ENOUGH]
     nothing = ObservedRuns(known[:0], np.zeros(0))
-    warm = surface(library, scale, nothing, guessed.near)
+    warm = fit_model(library, scale, nothing, guessed.neighbours)
     mean = warm.mean(ModelQueries.at(library, known, scale))[0][0]
-    cold = surface(library, scale, ObservedRuns(known, mean), nobody(library))
+    cold = fit_model(library, scale, ObservedRuns(known, mean), no_neighbours(library))
     spread = np.array([[guessed.spread]])
     return Predictor(library, scale, replace(warm, spread=spread), replace(cold, spread=spread))
 
 
 def _affinity(device: DeviceTraits, library: MeasurementLibrary) -> Array:
     """Return how alike rows of the library are by their words; the usual device is like any other."""
-    alike = likeness(device, library.devices)
+    alike = word_similarity(device, library.devices)
     return np.append(alike, np.median(alike) if len(alike) else 0.0)
 
 
 def _estimate(log: float, spread: float) -> SimilarityEstimate:
-    return SimilarityEstimate(float(np.exp(log)), float(np.exp(log + NINTH * spread)), confidence(spread))
+    return SimilarityEstimate(float(np.exp(log)), float(np.exp(log + Z90 * spread)), confidence(spread))

@@ -30,11 +30,11 @@ _SHAPE: Final = 3.0
 class DevicePrior:
     """Known devices as they would be seen from the new one, and how wrong that may be."""
 
-    near: NeighbourWeights
+    neighbours: NeighbourWeights
     spread: float
 
 
-def unseen(device: DeviceTraits, library: MeasurementLibrary, affinity: Array) -> DevicePrior:
+def device_prior(device: DeviceTraits, library: MeasurementLibrary, affinity: Array) -> DevicePrior:
     """Guess what a device is like; `affinity` is by row of the library."""
     weights = np.exp(_SHAPE * (affinity - affinity.max()))
     levels = np.append(library.levels, 0.0)

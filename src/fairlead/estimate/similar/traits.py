@@ -72,7 +72,7 @@ class TraitColumns:
                 words.setdefault(word, len(words))
         return cls(tuple(tuple(view) for view in amounts), words)
 
-    def sheet(self, models: Sequence[ModelTraits]) -> TraitMatrix:
+    def trait_matrix(self, models: Sequence[ModelTraits]) -> TraitMatrix:
         """Write models down in these columns; what the vocabulary lacks is left out."""
         views = tuple(
             np.array([_amounts(model, index, names) for model in models]).reshape(len(models), len(names))
@@ -116,7 +116,7 @@ class TraitScale:
         ends = np.cumsum([1, *(len(usual) for usual in self.usual)])
         return [np.append(0, np.arange(first, last)) for first, last in pairwise(ends)]
 
-    def alike(self, left: TraitMatrix, right: TraitMatrix) -> Array:
+    def similarity(self, left: TraitMatrix, right: TraitMatrix) -> Array:
         """Return a kernel, `left` x `right`, over the logarithms of amounts and over words."""
         one, two = self._points(left), self._points(right)
         size = max(int(np.isfinite(self.spread).sum()), 1)

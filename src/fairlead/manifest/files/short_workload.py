@@ -97,7 +97,7 @@ def _model(table: CheckedMapping, file: str) -> ModelFile | None:
     path = table.text("model")
     if not path:
         return None
-    return ModelFile.beside(file, path, tuple(table.texts("shapes")), table.text("precision"))
+    return ModelFile.relative_to(file, path, tuple(table.texts("shapes")), table.text("precision"))
 
 
 def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.calibration import Latency
-from fairlead.estimate.live import corrected
+from fairlead.estimate.observed_latency import correct
 from fairlead.units import Seconds
 
 SECONDS = st.floats(1e-6, 1e3)
@@ -16,19 +16,19 @@ def seen(median: float, count: int, p90: float | None = None) -> Latency:
 
 
 def test_nothing_seen_changes_nothing() -> None:
-    assert corrected(0.01, 0.02, seen(0.5, 0)) == (0.01, 0.02)
+    assert correct(0.01, 0.02, seen(0.5, 0)) == (0.01, 0.02)
 
 
 def test_one_latency_is_believed_in_part_and_many_wholly() -> None:
-    one, _ = corrected(0.01, 0.02, seen(0.04, 1))
-    many, high = corrected(0.01, 0.02, seen(0.04, 500))
+    one, _ = correct(0.01, 0.02, seen(0.04, 1))
+    many, high = correct(0.01, 0.02, seen(0.04, 500))
     assert 0.01 < one < 0.04
     assert many == pytest.approx(0.04, rel=0.02)
     assert high == pytest.approx(0.04, rel=0.02)
 
 
 def test_the_ninth_decile_is_that_of_the_latencies() -> None:
-    _, high = corrected(0.01, 0.011, seen(0.01, 100, 0.05))
+    _, high = correct(0.01, 0.011, seen(0.01, 100, 0.05))
     assert high > 0.04
 
 
@@ -36,6 +36,6 @@ def test_the_ninth_decile_is_that_of_the_latencies() -> None:
 def test_the_mean_lies_between_prediction_and_latencies(
     mean: float, wide: float, median: float, wider: float, count: int
 ) -> None:
-    found, high = corrected(mean, mean * wide, seen(median, count, median * wider))
+    found, high = correct(mean, mean * wide, seen(median, count, median * wider))
     assert min(mean, median) * 0.999 <= found <= max(mean, median) * 1.001
     assert high >= found
