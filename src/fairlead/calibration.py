@@ -1,4 +1,4 @@
-"""What was measured when known models were run on a device: the ground that predictions stand on."""
+"""Measurements of known models on a device: the basis of predictions."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -9,33 +9,33 @@ from fairlead.units import Bytes, Seconds, Watts
 from fairlead.workload import COMPUTE, Profile
 
 VERSION: Final = 2
-"""Of the document; what a reader does not know it refuses."""
+"""Version of the document; a reader refuses a version that it does not know."""
 _NO_BYTES: Final = Bytes(0)
 _SMOOTH: Final = ("Sigmoid", "Erf", "Tanh", "LOGISTIC", "TANH")
-"""Functions with an exponential: no runtime has them for nothing, as it has ReLU."""
+"""Functions with an exponential: unlike ReLU, they are free in no runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A device as models meet it: other figures hold for another runtime, precision or mode."""
+    """A device with a runtime, precision and mode; other figures hold for another of any of these."""
 
     device: str
     """The catalog id."""
     runtime: str
-    """With its way to the device: `onnxruntime-cpu`, `onnxruntime-cuda`, `torch-cuda`."""
+    """With the provider that reaches the device: `onnxruntime-cpu`, `onnxruntime-cuda`, `torch-cuda`."""
     version: str
     precision: str
     threads: int = 0
-    """That compute on the host; 0 where another device computes."""
+    """Threads that compute on the host; 0 where another device computes."""
     effective_ops: float | None = None
-    """Operations per second that the device was capable of, under its clock cap and link at that time."""
+    """Operations per second that the device reached under its clock cap and link at that time."""
     link_bits_per_second: float | None = None
     power: Watts | None = None
     """The limit of the power mode."""
 
     @property
     def name(self) -> str:
-        """Tell setups of one machine apart; it may stand in a file's name."""
+        """A name that tells setups of one machine apart; it is valid in a file name."""
         threads = f"-{self.threads}t" if self.threads else ""
         power = f"-{self.power:.0f}w" if self.power else ""
         return f"{self.device}-{self.runtime}-{self.precision}{threads}{power}"
@@ -66,13 +66,13 @@ class OperatorWork:
     read_bytes: int = 0
     written_bytes: int = 0
     smooth_bytes: int = 0
-    """Of those, what passes through an exponential."""
+    """Bytes of these that pass through an exponential."""
     kernels: int = 0
-    """Groups of operators run as one, of which this kind is the work."""
+    """Groups of operators that run as one kernel whose main work is of this kind."""
 
     @property
     def moved_bytes(self) -> int:
-        """Activations that are read and written."""
+        """Bytes of activations that are read and written."""
         return max(0, self.read_bytes + self.written_bytes - self.weight_bytes)
 
     def to_json(self) -> dict[str, int]:
@@ -91,17 +91,17 @@ class OperatorWork:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What predictions are made from: a model's profile, added up by kind."""
+    """The input of predictions: a model's profile, added up by kind of operator."""
 
     digest: str
     batch: int
     groups: int
     peak_bytes: Bytes
-    """The most that inputs, outputs and values between operators take at one time."""
+    """The most memory that inputs, outputs and values between operators take at one time."""
     work: Mapping[str, OperatorWork] = field(default_factory=dict)
     input_bytes: Bytes = _NO_BYTES
     output_bytes: Bytes = _NO_BYTES
-    """What passes between the host and the device in every run."""
+    """Inputs and outputs pass between the host and the device in every run."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the document."""
@@ -118,22 +118,22 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """What running a model showed."""
+    """The measurements of a model's runs."""
 
     seconds: Seconds
-    """Of one run: the least of the medians of all rounds, time spent waiting for a CPU taken off."""
+    """Of one run: the least of the medians of all rounds, without the time spent waiting for a CPU."""
     p90: Seconds
-    """What nine of ten runs of that round took at most."""
+    """Nine of ten runs of that round took at most this."""
     runs: int
     """In all rounds together."""
     wall: Seconds
-    """The median of that round as the clock saw it, with the waiting."""
+    """The median wall-clock time of that round, waiting included."""
     waited: float
-    """The share of all rounds that went by waiting for a CPU, because other programs had it."""
+    """The share of all rounds spent waiting for a CPU that other programs held."""
     peak_bytes: Bytes
     """Of the device's memory: for a CPU the most that the whole process ever held."""
     base_bytes: Bytes | None
-    """As much of it as there was before the model was loaded: the runtime itself, where it can be told."""
+    """Memory in use before the model was loaded: the runtime itself, where that is known."""
     watts: Watts | None = None
     """Of the device, busy with this model."""
 
@@ -176,14 +176,14 @@ class Calibration:
 
     setup: Setup
     host: str
-    """The board or processor around the device, in its own words."""
+    """The board or processor that hosts the device, as it names itself."""
     made: str
-    """When: a date and time of UTC."""
+    """The date and time of the calibration, in UTC."""
     trials: tuple[Trial, ...] = ()
 
     @property
     def done(self) -> tuple[Trial, ...]:
-        """The trials that have figures."""
+        """The trials with measurements."""
         return tuple(trial for trial in self.trials if trial.measured is not None)
 
     def to_json(self) -> dict[str, Any]:
@@ -199,14 +199,14 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long one run of a model took, where it was really used."""
+    """How long one run of a model took in real use."""
 
     median: Seconds
     p90: Seconds
     count: int
     """The runs that these figures rest on."""
     ratio: float | None = None
-    """The median as a multiple of what was estimated without it; none where nothing was estimated."""
+    """The median relative to the estimate without it; None where there was no estimate."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the document."""
@@ -215,7 +215,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ObservedUse:
-    """What real use showed of one model on one setup."""
+    """One model observed in real use on one setup."""
 
     setup: Setup
     host: str
@@ -224,7 +224,7 @@ class ObservedUse:
     model: str
     """Its name, for people."""
     made: str
-    """When it was last written: a date and time of UTC."""
+    """The date and time of the last update, in UTC."""
     image: str = ""
     """The container that ran it, where there was one."""
     peak_bytes: Bytes | None = None
@@ -233,7 +233,7 @@ class ObservedUse:
     watts: Watts | None = None
     """Of the device, busy with this model."""
     ramp: Seconds | None = None
-    """From its start until it took as much of the device as it does in the long run."""
+    """From its start until it used the device as much as it does in the long run."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the document."""
@@ -253,7 +253,7 @@ class ObservedUse:
 
 
 def setup_id(setup: Setup, host: str) -> str:
-    """Return a short name that all machines of one make and mode share, and no other has.
+    """Return a short id that all machines of one make and mode share, and no other machine has.
 
     Measured figures differ in their last digits from machine to machine, so they are rounded.
     """
@@ -264,20 +264,20 @@ def setup_id(setup: Setup, host: str) -> str:
 
 
 def quicker_run(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
-    """Return the quicker of two, for noise only ever makes a run longer; of memory the most."""
-    quicker = min(before, now, key=lambda found: (found.seconds, found.p90, found.wall, -found.runs))
+    """Return the quicker of two runs, because noise only ever makes a run longer; of memory, the most."""
+    quicker = min(before, now, key=lambda run: (run.seconds, run.p90, run.wall, -run.runs))
     return replace(quicker, peak_bytes=Bytes(max(before.peak_bytes, now.peak_bytes)))
 
 
 def merge_trials(before: Trial, now: Trial) -> Trial:
-    """Return what two trials of one model on one setup say: figures count more than a failure."""
+    """Merge two trials of one model on one setup: measurements count more than a failure."""
     if before.measured is None or now.measured is None:
         return before if now.measured is None and before.measured is not None else now
     return replace(now, measured=quicker_run(before.measured, now.measured))
 
 
 def merge_calibrations(before: Calibration, now: Calibration) -> Calibration:
-    """Return what two calibrations of one setup say, model by model."""
+    """Merge two calibrations of one setup, model by model."""
     trials = {trial.features.digest: trial for trial in before.trials}
     for trial in now.trials:
         known = trials.get(trial.features.digest)
@@ -286,12 +286,12 @@ def merge_calibrations(before: Calibration, now: Calibration) -> Calibration:
 
 
 def merge_observed(before: ObservedUse, now: ObservedUse) -> ObservedUse:
-    """Return what two sights of one model on one setup say: the most memory, the most seen latencies."""
-    older, newer = sorted((before, now), key=lambda seen: seen.made)
-    richer = max(newer, older, key=lambda seen: seen.latency.count if seen.latency else 0)
-    watts = (seen.watts for seen in (richer, newer, older) if seen.watts is not None)
-    peaks = [seen.peak_bytes for seen in (before, now) if seen.peak_bytes is not None]
-    ramps = [seen.ramp for seen in (before, now) if seen.ramp is not None]
+    """Merge two observed uses of one model on one setup: the most memory, the latencies of more runs."""
+    older, newer = sorted((before, now), key=lambda use: use.made)
+    richer = max(newer, older, key=lambda use: use.latency.count if use.latency else 0)
+    watts = (use.watts for use in (richer, newer, older) if use.watts is not None)
+    peaks = [use.peak_bytes for use in (before, now) if use.peak_bytes is not None]
+    ramps = [use.ramp for use in (before, now) if use.ramp is not None]
     return replace(
         newer,
         image=newer.image or older.image,
@@ -331,7 +331,7 @@ def features(profile: Profile) -> Features:
 
 
 def _leading(profile: Profile) -> Iterable[str]:
-    """Return the kind of every group: of its first operator with multiply-adds, else of its first one."""
+    """Return the kind of every group: that of its first operator with multiply-adds, else of its first."""
     kinds: dict[int, str] = {}
     for operator in profile.operators:
         known = kinds.setdefault(operator.group, operator.kind)

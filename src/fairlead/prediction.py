@@ -1,4 +1,4 @@
-"""What is expected of a model on a device, and how far to trust it."""
+"""The estimate of a model on a device, and how far to trust it."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,12 +7,12 @@ from fairlead.units import Bytes, Seconds, Watts
 
 CONFIDENCES: Final = ("high", "medium", "low")
 BASES: Final = ("measured", "calibrated", "similar", "data sheet")
-"""What an estimate rests on, the surest first."""
+"""The bases of an estimate, the most reliable first."""
 Z90: Final = 1.2816
-"""Standard deviations below which nine of ten normal errors lie."""
+"""Nine of ten normal errors lie below this number of standard deviations."""
 _HIGH: Final = 0.15
 _MEDIUM: Final = 0.35
-"""Spreads up to which confidence is high, and medium."""
+"""The largest spreads of high and of medium confidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,25 +20,25 @@ class Estimate:
     """One model on one device; figures are None where they are not known."""
 
     device: str
-    """As it was asked for: a catalog id with link, power mode and share, or an accelerator's own id."""
+    """As the user names it: a catalog id with link, power mode and share, or an accelerator's own id."""
     model: str
     runtime: str = ""
     precision: str = ""
-    """That it would compute in."""
+    """The precision it would compute in."""
     batch: int = 1
     runs: bool = True
     fits: bool = True
-    """Its memory is there, as far as that is known."""
+    """The device has the memory that it needs, as far as that is known."""
     needs: tuple[str, ...] = ()
-    """What must be done to the file first; empty: it runs as it is."""
+    """Conversions that the file needs first; empty: it runs as it is."""
     reasons: tuple[str, ...] = ()
     """Why it does not run or fit."""
     seconds: Seconds | None = None
-    """Of one run, of the whole batch: as likely too high as too low."""
+    """Of one run of the whole batch: as likely too high as too low."""
     p90: Seconds | None = None
-    """What nine of ten runs stay below."""
+    """Nine of ten runs stay below it."""
     memory: Bytes | None = None
-    """That it takes on the device, its runtime with it."""
+    """Memory that the model takes on the device, the runtime included."""
     available: Bytes | None = None
     """Memory of the device, or of the share of it."""
     watts: Watts | None = None
@@ -48,7 +48,7 @@ class Estimate:
     confidence: str = "low"
     basis: str = "data sheet"
     meets_slo: bool | None = None
-    """Whether nine of ten runs meet the latency that was asked for; None where none was."""
+    """Whether nine of ten runs meet the requested latency; None without one."""
 
     @property
     def good(self) -> bool:
@@ -80,11 +80,11 @@ class Estimate:
 
 
 def confidence(spread: float) -> str:
-    """Return the class of a spread: of the logarithm of real times around predicted ones."""
+    """Return the class of a spread: the standard deviation of the logarithm of real over predicted times."""
     return "high" if spread <= _HIGH else "medium" if spread <= _MEDIUM else "low"
 
 
 def sort_key(estimate: Estimate) -> tuple[bool, bool, float, str]:
-    """Sort what runs and fits by its latency, and put the rest behind it."""
+    """Return the key that sorts estimates: those that run and fit by latency, then the others."""
     seconds = float("inf") if estimate.seconds is None else estimate.seconds
     return (not estimate.runs, not estimate.fits, seconds, estimate.device)

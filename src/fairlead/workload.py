@@ -1,4 +1,4 @@
-"""What a model asks of a machine: its operators, their work and bytes, and where they cannot run."""
+"""The profile of a model: its operators, their work and bytes, and the runtimes that cannot run them."""
 
 import os
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ KINDS: Final = (
     "control",
     "other",
 )
-"""Every kind of operator; devices have an efficiency for each."""
+"""Every kind of operator; a device has an efficiency for each."""
 COMPUTE: Final = ("conv", "depthwise", "matmul", "attention", "recurrent")
 """The kinds that have multiply-adds."""
 BITS: Final = {
@@ -51,7 +51,7 @@ BITS: Final = {
     "complex64": 64,
     "complex128": 128,
 }
-"""Of one element. A text or an opaque thing has no size that the file knows."""
+"""Bits of one element. A string or an opaque type has no size that the file knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +85,16 @@ class Operator:
     macs: int
     """Multiply-adds of convolutions and matrix products; biases and pointwise work are not counted."""
     params: int
-    """Weights that no operator before it has."""
+    """Weights that no earlier operator reads."""
     weight_bytes: Bytes
     """The same in bytes, with statistics, tables and scales, as they are stored."""
     read_bytes: Bytes
     """Activations and weights that it reads, each once."""
     written_bytes: Bytes
     precision: str
-    """What it computes in; weights may be narrower."""
+    """The precision it computes in; weights may be narrower."""
     group: int
-    """Operators of one number are likely run as one kernel."""
+    """Operators of one number likely run as one kernel."""
     exact: bool = True
     """False: a lower bound, because a shape or the operator is not known; a note says why."""
 
@@ -117,7 +117,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """The file of a model, and how it is to be run."""
+    """The file of a model, and how it is to run."""
 
     path: str
     shapes: tuple[str, ...] = ()
@@ -125,24 +125,24 @@ class ModelFile:
 
     @classmethod
     def relative_to(
-        cls, place: str, path: str, shapes: tuple[str, ...] = (), precision: str = ""
+        cls, naming_file: str, path: str, shapes: tuple[str, ...] = (), precision: str = ""
     ) -> "ModelFile":
-        """Return a file whose path is relative to the file where it was written."""
-        stands = os.path.isabs(path) or place == "-"
-        return cls(path if stands else os.path.join(os.path.dirname(place), path), shapes, precision)
+        """Return a file whose path is relative to the file that names it."""
+        keeps = os.path.isabs(path) or naming_file == "-"
+        return cls(path if keeps else os.path.join(os.path.dirname(naming_file), path), shapes, precision)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Everything that is known of a model without running it."""
+    """Everything that is known about a model without running it."""
 
     name: str
     format: str
     """`onnx` or `tflite`."""
     digest: str
-    """Names the work: structure, shapes and types, but no weights."""
+    """Identifies the work: structure, shapes and types, but no weights."""
     precision: str
-    """Of most multiply-adds."""
+    """The precision of most multiply-adds."""
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
@@ -152,9 +152,9 @@ class Profile:
     activations: int
     """Elements written by convolutions and matrix products, as timm counts them."""
     peak_bytes: Bytes
-    """The most that inputs, outputs and values between operators ever take at one time."""
+    """The most memory that inputs, outputs and values between operators take at one time."""
     unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By runtime, why this file does not run there as it is; each reason begins with its cause."""
+    """By runtime, why it does not run this file as it is; each reason begins with its cause."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -165,7 +165,7 @@ class Profile:
 
     @property
     def groups(self) -> int:
-        """How many kernels are likely run."""
+        """The likely number of kernels."""
         return len({operator.group for operator in self.operators})
 
     @property

@@ -89,7 +89,7 @@ def test_a_precision_that_is_asked_for_is_had_or_not() -> None:
 
 def test_a_device_without_figures_is_no_guess() -> None:
     found = plan_for("cpu-x86-64-avx2", MOBILE)
-    assert found == Infeasible(("speed: the catalog knows no peak of it: calibrate it",))
+    assert found == Infeasible(("speed: the catalog has no peak for it: calibrate it",))
 
 
 def test_fp32_is_computed_on_tensor_cores_where_there_are_any() -> None:

@@ -1,4 +1,4 @@
-"""Amounts of work by what devices are fast or slow at: what all predictions are sums over."""
+"""Amounts of work, by the kinds that devices are fast or slow at: every prediction is a sum over them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ NAMES: Final = (
     "kernels.conv",
     "kernels.other",
 )
-"""A run; multiply-adds, activations moved and weights read by kind of work; kernels that are begun.
+"""A run; multiply-adds, activations moved and weights read, by kind of work; kernels launched.
 
-Depthwise convolutions have no multiply-adds here: what they move decides how long they take.
+Depthwise convolutions have no multiply-adds here: the bytes that they move decide how long they take.
 """
 MEMORY: Final = ("process", "weights.conv", "largest.conv", "weights.other", "live")
-"""What memory is made of: a runtime holds copies of convolutions' weights while it rearranges them."""
+"""The parts of a model's memory: a runtime holds copies of convolution weights while it rearranges them."""
 
 _PRODUCTS: Final = ("matmul", "attention", "recurrent")
 _LIGHT: Final = tuple(kind for kind in KINDS if kind not in COMPUTE)
@@ -41,19 +41,19 @@ _OF_WIDTH: Final = np.array([name.startswith(("bytes", "weights")) for name in N
 
 @dataclass(frozen=True, slots=True)
 class WorkAmounts:
-    """A model as predictions see it."""
+    """The amounts of work of one model."""
 
     time: Array
     """In the order of NAMES."""
     memory: Array
     """In the order of MEMORY."""
     weights: float
-    """All of them, in bytes."""
+    """Bytes of all weights."""
     carried: float
-    """Bytes of inputs and outputs: what passes between the host and the device."""
+    """Bytes of inputs and outputs, which pass between the host and the device."""
 
     def scaled(self, batch: float, width: float) -> "WorkAmounts":
-        """Return the amounts for so many times the batch, in elements so many times as wide."""
+        """Return the amounts for a batch `batch` times as large, in elements `width` times as wide."""
         time = self.time * np.where(_OF_BATCH, batch, 1.0) * np.where(_OF_WIDTH, width, 1.0)
         memory = self.memory * np.array([1.0, width, width, width, width * batch])
         return replace(
@@ -66,12 +66,12 @@ class WorkAmounts:
 
 
 def amounts(model: Features) -> WorkAmounts:
-    """Add up what a model asks of a device."""
+    """Add up the work of a model."""
 
     def total(amount: Callable[[OperatorWork], int], *kinds: str) -> float:
         return float(sum(amount(model.work[kind]) for kind in kinds if kind in model.work))
 
-    led = total(lambda work: work.kernels, "conv")
+    conv_kernels = total(lambda work: work.kernels, "conv")
     time = [
         1.0,
         total(lambda work: work.macs, "conv"),
@@ -82,8 +82,8 @@ def amounts(model: Features) -> WorkAmounts:
         total(lambda work: work.weight_bytes, *_PRODUCTS),
         total(lambda work: work.moved_bytes, *_LIGHT),
         total(lambda work: work.smooth_bytes, *KINDS),
-        led,
-        max(0.0, model.groups - led),
+        conv_kernels,
+        max(0.0, model.groups - conv_kernels),
     ]
     weights = total(lambda work: work.weight_bytes, *KINDS)
     folded = total(lambda work: work.weight_bytes, *_FOLDED)

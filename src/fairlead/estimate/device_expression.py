@@ -1,4 +1,4 @@
-"""What people write for a device: a catalog id and, after each `@`, a link, power mode, memory or share."""
+"""Parse the name of a device: a catalog id and, after each `@`, a link, power mode, memory or share."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _HINT: Final = "a link (usb2, pcie3x4), a power mode (15w), a memory (80GiB) or 
 
 @dataclass(frozen=True, slots=True)
 class DeviceExpression:
-    """A device as it was asked for."""
+    """A device as the user names it."""
 
     text: str
     device: str
@@ -35,17 +35,17 @@ class DeviceExpression:
 def parse(text: str) -> DeviceExpression:
     """Read `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@80GiB@1/7`."""
     device, *terms = text.strip().split("@")
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for term in terms:
-        more = _parse_term(text, term.strip().lower())
-        if more.keys() & told.keys():
-            raise SettingsError(f"{text}: {term!r} says again what was said", "write one of each kind")
-        told |= more
-    return DeviceExpression(text, device.strip().lower(), **told)
+        term_fields = _parse_term(text, term.strip().lower())
+        if term_fields.keys() & fields.keys():
+            raise SettingsError(f"{text}: {term!r} repeats a kind of term", "write one of each kind")
+        fields |= term_fields
+    return DeviceExpression(text, device.strip().lower(), **fields)
 
 
 def _parse_term(text: str, term: str) -> dict[str, Any]:
-    """Return the fields of a request that a term is about."""
+    """Return the fields of the expression that a term sets."""
     if term in _USB:
         return {"bus": "usb", "link": BitsPerSecond(_USB[term])}
     if lane := _PCIE.fullmatch(term):
@@ -56,7 +56,7 @@ def _parse_term(text: str, term: str) -> dict[str, Any]:
         return {"memory": parse_bytes(f"{size[1]}GiB")}
     share = _parse_share(term)
     if share is None:
-        raise SettingsError(f"{text}: {term!r} says nothing of a device", f"write {_HINT}")
+        raise SettingsError(f"{text}: unknown term {term!r}", f"write {_HINT}")
     if not 0 < share <= 1:
         raise SettingsError(f"{text}: a share is more than 0 and at most 1", "write it like 1/7")
     return {"share": share}

@@ -1,4 +1,4 @@
-"""Whether a model runs on a device, through what and in what precision; else why not."""
+"""Whether a model runs on a device, through which runtime and in which precision; otherwise why not."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ _FALLBACK_PRECISIONS: Final = {
     "int8": ("int8", "fp16", "bf16", "fp32"),
     "int4": ("int4", "int8", "fp16", "bf16", "fp32"),
 }
-"""What a model of a precision is best computed in, where a device does not have that one.
+"""By the model's precision, the precisions to compute in, the best first.
 
-Libraries compute fp32 on tensor cores as tf32 where there are any.
+Where a device has tensor cores, libraries compute fp32 on them as tf32.
 """
 _FP32_RATES: Final = ("tf32", "fp32")
-"""Two ways to compute values of 32 bits."""
+"""The two rates at which values of 32 bits are computed."""
 _CONVERTIBLE: Final = ("format:", "precision:")
-"""Causes that a conversion takes away."""
+"""Causes that a conversion removes."""
 _FLOAT: Final = ("fp", "bf", "tf")
 _DEFAULT_PRECISION: Final = "fp32"
-"""What a model is taken for that does not say what it computes in."""
+"""The precision of a model whose own precision is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ExecutionPlan:
 
     runtime: RuntimeSpeed
     precision: str
-    """Of the values it is stored and moved in."""
+    """Of the values that are stored and moved."""
     needs: tuple[str, ...] = ()
 
 
@@ -51,48 +51,51 @@ class Infeasible:
 
 
 def execution_plan(
-    profile: Profile, speed: DeviceSpeed, has: Sequence[str], asked: str | None
+    profile: Profile, speed: DeviceSpeed, available: Sequence[str], requested: str | None
 ) -> ExecutionPlan | Infeasible:
-    """Return how a model runs where these precisions are had; what is asked for need not be made first."""
-    if not has:
-        return Infeasible(("speed: the catalog knows no peak of it: calibrate it",))
+    """Return how a model runs on a device with these precisions.
+
+    A requested precision counts as done: the plan does not list its conversion.
+    """
+    if not available:
+        return Infeasible(("speed: the catalog has no peak for it: calibrate it",))
     own = profile.precision if profile.precision in _FALLBACK_PRECISIONS else _DEFAULT_PRECISION
-    chosen = _choose_precision(own, asked, has)
+    chosen = _choose_precision(own, requested, available)
     if isinstance(chosen, Infeasible):
         return chosen
     known = [runtimes()[name] for name in speed.runtimes]
     blocking = [_blocking(runtime, profile.unsupported.get(runtime.name, ())) for runtime in known]
-    ways = [
-        ExecutionPlan(runtime, chosen, _needs(runtime, profile.format, own, None if asked else chosen))
+    plans = [
+        ExecutionPlan(runtime, chosen, _needs(runtime, profile.format, own, None if requested else chosen))
         for runtime, reasons in zip(known, blocking, strict=True)
         if not reasons
     ]
-    if not ways:
+    if not plans:
         return Infeasible(blocking[0], known[0].name)
-    return next((each for each in ways if not each.needs), ways[0])
+    return next((plan for plan in plans if not plan.needs), plans[0])
 
 
 def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
-    """Return the operations per second at which values of a precision are computed; 0 if they are not."""
+    """Return the operations per second at a precision; 0 where the device does not compute in it."""
     if precision in _FP32_RATES:
         return max(rates.get("tf32", Ops(0.0)), rates.get("fp32", Ops(0.0)))
     return rates.get(precision, Ops(0.0))
 
 
-def _choose_precision(own: str, asked: str | None, has: Sequence[str]) -> str | Infeasible:
-    """Return what is computed in: what was asked for, or else the model's own, or the next best."""
-    if asked is not None and not any(each in has for each in _rates_of(asked)):
-        return Infeasible((f"precision: it computes in {_join_words(has)}, not in {asked}",))
-    if asked is not None:
-        return asked
-    for each in _FALLBACK_PRECISIONS[own]:
-        if each in has:
-            return own if each in _rates_of(own) else each
-    return Infeasible((f"precision: it computes in {_join_words(has)}, the model in {own}",))
+def _choose_precision(own: str, requested: str | None, available: Sequence[str]) -> str | Infeasible:
+    """Return the precision to compute in: the requested one, else the model's own, else the next best."""
+    if requested is not None and not any(each in available for each in _rates_of(requested)):
+        return Infeasible((f"precision: it computes in {_join_words(available)}, not in {requested}",))
+    if requested is not None:
+        return requested
+    for precision in _FALLBACK_PRECISIONS[own]:
+        if precision in available:
+            return own if precision in _rates_of(own) else precision
+    return Infeasible((f"precision: it computes in {_join_words(available)}, the model in {own}",))
 
 
 def _rates_of(precision: str) -> tuple[str, ...]:
-    """Return the rates at which values of a precision are computed as they are."""
+    """Return the rates at which a device computes values of a precision without a conversion."""
     return _FP32_RATES if precision in _FP32_RATES else (precision,)
 
 
@@ -102,7 +105,7 @@ def _blocking(runtime: RuntimeSpeed, reasons: Iterable[str]) -> tuple[str, ...]:
 
 
 def _needs(runtime: RuntimeSpeed, form: str, own: str, chosen: str | None) -> tuple[str, ...]:
-    """Return what must be done to a file before it runs there, its precision unless that is granted."""
+    """Return the conversions that a file needs before it runs; `chosen` is None where precision is given."""
     needs = []
     if runtime.reads and form not in runtime.reads:
         needs.append(f"convert it to {' or '.join(runtime.reads)}")

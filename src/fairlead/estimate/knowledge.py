@@ -1,4 +1,4 @@
-"""What is known beyond data sheets: calibrations, and what models did in real use."""
+"""Knowledge beyond data sheets: calibrations, and models observed in real use."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ from fairlead.estimate.target import Target
 from fairlead.units import Ops, Seconds
 
 _PLACEHOLDER_RATE: Final = 1e12
-"""A rate that is as good as any where runs set the level."""
+"""Any rate serves where runs set the level."""
 _TOLERANCE: Final = 0.1
-"""Rates, power limits and links that differ by less are the same."""
+"""Rates, power limits and links that differ by less count as equal."""
 
 Fitting = Callable[[Calibration, Catalog], CalibratedFit | None]
 
 
 class FitCache:
-    """Fits what was not fitted before: it takes long, and of many calibrations one at a time changes."""
+    """A cache of fits: a fit takes long, and of many calibrations one at a time changes."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Calibration, CalibratedFit | None]] = {}
 
     def __call__(self, calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
-        """Return what a calibration says."""
+        """Return the fit of a calibration, from the cache where the calibration is unchanged."""
         key = setup_id(calibration.setup, calibration.host)
         known = self._known.get(key)
         if known is None or known[0] != calibration:
@@ -36,7 +36,7 @@ class FitCache:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Everything that predictions may stand on."""
+    """All measurements that predictions may use."""
 
     fitted: tuple[CalibratedFit, ...] = ()
     by_device: Mapping[str, tuple[CalibratedFit, ...]] = field(default_factory=dict)
@@ -48,59 +48,59 @@ class Knowledge:
         cls,
         calibrations: Iterable[Calibration],
         catalog: Catalog,
-        seen: Iterable[ObservedUse] = (),
+        observed: Iterable[ObservedUse] = (),
         fitting: Fitting = fit,
     ) -> "Knowledge":
-        """Learn from calibrations and real use; a device that the catalog does not know is passed over."""
-        found = [fitting(calibration, catalog) for calibration in calibrations]
-        fitted = tuple(each for each in found if each is not None)
-        shelves: dict[str, tuple[CalibratedFit, ...]] = {}
-        for each in fitted:
-            shelves[each.setup.device] = (*shelves.get(each.setup.device, ()), each)
-        lived: dict[tuple[str, str], tuple[ObservedUse, ...]] = {}
-        for one in seen:
-            key = (one.digest, one.setup.device)
-            lived[key] = (*lived.get(key, ()), one)
-        return cls(fitted, shelves, lived)
+        """Learn from calibrations and real use; devices that are not in the catalog are skipped."""
+        results = [fitting(calibration, catalog) for calibration in calibrations]
+        fitted = tuple(result for result in results if result is not None)
+        by_device: dict[str, tuple[CalibratedFit, ...]] = {}
+        for fit_ in fitted:
+            by_device[fit_.setup.device] = (*by_device.get(fit_.setup.device, ()), fit_)
+        uses: dict[tuple[str, str], tuple[ObservedUse, ...]] = {}
+        for use in observed:
+            key = (use.digest, use.setup.device)
+            uses[key] = (*uses.get(key, ()), use)
+        return cls(fitted, by_device, uses)
 
     def rates(self, target: Target) -> Mapping[str, Ops]:
-        """Return the rates of a device; where the catalog has none, those at which it was calibrated."""
+        """Return the rates of a device; where the catalog has none, the rates of its calibrations."""
         if target.rates:
             return target.rates
         same = self.by_device.get(target.device, ())
         return {each.setup.precision: Ops(each.setup.effective_ops or _PLACEHOLDER_RATE) for each in same}
 
     def own_fit(self, target: Target, precision: str) -> CalibratedFit | None:
-        """Return the calibration of this very device, whole and in the same mode."""
+        """Return the calibration of the target itself: the whole device, in the same mode."""
         known = self.by_device.get(target.device, ())
         same = [each for each in known if _setup_matches(each.setup, target, precision)]
         return max(same, key=lambda each: (each.setup.threads, each.setup.runtime), default=None)
 
     def observed_use(self, digest: str, target: Target, precision: str) -> ObservedUse | None:
-        """Return what a model did in real use on this very device, on all machines together."""
-        found: ObservedUse | None = None
-        for each in self.observed.get((digest, target.device), ()):
-            if _setup_matches(each.setup, target, precision):
-                found = each if found is None else merge_observed(found, each)
-        return found
+        """Return the real use of a model on the target itself, merged over all machines."""
+        merged: ObservedUse | None = None
+        for use in self.observed.get((digest, target.device), ()):
+            if _setup_matches(use.setup, target, precision):
+                merged = use if merged is None else merge_observed(merged, use)
+        return merged
 
     def measured_times(self, digest: str) -> list[tuple[CalibratedFit, Seconds]]:
-        """Return the calibrated setups on which a model ran, and how long: in a trial, or often in use."""
-        found = ((each, self._measured_time(digest, each)) for each in self.fitted)
-        return [(each, seconds) for each, seconds in found if seconds is not None]
+        """Return the calibrated setups on which a model ran, in a trial or often in use, and its times."""
+        times = ((each, self._measured_time(digest, each)) for each in self.fitted)
+        return [(each, seconds) for each, seconds in times if seconds is not None]
 
-    def _measured_time(self, digest: str, each: CalibratedFit) -> Seconds | None:
-        trial = each.trials.get(digest)
+    def _measured_time(self, digest: str, fitted: CalibratedFit) -> Seconds | None:
+        trial = fitted.trials.get(digest)
         if trial is not None and trial.measured is not None:
             return trial.measured.seconds
-        sights = self.observed.get((digest, each.setup.device), ())
-        known = [seen.latency for seen in sights if seen.latency and _same_setup(seen.setup, each)]
-        often = [latency for latency in known if latency.count >= observed_latency.ENOUGH_LATENCIES]
-        return max(often, key=lambda latency: latency.count).median if often else None
+        uses = self.observed.get((digest, fitted.setup.device), ())
+        latencies = [use.latency for use in uses if use.latency and _same_setup(use.setup, fitted)]
+        enough = [latency for latency in latencies if latency.count >= observed_latency.ENOUGH_LATENCIES]
+        return max(enough, key=lambda latency: latency.count).median if enough else None
 
 
 def _setup_matches(setup: Setup, target: Target, precision: str) -> bool:
-    """Say whether a setup is of a target as it is used: precision, the whole of it, link, rate and power."""
+    """Say whether a setup matches a target: precision, the whole device, link, rate and power."""
     if target.share < 1 or setup.precision != precision:
         return False
     if target.link:
@@ -113,10 +113,10 @@ def _setup_matches(setup: Setup, target: Target, precision: str) -> bool:
     return _close(setup.power, target.power)
 
 
-def _same_setup(setup: Setup, each: CalibratedFit) -> bool:
-    """Say whether a model was seen on a setup as it was calibrated."""
-    same = setup.runtime == each.setup.runtime and setup.threads == each.setup.threads
-    return same and _setup_matches(setup, each.target, each.setup.precision)
+def _same_setup(setup: Setup, fitted: CalibratedFit) -> bool:
+    """Say whether the setup of an observed use is the one that was calibrated."""
+    same = setup.runtime == fitted.setup.runtime and setup.threads == fitted.setup.threads
+    return same and _setup_matches(setup, fitted.target, fitted.setup.precision)
 
 
 def _close(one: float | None, other: float) -> bool:

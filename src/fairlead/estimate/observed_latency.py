@@ -1,4 +1,4 @@
-"""Correct a prediction by latencies that were really seen: of this model, on this device."""
+"""Correct a prediction by latencies observed in real use, of this model on this device."""
 
 from math import exp, log
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 from fairlead.calibration import Latency
 
 _PREDICTION_WEIGHT: Final = 2.0
-"""The prediction counts as much as so many latencies."""
+"""The prediction counts as much as this number of latencies."""
 ENOUGH_LATENCIES: Final = 10
-"""From so many latencies on, their own ninth decile is known as well."""
+"""From this number of latencies on, their own ninth decile is known as well."""
 
 
-def correct(mean: float, p90: float, seen: Latency) -> tuple[float, float]:
-    """Return mean and p90 drawn toward the latencies, the more so the more there are."""
-    share = seen.count / (seen.count + _PREDICTION_WEIGHT)
-    ratio = exp(share * log(seen.median / mean))
+def correct(mean: float, p90: float, observed: Latency) -> tuple[float, float]:
+    """Return mean and p90 drawn toward the observed latencies; more latencies count more."""
+    share = observed.count / (observed.count + _PREDICTION_WEIGHT)
+    ratio = exp(share * log(observed.median / mean))
     high = p90 * ratio
-    if seen.count >= ENOUGH_LATENCIES:
-        high = exp((1 - share) * log(high) + share * log(seen.p90))
+    if observed.count >= ENOUGH_LATENCIES:
+        high = exp((1 - share) * log(high) + share * log(observed.p90))
     return mean * ratio, max(mean * ratio, high)

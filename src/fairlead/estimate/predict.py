@@ -1,4 +1,4 @@
-"""Predict a model on many devices: what runs is put into matrices, once for all of them."""
+"""Predict a model on many devices: all devices that run it share one pass over matrices."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,70 +17,70 @@ from fairlead.prediction import Z90, Estimate, confidence
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
 
 
-def estimate(question: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
-    """Return what to expect of a model on each device, in their order."""
-    ways = _execution_plans(question, targets, knowledge)
-    taken = [
-        (target, how) for target, how in zip(targets, ways, strict=True) if isinstance(how, ExecutionPlan)
+def estimate(query: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
+    """Return the estimate of a model on each device, in the order of the devices."""
+    plans = _execution_plans(query, targets, knowledge)
+    feasible = [
+        (target, plan) for target, plan in zip(targets, plans, strict=True) if isinstance(plan, ExecutionPlan)
     ]
-    found = iter(_raw_estimates(question, taken, knowledge))
+    raw = iter(_raw_estimates(query, feasible, knowledge))
     return [
-        _infeasible_estimate(question, target, how)
-        if isinstance(how, Infeasible)
-        else _estimate(question, target, how, next(found))
-        for target, how in zip(targets, ways, strict=True)
+        _infeasible_estimate(query, target, plan)
+        if isinstance(plan, Infeasible)
+        else _estimate(query, target, plan, next(raw))
+        for target, plan in zip(targets, plans, strict=True)
     ]
 
 
 def _execution_plans(
-    question: Query, targets: Sequence[Target], knowledge: Knowledge
+    query: Query, targets: Sequence[Target], knowledge: Knowledge
 ) -> list[ExecutionPlan | Infeasible]:
-    """Ask once for all devices of a family that compute in the same precisions."""
+    """Return the plan of each device; devices of a family with the same precisions share one."""
     known: dict[tuple[str, ...], ExecutionPlan | Infeasible] = {}
-    ways: list[ExecutionPlan | Infeasible] = []
+    plans: list[ExecutionPlan | Infeasible] = []
     for target in targets:
         if target.reason:
-            ways.append(Infeasible((target.reason,)))
+            plans.append(Infeasible((target.reason,)))
             continue
-        has = tuple(knowledge.rates(target))
-        key = (target.kind, target.vendor, target.family, *has)
+        precisions = tuple(knowledge.rates(target))
+        key = (target.kind, target.vendor, target.family, *precisions)
         if key not in known:
-            given = speed(target.kind, target.vendor, target.family)
-            known[key] = execution_plan(question.profile, given, has, question.precision)
-        ways.append(known[key])
-    return ways
+            device_speed = speed(target.kind, target.vendor, target.family)
+            known[key] = execution_plan(query.profile, device_speed, precisions, query.precision)
+        plans.append(known[key])
+    return plans
 
 
 def _raw_estimates(
-    question: Query, taken: Sequence[tuple[Target, ExecutionPlan]], knowledge: Knowledge
+    query: Query, feasible: Sequence[tuple[Target, ExecutionPlan]], knowledge: Knowledge
 ) -> Iterator[RawEstimate]:
-    """Work out all targets at once, then put in the place of predictions what was really seen."""
-    if not taken:
+    """Predict all targets at once, then replace predictions by what was measured or observed."""
+    if not feasible:
         return
-    targets, ways = zip(*taken, strict=True)
-    places = {precision: place for place, precision in enumerate({how.precision for how in ways})}
-    kinds = [question.amounts(precision) for precision in places]
-    picked = [places[how.precision] for how in ways]
-    work = [kinds[place] for place in picked]
-    base = build_cost_model(targets, ways, work, knowledge)
-    seconds = (base.times * np.array([kind.time for kind in kinds])[picked]).sum(1) + base.link
-    p90 = seconds * np.exp(np.hypot(Z90 * base.spread, base.jitter))
-    memory = (base.memory * np.array([kind.memory for kind in kinds])[picked]).sum(1)
-    rows = zip(seconds.tolist(), p90.tolist(), memory.tolist(), base.spread.tolist(), base.basis, strict=True)
-    ran = knowledge.measured_times(question.model.digest)
-    for (target, how), own, each, row in zip(taken, base.own_fit, work, rows, strict=True):
-        runtime = how.runtime.name if own is None else own.setup.runtime
-        figures = RawEstimate(*row, watts=_watts(target, own, each, row[0]), runtime=runtime)
-        if own is not None and question.matches_digest(how.precision):
-            figures = apply_runs(figures, question.model, own, ran)
-        if knowledge.observed and question.matches_digest(how.precision):
-            lived = knowledge.observed_use(question.model.digest, target, how.precision)
-            figures = figures if lived is None else apply_observed_use(figures, lived)
-        yield figures
+    targets, plans = zip(*feasible, strict=True)
+    indices = {precision: index for index, precision in enumerate({plan.precision for plan in plans})}
+    by_precision = [query.amounts(precision) for precision in indices]
+    picked = [indices[plan.precision] for plan in plans]
+    work = [by_precision[index] for index in picked]
+    cost = build_cost_model(targets, plans, work, knowledge)
+    seconds = (cost.times * np.array([amounts.time for amounts in by_precision])[picked]).sum(1) + cost.link
+    p90 = seconds * np.exp(np.hypot(Z90 * cost.spread, cost.jitter))
+    memory = (cost.memory * np.array([amounts.memory for amounts in by_precision])[picked]).sum(1)
+    rows = zip(seconds.tolist(), p90.tolist(), memory.tolist(), cost.spread.tolist(), cost.basis, strict=True)
+    measured = knowledge.measured_times(query.model.digest)
+    for (target, plan), own, amounts, row in zip(feasible, cost.own_fits, work, rows, strict=True):
+        runtime = plan.runtime.name if own is None else own.setup.runtime
+        raw = RawEstimate(*row, watts=_watts(target, own, amounts, row[0]), runtime=runtime)
+        if own is not None and query.matches_digest(plan.precision):
+            raw = apply_runs(raw, query.model, own, measured)
+        if knowledge.observed and query.matches_digest(plan.precision):
+            use = knowledge.observed_use(query.model.digest, target, plan.precision)
+            raw = raw if use is None else apply_observed_use(raw, use)
+        yield raw
 
 
 def _watts(target: Target, own: CalibratedFit | None, work: WorkAmounts, seconds: float) -> float | None:
-    """Return the power while busy: by what each amount of work was seen to take, or by the data sheet."""
+    """Return the power while busy: from the measured joules of each amount, or from the data sheet."""
     if own is not None and own.power is not None:
         return own.power.watts(work.time, seconds)
     if target.power is None:
@@ -88,50 +88,50 @@ def _watts(target: Target, own: CalibratedFit | None, work: WorkAmounts, seconds
     return target.power * speed(target.kind, target.vendor, target.family).busy
 
 
-def _estimate(question: Query, target: Target, how: ExecutionPlan, figures: RawEstimate) -> Estimate:
-    memory = Bytes(int(figures.memory))
-    lacking = _missing_memory(memory, target.memory)
+def _estimate(query: Query, target: Target, plan: ExecutionPlan, raw: RawEstimate) -> Estimate:
+    memory = Bytes(int(raw.memory))
+    missing = _missing_memory(memory, target.memory)
     return Estimate(
         device=target.name,
-        model=question.profile.name,
-        runtime=figures.runtime,
-        precision=how.precision,
-        batch=question.batch,
-        fits=not lacking,
-        needs=how.needs,
-        reasons=lacking,
-        seconds=Seconds(figures.seconds),
-        p90=Seconds(figures.p90),
+        model=query.profile.name,
+        runtime=raw.runtime,
+        precision=plan.precision,
+        batch=query.batch,
+        fits=not missing,
+        needs=plan.needs,
+        reasons=missing,
+        seconds=Seconds(raw.seconds),
+        p90=Seconds(raw.p90),
         memory=memory,
         available=target.memory,
-        watts=None if figures.watts is None else Watts(figures.watts),
-        joules=None if figures.watts is None else figures.watts * figures.seconds,
-        confidence=_confidence(figures, exact=question.exact),
-        basis=figures.basis,
-        meets_slo=None if question.slo is None else figures.p90 <= question.slo,
+        watts=None if raw.watts is None else Watts(raw.watts),
+        joules=None if raw.watts is None else raw.watts * raw.seconds,
+        confidence=_confidence(raw, exact=query.exact),
+        basis=raw.basis,
+        meets_slo=None if query.slo is None else raw.p90 <= query.slo,
     )
 
 
-def _missing_memory(memory: Bytes, there: Bytes | None) -> tuple[str, ...]:
-    if there is None or memory <= there:
+def _missing_memory(memory: Bytes, available: Bytes | None) -> tuple[str, ...]:
+    if available is None or memory <= available:
         return ()
-    return (f"memory: it takes {format_bytes(memory)}, and there are {format_bytes(there)}",)
+    return (f"memory: it takes {format_bytes(memory)}, and there are {format_bytes(available)}",)
 
 
-def _confidence(figures: RawEstimate, *, exact: bool) -> str:
-    if not exact and figures.basis != "measured":
+def _confidence(raw: RawEstimate, *, exact: bool) -> str:
+    if not exact and raw.basis != "measured":
         return "low"
-    return confidence(figures.spread)
+    return confidence(raw.spread)
 
 
-def _infeasible_estimate(question: Query, target: Target, refusal: Infeasible) -> Estimate:
+def _infeasible_estimate(query: Query, target: Target, refusal: Infeasible) -> Estimate:
     return Estimate(
         device=target.name,
-        model=question.profile.name,
+        model=query.profile.name,
         runtime=refusal.runtime,
-        batch=question.batch,
+        batch=query.batch,
         runs=False,
         reasons=refusal.reasons,
         available=target.memory,
-        meets_slo=None if question.slo is None else False,
+        meets_slo=None if query.slo is None else False,
     )

@@ -1,4 +1,4 @@
-"""What is said of one model on one device, and what takes its place once the model has run."""
+"""The prediction of one model on one device, and the measurements that replace it once the model has run."""
 
 from collections.abc import Sequence
 from math import log
@@ -15,52 +15,52 @@ _MEASURED: Final = "measured"
 
 
 class RawEstimate(NamedTuple):
-    """A prediction in numbers; a tuple, because a thousand are made at a time."""
+    """A prediction in numbers; a tuple, because predictions are made a thousand at a time."""
 
     seconds: float
     p90: float
     memory: float
     spread: float
-    """Of the logarithm of real times around predicted ones."""
+    """Standard deviation of the logarithm of real times around predicted ones."""
     basis: str
     watts: float | None
     runtime: str
 
 
 def apply_runs(
-    figures: RawEstimate, model: Features, own: CalibratedFit, ran: Sequence[tuple[CalibratedFit, Seconds]]
+    raw: RawEstimate, model: Features, own: CalibratedFit, measured: Sequence[tuple[CalibratedFit, Seconds]]
 ) -> RawEstimate:
-    """Put runs of this very model in the place of its prediction: here, or on devices like this one."""
+    """Replace a prediction by runs of the same model: on this device, or else on similar ones."""
     trial = own.trials.get(model.digest)
     if trial is not None and trial.measured is not None:
-        return _apply_run(figures, trial.measured)
-    found = transfer(model, own, ran)
-    if found is None:
-        return figures
-    spread = log(found.p90 / found.mean) / Z90
-    return figures._replace(seconds=found.mean, p90=found.p90, spread=spread, basis="similar")
+        return _apply_run(raw, trial.measured)
+    estimate = transfer(model, own, measured)
+    if estimate is None:
+        return raw
+    spread = log(estimate.p90 / estimate.mean) / Z90
+    return raw._replace(seconds=estimate.mean, p90=estimate.p90, spread=spread, basis="similar")
 
 
-def apply_observed_use(figures: RawEstimate, seen: ObservedUse) -> RawEstimate:
-    """Draw a prediction toward what was seen in real use; memory that was once needed is needed."""
-    measured = figures.memory if figures.basis == _MEASURED else 0
-    peak = max(seen.peak_bytes or 0, measured) or figures.memory
-    watts = seen.watts or figures.watts
-    known = figures._replace(memory=peak, watts=watts, runtime=seen.setup.runtime)
-    if seen.latency is None:
+def apply_observed_use(raw: RawEstimate, use: ObservedUse) -> RawEstimate:
+    """Draw a prediction toward real use; the largest observed memory stays the memory that is needed."""
+    measured = raw.memory if raw.basis == _MEASURED else 0
+    peak = max(use.peak_bytes or 0, measured) or raw.memory
+    watts = use.watts or raw.watts
+    known = raw._replace(memory=peak, watts=watts, runtime=use.setup.runtime)
+    if use.latency is None:
         return known
-    seconds, p90 = observed_latency.correct(figures.seconds, figures.p90, seen.latency)
-    if seen.latency.count < observed_latency.ENOUGH_LATENCIES:
+    seconds, p90 = observed_latency.correct(raw.seconds, raw.p90, use.latency)
+    if use.latency.count < observed_latency.ENOUGH_LATENCIES:
         return known._replace(seconds=seconds, p90=p90)
     return known._replace(seconds=seconds, p90=p90, spread=0.0, basis=_MEASURED)
 
 
-def _apply_run(figures: RawEstimate, run: MeasuredRun) -> RawEstimate:
-    return figures._replace(
+def _apply_run(raw: RawEstimate, run: MeasuredRun) -> RawEstimate:
+    return raw._replace(
         seconds=run.seconds,
         p90=max(run.seconds, run.p90),
-        memory=run.peak_bytes or figures.memory,
-        watts=run.watts or figures.watts,
+        memory=run.peak_bytes or raw.memory,
+        watts=run.watts or raw.watts,
         spread=0.0,
         basis=_MEASURED,
     )

@@ -1,4 +1,4 @@
-"""How much of its data sheet a device gives, and what its runtimes are like: two tables, read once."""
+"""How much of its data sheet a device reaches, and the properties of runtimes: two tables, read once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +14,7 @@ _NARROWING: Final = ("kind", "vendor", "families")
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpeed:
-    """A kind of device, as `speeds.toml` describes it; there stands what each figure means."""
+    """A kind of device, as `speeds.toml` describes it; that file documents each figure."""
 
     conv: float
     product: float
@@ -50,12 +50,12 @@ class RuntimeSpeed:
 
 @cache
 def speed(kind: str, vendor: str, family: str) -> DeviceSpeed:
-    """Return what holds for a device: every row that means it, the later ones above the earlier."""
-    found: dict[str, Any] = {}
+    """Return the figures of a device: every row that matches it, where later rows override earlier ones."""
+    figures: dict[str, Any] = {}
     for row in _table("speeds.toml")["speed"]:
         if _matches(row, kind, vendor, family):
-            found |= {name: value for name, value in row.items() if name not in _NARROWING}
-    values = {field.name: found[field.name] for field in fields(DeviceSpeed)}
+            figures |= {name: value for name, value in row.items() if name not in _NARROWING}
+    values = {field.name: figures[field.name] for field in fields(DeviceSpeed)}
     return DeviceSpeed(**{**values, "runtimes": tuple(values["runtimes"])})
 
 

@@ -1,4 +1,4 @@
-"""What a model did on other devices, carried over to one that ran the same calibration models."""
+"""Transfer a model's time from other devices to a device that ran the same calibration models."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,17 +19,17 @@ from fairlead.estimate.similar import (
 from fairlead.units import Seconds
 
 _FEWEST_DEVICES: Final = 3
-"""So many devices of the kind must have run a model. From one that is little like it, errors of real networks
-grew from 8 to 14 and 38 percent; from one like it, they fell from 9 to 7."""
+"""Devices of the kind that must have run a model. From one dissimilar device, errors of real networks grew
+from 8 to 14 and 38 percent; from one similar device, they fell from 9 to 7."""
 _FEWEST_SHARED_MODELS: Final = 5
-"""So many models must have run on both, to tell how the two compare."""
+"""Models that must have run on both devices, to show how the two compare."""
 
 
 def transfer(
-    model: Features, own: CalibratedFit, ran: Sequence[tuple[CalibratedFit, Seconds]]
+    model: Features, own: CalibratedFit, measured: Sequence[tuple[CalibratedFit, Seconds]]
 ) -> SimilarityEstimate | None:
-    """Return what a model takes on a calibrated device by what others took; None if that says little."""
-    others = [(each, seconds) for each, seconds in ran if _comparable(each, own)]
+    """Estimate a model on a calibrated device from its times on others; None with too few of them."""
+    others = [(each, seconds) for each, seconds in measured if _comparable(each, own)]
     if len(others) < _FEWEST_DEVICES:
         return None
     setups = (own, *(each for each, _ in others))
@@ -42,11 +42,12 @@ def transfer(
         np.log([[row.get(name, np.nan) for name in traits] for row in rows]),
     )
     runs = [(traits[name], seconds) for name, seconds in _times(own).items()]
-    [[found]] = fit(_device(own), runs, library).predict([traits[model.digest]])
-    return found
+    [[estimate]] = fit(_device(own), runs, library).predict([traits[model.digest]])
+    return estimate
 
 
 def _comparable(other: CalibratedFit, own: CalibratedFit) -> bool:
+    """Say whether another device is of the same kind and ran enough of the same models."""
     return (
         other is not own
         and other.target.kind == own.target.kind
@@ -54,10 +55,10 @@ def _comparable(other: CalibratedFit, own: CalibratedFit) -> bool:
     )
 
 
-def _times(each: CalibratedFit) -> dict[str, Seconds]:
-    """Return what the models of a calibration took."""
-    found = {name: trial.measured for name, trial in each.trials.items()}
-    return {name: measured.seconds for name, measured in found.items() if measured is not None}
+def _times(fitted: CalibratedFit) -> dict[str, Seconds]:
+    """Return the measured times of a calibration, by the digest of the model."""
+    runs = {name: trial.measured for name, trial in fitted.trials.items()}
+    return {name: run.seconds for name, run in runs.items() if run is not None}
 
 
 def _traits(model: Features) -> ModelTraits:
@@ -65,7 +66,7 @@ def _traits(model: Features) -> ModelTraits:
     return ModelTraits(model.digest, views=(view,))
 
 
-def _device(each: CalibratedFit) -> DeviceTraits:
-    setup = each.setup
-    aspects = (words(setup.device), words(setup.runtime), words(setup.precision), words(each.target.family))
-    return DeviceTraits(setup.name, aspects, each.target.kind, each.rate)
+def _device(fitted: CalibratedFit) -> DeviceTraits:
+    setup = fitted.setup
+    aspects = (words(setup.device), words(setup.runtime), words(setup.precision), words(fitted.target.family))
+    return DeviceTraits(setup.name, aspects, fitted.target.kind, fitted.rate)

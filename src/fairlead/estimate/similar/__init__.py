@@ -1,6 +1,6 @@
-"""Predict how long a model takes on a device, from a few runs there and from what other devices did.
+"""Predict how long a model takes on a device, from a few runs there and from times on other devices.
 
-    library = Library.of(devices, models, logarithms)          what other devices did; may be empty
+    library = MeasurementLibrary.of(devices, models, logs)      times on other devices; may be empty
     predictor = fit(device, [(traits, seconds), ...], library)  ten runs on the new device; may be none
     [[estimate]] = predictor.predict([traits])                 mean, p90 and confidence
 

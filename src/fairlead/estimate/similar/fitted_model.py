@@ -1,8 +1,8 @@
-"""A fitted prediction as arrays, for any number of devices at once.
+"""A fitted model as arrays, for any number of devices at once.
 
-For a model, every known device says its own time, shifted to the level of the new device; so do made-up
-devices, the rooflines and a blend. Their weighted mean, corrected by what was left over at observed
-models, is the answer.
+To predict a model, every known device contributes its own time, shifted to the level of the new device; so do
+synthetic devices, the rooflines and a blend. The prediction is their weighted mean, corrected by residuals
+at observed models.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.traits import Array, Columns, Mask, TraitMatrix, TraitScale
 
 _KNOWN_SHARE = 0.02
-"""A model is known if devices of at least this share of the weight have measured it."""
+"""A model is known if devices with at least this share of the weight have measured it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQueries:
-    """Models to be predicted, as a library knows them."""
+    """Models to predict, with their values in a library."""
 
     values: Array
     """Rows of the library x models; 0 where not known."""
@@ -30,14 +30,16 @@ class ModelQueries:
     trait_matrix: TraitMatrix
 
     @classmethod
-    def of(cls, values: Array, sheet: TraitMatrix, scale: TraitScale) -> "ModelQueries":
-        """Ask for models of these values, nan where not known, and traits."""
+    def of(cls, values: Array, trait_matrix: TraitMatrix, scale: TraitScale) -> "ModelQueries":
+        """Return the queries of models with these values, nan where not known, and these traits."""
         known = ~np.isnan(values)
-        return cls(np.where(known, values, 0.0), known.astype(np.float64), scale.design(sheet), sheet)
+        return cls(
+            np.where(known, values, 0.0), known.astype(np.float64), scale.design(trait_matrix), trait_matrix
+        )
 
     @classmethod
     def at(cls, library: MeasurementLibrary, columns: Columns, scale: TraitScale) -> "ModelQueries":
-        """Ask for models of the library."""
+        """Return the queries of some models of the library."""
         return cls.of(library.rows[:, columns], library.trait_matrix.take(columns), scale)
 
 
@@ -46,91 +48,91 @@ class FittedModel:
     """One prediction for each device of a stack: every array but `anchors` has them as its first axis."""
 
     weights: Array
-    """Of the library's rows; all weights of a device, with `made_weights`, add up to 1."""
+    """Of the library's rows; all weights of a device, with `synthetic_weights`, add up to 1."""
     offsets: Array
-    """What each of them is shifted by."""
+    """The shift of each row."""
     pattern: Array
-    """How much of each one's ways, beyond the mean, to add."""
+    """The coefficient of each row's deviation from the mean."""
     nearest: Columns
-    """The devices that a blend is made of."""
+    """The devices of the blend."""
     synthetic: Array
-    """Made-up devices: coefficients of the nearest devices' seconds and of the design; rows by device."""
+    """Synthetic devices: coefficients of the nearest devices' seconds and of the design; rows by device."""
     synthetic_weights: Array
     synthetic_pattern: Array
     floor: Array
-    """No made-up device is faster, in seconds."""
+    """The least seconds of each synthetic device."""
     anchors: Columns
-    """Columns of the library that the smooth correction leans on."""
+    """Columns of the library that the smooth correction is a function of."""
     smooth: Array
     level: Array
     tilt: Array
     centre: Array
     stretch: Array
     spread: Array
-    """The standard deviation of errors at observed models, each predicted without it."""
+    """The standard deviation of errors at observed models, each predicted without its own value."""
 
-    def mean(self, asked: ModelQueries) -> tuple[Array, Array]:
-        """Return the weighted mean, devices x models, and the made-up rows, devices x rows x models."""
-        known = self.weights @ asked.known
-        said = self.weights @ asked.values + (self.weights * self.offsets) @ asked.known
-        rows = self._rows(asked, _divide(said, known))
-        said = said + np.einsum("nr,nrm->nm", self.synthetic_weights, rows)
-        return _divide(said, known + self.synthetic_weights.sum(1, keepdims=True)), rows
+    def mean(self, queries: ModelQueries) -> tuple[Array, Array]:
+        """Return the weighted mean, devices x models, and the synthetic rows, devices x rows x models."""
+        known = self.weights @ queries.known
+        total = self.weights @ queries.values + (self.weights * self.offsets) @ queries.known
+        rows = self._rows(queries, _divide(total, known))
+        total = total + np.einsum("nr,nrm->nm", self.synthetic_weights, rows)
+        return _divide(total, known + self.synthetic_weights.sum(1, keepdims=True)), rows
 
-    def predict(self, asked: ModelQueries, likeness: Array) -> Array:
-        """Return logarithms, devices x models; `likeness` is models x anchors."""
-        mean, rows = self.mean(asked)
-        ways = self.pattern @ asked.values + (self.pattern * self.offsets) @ asked.known
-        ways -= (self.pattern @ asked.known) * mean
-        ways += np.einsum("nr,nrm->nm", self.synthetic_pattern, rows - mean[:, None])
+    def predict(self, queries: ModelQueries, similarity: Array) -> Array:
+        """Return logarithms, devices x models; `similarity` is models x anchors."""
+        mean, rows = self.mean(queries)
+        deviation = self.pattern @ queries.values + (self.pattern * self.offsets) @ queries.known
+        deviation -= (self.pattern @ queries.known) * mean
+        deviation += np.einsum("nr,nrm->nm", self.synthetic_pattern, rows - mean[:, None])
         tilt = self.tilt * (mean - self.centre) / self.stretch
-        predicted: Array = mean + self.level + ways + tilt + self.smooth @ likeness.T
+        predicted: Array = mean + self.level + deviation + tilt + self.smooth @ similarity.T
         return predicted
 
-    def knows(self, asked: ModelQueries) -> Mask:
-        """Say for which models the library's devices have enough to say, devices x models."""
-        share = self.weights @ asked.known
+    def knows(self, queries: ModelQueries) -> Mask:
+        """Say which models enough devices of the library have measured, devices x models."""
+        share = self.weights @ queries.known
         known: Mask = share > _KNOWN_SHARE * np.maximum(self.weights.sum(1, keepdims=True), 1e-300)
         return known
 
-    def _rows(self, asked: ModelQueries, usual: Array) -> Array:
+    def _rows(self, queries: ModelQueries, means: Array) -> Array:
         size = self.nearest.shape[1]
-        seconds = self.synthetic[:, :, size:] @ asked.design.T
+        seconds = self.synthetic[:, :, size:] @ queries.design.T
         if size:
-            times = np.exp(nearest_logs(asked, self.nearest, self.offsets, usual))
+            times = np.exp(nearest_logs(queries, self.nearest, self.offsets, means))
             seconds = seconds + self.synthetic[:, :, :size] @ times
         return np.log(np.maximum(seconds, self.floor[:, :, None]))
 
 
-def nearest_logs(asked: ModelQueries, nearest: Columns, offsets: Array, usual: Array) -> Array:
-    """Return what the nearest devices say, or the mean where they are silent: devices x nearest x models."""
+def nearest_logs(queries: ModelQueries, nearest: Columns, offsets: Array, means: Array) -> Array:
+    """Return the nearest devices' values, or the mean where they have none: devices x nearest x models."""
     shifts = np.take_along_axis(offsets, nearest, axis=1)
-    said = asked.values[nearest] + shifts[:, :, None]
-    return np.where(asked.known[nearest] > 0, said, usual[:, None])
+    values = queries.values[nearest] + shifts[:, :, None]
+    return np.where(queries.known[nearest] > 0, values, means[:, None])
 
 
-def stack(surfaces: Sequence[FittedModel]) -> FittedModel:
-    """Join surfaces of one library, so that one pass over arrays predicts for all of them."""
-    anchors = np.unique(np.concatenate([surface.anchors for surface in surfaces]))
-    rows = max(surface.synthetic.shape[1] for surface in surfaces)
-    aligned = [_aligned(surface, anchors, rows) for surface in surfaces]
+def stack(models: Sequence[FittedModel]) -> FittedModel:
+    """Join fitted models of one library, so that one pass over arrays predicts for all of them."""
+    anchors = np.unique(np.concatenate([model.anchors for model in models]))
+    rows = max(model.synthetic.shape[1] for model in models)
+    aligned = [_aligned(model, anchors, rows) for model in models]
     names = [field.name for field in fields(FittedModel) if field.name != "anchors"]
-    joined = {name: np.concatenate([getattr(surface, name) for surface in aligned]) for name in names}
+    joined = {name: np.concatenate([getattr(model, name) for model in aligned]) for name in names}
     return FittedModel(anchors=anchors, **joined)
 
 
-def _aligned(surface: FittedModel, anchors: Columns, rows: int) -> FittedModel:
-    smooth = np.zeros((len(surface.weights), len(anchors)))
-    smooth[:, np.searchsorted(anchors, surface.anchors)] = surface.smooth
-    more = ((0, 0), (0, rows - surface.synthetic.shape[1]))
+def _aligned(model: FittedModel, anchors: Columns, rows: int) -> FittedModel:
+    smooth = np.zeros((len(model.weights), len(anchors)))
+    smooth[:, np.searchsorted(anchors, model.anchors)] = model.smooth
+    more = ((0, 0), (0, rows - model.synthetic.shape[1]))
     return replace(
-        surface,
+        model,
         anchors=anchors,
         smooth=smooth,
-        synthetic=np.pad(surface.synthetic, (*more, (0, 0))),
-        synthetic_weights=np.pad(surface.synthetic_weights, more),
-        synthetic_pattern=np.pad(surface.synthetic_pattern, more),
-        floor=np.pad(surface.floor, more, constant_values=1.0),
+        synthetic=np.pad(model.synthetic, (*more, (0, 0))),
+        synthetic_weights=np.pad(model.synthetic_weights, more),
+        synthetic_pattern=np.pad(model.synthetic_pattern, more),
+        floor=np.pad(model.floor, more, constant_values=1.0),
     )
 
 

@@ -1,4 +1,4 @@
-"""Fit a surface: find the near devices, make up more of them, and explain what is left over."""
+"""Fit a model: weigh the neighbours, add synthetic devices, and fit the residuals."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,18 +13,18 @@ from fairlead.estimate.similar.neighbours import NeighbourWeights, distance_weig
 from fairlead.estimate.similar.traits import Array, Columns, TraitScale
 
 _BLENDED: Final = 5
-"""A blend is made of so many devices."""
+"""The number of devices in a blend."""
 _FLOOR: Final = 1e-3
-"""A made-up device is never faster than this share of the least time observed."""
+"""A synthetic device is never faster than this share of the least observed time."""
 _GAPS: Final = 1 / 3
 """Of the amounts of observed models, the share that may be unknown for a roofline to make sense."""
 _EXPECTED_ERROR: Final = 0.15
-"""What errors are expected to be, as good as two observations say so."""
+"""The expected error beforehand; it counts as much as two observations."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRuns:
-    """What was measured on the new device: columns of the library, and logarithms."""
+    """Measurements on the new device: columns of the library, and logarithms."""
 
     columns: Columns
     values: Array
@@ -32,86 +32,94 @@ class ObservedRuns:
 
 @dataclass(frozen=True, slots=True)
 class _SyntheticDevices:
-    """Made-up devices: coefficients, what they say of the observed models, and how much they count."""
+    """Synthetic devices: coefficients, predictions for the observed models, and weights."""
 
     coefficients: Array
     predictions: Array
-    """Rows x observed models, each predicted without it."""
+    """Rows x observed models, each predicted without its own value."""
     weights: Array
 
 
 def fit_model(
-    library: MeasurementLibrary, scale: TraitScale, observed: ObservedRuns, found: NeighbourWeights
+    library: MeasurementLibrary, scale: TraitScale, observed: ObservedRuns, neighbours: NeighbourWeights
 ) -> FittedModel:
-    """Fit one device to what was observed on it and to the devices that were found near."""
-    asked = ModelQueries.at(library, observed.columns, scale)
-    nearest = np.argsort(-found.weights, kind="stable")[:_BLENDED] if found.weights.any() else np.arange(0)
-    made = _synthesise(asked, scale, observed, found, nearest)
-    total = max(float(found.weights.sum() + made.weights.sum()), 1e-300)
-    blank = _weighted_mean_model(library, found, made, nearest, total, observed)
-    said = np.where(asked.known > 0, asked.values + found.offsets[:, None], np.nan)
+    """Fit one device to the runs observed on it and to its neighbours."""
+    queries = ModelQueries.at(library, observed.columns, scale)
+    nearest = (
+        np.argsort(-neighbours.weights, kind="stable")[:_BLENDED]
+        if neighbours.weights.any()
+        else np.arange(0)
+    )
+    synthetic = _synthesise(queries, scale, observed, neighbours, nearest)
+    total = max(float(neighbours.weights.sum() + synthetic.weights.sum()), 1e-300)
+    plain = _weighted_mean_model(library, neighbours, synthetic, nearest, total, observed)
+    predictions = np.where(queries.known > 0, queries.values + neighbours.offsets[:, None], np.nan)
     return _with_residuals(
-        blank,
+        plain,
         observed,
-        np.vstack([said, made.predictions]),
-        scale.similarity(asked.trait_matrix, asked.trait_matrix),
+        np.vstack([predictions, synthetic.predictions]),
+        scale.similarity(queries.trait_matrix, queries.trait_matrix),
     )
 
 
 def _synthesise(
-    asked: ModelQueries, scale: TraitScale, observed: ObservedRuns, found: NeighbourWeights, nearest: Columns
+    queries: ModelQueries,
+    scale: TraitScale,
+    observed: ObservedRuns,
+    neighbours: NeighbourWeights,
+    nearest: Columns,
 ) -> _SyntheticDevices:
-    """Make up devices from what was observed: a roofline of every view, a blend of the nearest devices."""
+    """Make synthetic devices from the observed runs: a roofline of every view, a blend of the nearest."""
     times = np.exp(observed.values)
-    designs = _designs(asked, scale, found, nearest) if len(times) else []
-    coefficients = np.zeros((len(designs), len(nearest) + asked.design.shape[1]))
-    said = np.zeros((len(designs), len(times)))
+    designs = _designs(queries, scale, neighbours, nearest) if len(times) else []
+    coefficients = np.zeros((len(designs), len(nearest) + queries.design.shape[1]))
+    predictions = np.zeros((len(designs), len(times)))
     weights = np.zeros(len(designs))
-    for row, (places, design) in enumerate(designs):
-        coefficients[row, places] = nonnegative.fit(design, times)
-        said[row] = nonnegative.held_out(design, times)
-        errors = observed.values - said[row]
-        weights[row] = found.synthetic * distance_weights(np.abs(errors - np.median(errors)).mean())
-    return _SyntheticDevices(coefficients, said, weights)
+    for row, (columns, design) in enumerate(designs):
+        coefficients[row, columns] = nonnegative.fit(design, times)
+        predictions[row] = nonnegative.held_out(design, times)
+        errors = observed.values - predictions[row]
+        weights[row] = neighbours.synthetic * distance_weights(np.abs(errors - np.median(errors)).mean())
+    return _SyntheticDevices(coefficients, predictions, weights)
 
 
 def _designs(
-    asked: ModelQueries, scale: TraitScale, found: NeighbourWeights, nearest: Columns
+    queries: ModelQueries, scale: TraitScale, neighbours: NeighbourWeights, nearest: Columns
 ) -> list[tuple[Columns, Array]]:
-    """Return for each made-up device which coefficients it has, and what they are multiplied with."""
+    """Return for each synthetic device the indices of its coefficients, and the columns they multiply."""
     size = len(nearest)
     designs: list[tuple[Columns, Array]] = []
-    for view, part in zip(asked.trait_matrix.views, scale.parts(), strict=True):
+    for view, part in zip(queries.trait_matrix.views, scale.parts(), strict=True):
         if view.size and np.isnan(view).mean() < _GAPS:
-            designs.append((size + part, asked.design[:, part]))
+            designs.append((size + part, queries.design[:, part]))
     if size:
-        said = found.weights @ (asked.values + found.offsets[:, None] * asked.known)
-        usual = said / np.maximum(found.weights @ asked.known, 1e-300)
-        near = np.exp(nearest_logs(asked, nearest[None], found.offsets[None], usual[None]))[0].T
+        total = neighbours.weights @ (queries.values + neighbours.offsets[:, None] * queries.known)
+        means = total / np.maximum(neighbours.weights @ queries.known, 1e-300)
+        times = np.exp(nearest_logs(queries, nearest[None], neighbours.offsets[None], means[None]))[0].T
         own = designs[0][0] - size if designs else np.arange(1)
-        designs.append((np.append(np.arange(size), size + own), np.hstack([near, asked.design[:, own]])))
+        designs.append((np.append(np.arange(size), size + own), np.hstack([times, queries.design[:, own]])))
     return designs
 
 
 def _weighted_mean_model(
     library: MeasurementLibrary,
-    found: NeighbourWeights,
-    made: _SyntheticDevices,
+    neighbours: NeighbourWeights,
+    synthetic: _SyntheticDevices,
     nearest: Columns,
     total: float,
     observed: ObservedRuns,
 ) -> FittedModel:
-    """Return a surface that is the weighted mean alone."""
-    rows = len(made.weights)
+    """Return a fitted model that is the weighted mean alone."""
+    rows = len(synthetic.weights)
     least = float(np.exp(observed.values.min())) if len(observed.values) else 1.0
     one = np.zeros((1, 1))
     return FittedModel(
-        weights=found.weights[None] / total,
-        offsets=found.offsets[None],
+        weights=neighbours.weights[None] / total,
+        offsets=neighbours.offsets[None],
         pattern=np.zeros((1, len(library.rows))),
         nearest=nearest[None],
-        synthetic=made.coefficients[None],
-        synthetic_weights=made.weights[None] / total,
+        synthetic=synthetic.coefficients[None],
+        synthetic_weights=synthetic.weights[None] / total,
         synthetic_pattern=np.zeros((1, rows)),
         floor=np.full((1, rows), _FLOOR * least),
         anchors=observed.columns,
@@ -124,27 +132,32 @@ def _weighted_mean_model(
     )
 
 
-def _with_residuals(blank: FittedModel, observed: ObservedRuns, said: Array, alike: Array) -> FittedModel:
-    """Add what explains the errors that the weighted mean makes at the observed models."""
-    weights = np.append(blank.weights[0], blank.synthetic_weights[0])
-    known = ~np.isnan(said)
+def _with_residuals(
+    plain: FittedModel, observed: ObservedRuns, predictions: Array, similarity: Array
+) -> FittedModel:
+    """Add the fit of the residuals that the weighted mean leaves at the observed models."""
+    weights = np.append(plain.weights[0], plain.synthetic_weights[0])
+    known = ~np.isnan(predictions)
     share = weights @ known
-    mean = np.where(share > 0, weights @ np.nan_to_num(said) / np.maximum(share, 1e-300), 0.0)
-    ways = np.where(known, said - mean, 0.0)
+    mean = np.where(share > 0, weights @ np.nan_to_num(predictions) / np.maximum(share, 1e-300), 0.0)
+    deviations = np.where(known, predictions - mean, 0.0)
     centre, stretch = (float(mean.mean()), max(float(mean.std()), 0.3)) if len(mean) else (0.0, 1.0)
-    left = fit_residuals(
-        observed.values - mean, (ways * weights[:, None]).T @ ways, alike, (mean - centre) / stretch
+    residuals = fit_residuals(
+        observed.values - mean,
+        (deviations * weights[:, None]).T @ deviations,
+        similarity,
+        (mean - centre) / stretch,
     )
-    pattern = weights * (ways @ left.pattern)
-    real = blank.weights.shape[1]
-    error = (float((left.held_out**2).sum()) + 2 * _EXPECTED_ERROR**2) / (len(mean) + 2)
+    pattern = weights * (deviations @ residuals.pattern)
+    known_rows = plain.weights.shape[1]
+    error = (float((residuals.held_out**2).sum()) + 2 * _EXPECTED_ERROR**2) / (len(mean) + 2)
     return replace(
-        blank,
-        pattern=pattern[None, :real],
-        synthetic_pattern=pattern[None, real:],
-        smooth=left.smooth[None],
-        level=np.array([[left.level]]),
-        tilt=np.array([[left.tilt]]),
+        plain,
+        pattern=pattern[None, :known_rows],
+        synthetic_pattern=pattern[None, known_rows:],
+        smooth=residuals.smooth[None],
+        level=np.array([[residuals.level]]),
+        tilt=np.array([[residuals.tilt]]),
         centre=np.array([[centre]]),
         stretch=np.array([[stretch]]),
         spread=np.array([[np.sqrt(error)]]),

@@ -1,9 +1,8 @@
-"""Spread what is left over at observed models to the others: Gaussian regression, closed form.
+"""Carry residuals at observed models over to other models: Gaussian process regression, closed form.
 
-What a prediction leaves over (its errors at the observed models) is taken for a sum: a level, a pattern
+The residuals of a prediction (its errors at the observed models) are modelled as a sum: a level, a pattern
 that other devices show, a smooth function of the models, a tilt along the prediction itself, and noise.
-How large each one is differs by device, so that a grid of sizes is tried, and every entry counts by its
-evidence.
+The size of each term differs by device, so a grid of sizes is tried, and the evidence weighs every entry.
 """
 
 from dataclasses import dataclass
@@ -20,30 +19,30 @@ _SIZES = tuple(
 )
 """Variances of pattern, smooth function, tilt and noise, of logarithms."""
 _ABSENT = 3.0
-"""A smooth function or a tilt is as likely not to be there as to have one of so many sizes."""
+"""A smooth function or a tilt is as likely to be absent as to have one of this number of sizes."""
 _FREEDOM = 4.0
-"""Of the t distribution that outliers come from."""
+"""Degrees of freedom of the t distribution that outliers come from."""
 _SAMPLE = 64
-"""So many models are enough to find the sizes by."""
+"""This number of models is enough to find the sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianProcessFit:
-    """What explains the errors at observed models."""
+    """The terms that explain the residuals at observed models."""
 
     level: float
     pattern: Array
-    """By observed model; for a model elsewhere, times its covariance of pattern with each."""
+    """By observed model; another model multiplies it by its covariance of pattern with each."""
     smooth: Array
-    """By observed model; times the kernel."""
+    """By observed model; another model multiplies it by the kernel."""
     tilt: float
-    """Times the place of a model along the prediction."""
+    """Multiplied by the place of a model along the prediction."""
     held_out: Array
-    """The errors of this explanation at each observed model, made without it."""
+    """The errors of this fit at each observed model, predicted without its own value."""
 
 
 def fit_residuals(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> GaussianProcessFit:
-    """Explain errors by covariances of pattern and smooth function, and by places along the prediction."""
+    """Fit residuals by covariances of pattern and smooth function, and by places along the prediction."""
     if not len(errors):
         return GaussianProcessFit(0.0, errors, errors, 0.0, errors)
     mean = float(errors.mean())
@@ -61,17 +60,17 @@ def fit_residuals(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> 
 
 
 def _evidence(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> tuple[Array, Array, Array]:
-    """Return sizes, how much each counts, and the noise of every model relative to the usual one."""
-    some = slice(0, _SAMPLE)
+    """Return the sizes, the weight of each, and the noise of every model relative to the typical one."""
+    sample = slice(0, _SAMPLE)
     sizes = np.array(_SIZES)
     noise = np.ones(len(errors))
-    part = (pattern[some, some], smooth[some, some], tilt[some])
+    part = (pattern[sample, sample], smooth[sample, sample], tilt[sample])
     prior = _ABSENT ** (sizes[:, 1:3] == 0).sum(1)
-    share = _posterior(errors[some], _covariance(sizes, *part, noise[some]), prior)[0]
-    if len(errors) > _SAMPLE:  # one entry then says as much as all, and many a large inverse is spared
+    share = _posterior(errors[sample], _covariance(sizes, *part, noise[sample]), prior)[0]
+    if len(errors) > _SAMPLE:  # one entry is then as good as all, and saves many large inverses
         return sizes[[np.argmax(share)]], np.ones(1), noise
-    strange = share @ _posterior(errors, _covariance(sizes, *part, noise), prior)[1]
-    noise = np.maximum(1.0, (_FREEDOM + strange) / (_FREEDOM + 1))
+    surprise = share @ _posterior(errors, _covariance(sizes, *part, noise), prior)[1]
+    noise = np.maximum(1.0, (_FREEDOM + surprise) / (_FREEDOM + 1))
     return sizes, _posterior(errors, _covariance(sizes, *part, noise), prior)[0], noise
 
 
@@ -84,7 +83,7 @@ def _covariance(sizes: Array, pattern: Array, smooth: Array, tilt: Array, noise:
 
 
 def _posterior(errors: Array, covariance: Array, prior: Array) -> tuple[Array, Array]:
-    """Return what each covariance counts by its evidence, and how strange it finds each error, squared."""
+    """Return the weight of each covariance by its evidence, and its squared standardised errors."""
     inverse = np.linalg.inv(covariance)
     parts = inverse @ errors
     evidence = -0.5 * (np.linalg.slogdet(covariance)[1] + parts @ errors)

@@ -1,4 +1,4 @@
-"""The library: how long known models took on known devices."""
+"""The library of measurements: how long known models took on known devices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,42 +18,42 @@ class MeasurementLibrary:
     devices: tuple[DeviceTraits, ...]
     models: tuple[ModelTraits, ...]
     rows: Array
-    """Devices x models, nan where nothing was measured; the last row is of a device that is quite usual."""
+    """Devices x models, nan where nothing was measured; the last row is the average device."""
     levels: Array
-    """How slow each device is on the whole, beside the usual one."""
+    """How slow each device is on the whole, relative to the average device."""
     trait_matrix: TraitMatrix
     vocabulary: TraitColumns
     scale: TraitScale | None
-    """What is usual among the models that were measured; None while none was."""
+    """The scale of the measured models; None without any."""
     _columns: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, devices: Sequence[DeviceTraits], models: Sequence[ModelTraits], values: Array
     ) -> "MeasurementLibrary":
-        """Make a library; of models of one name the first one counts."""
+        """Build a library; of models of one name the first counts."""
         vocabulary = TraitColumns.of(models)
         columns: dict[str, int] = {}
         for index, model in enumerate(models):
             columns.setdefault(model.name, index)
-        sheet = vocabulary.trait_matrix(models)
-        empty = cls((), tuple(models), values[:0], values[:0, 0], sheet, vocabulary, None, columns)
+        trait_matrix = vocabulary.trait_matrix(models)
+        empty = cls((), tuple(models), values[:0], values[:0, 0], trait_matrix, vocabulary, None, columns)
         return empty.with_devices(devices, values)
 
     def column(self, name: str) -> int | None:
-        """Return where a model stands, if it is known."""
+        """Return the column of a model; None where the library does not have it."""
         return self._columns.get(name)
 
     def with_devices(self, devices: Sequence[DeviceTraits], values: Array) -> "MeasurementLibrary":
         """Return a library of the same models for these devices and their values."""
-        levels, usual = _device_and_model_parts(values)
-        known = np.flatnonzero(~np.isnan(usual))
+        levels, average = _device_and_model_parts(values)
+        known = np.flatnonzero(~np.isnan(average))
         scale = TraitScale.of(self.trait_matrix.take(known)) if len(known) else None
-        rows = np.vstack([values, usual])
+        rows = np.vstack([values, average])
         return replace(self, devices=tuple(devices), rows=rows, levels=levels, scale=scale)
 
     def with_models(self, models: Iterable[ModelTraits]) -> "MeasurementLibrary":
-        """Return the library with columns, as yet empty, for models that it does not know."""
+        """Return the library with empty columns for models that it does not have."""
         new = list({model.name: model for model in models if model.name not in self._columns}.values())
         if not new:
             return self
@@ -62,7 +62,7 @@ class MeasurementLibrary:
 
 
 def _device_and_model_parts(values: Array) -> tuple[Array, Array]:
-    """Take values for sums of a device's part and a model's part, and return both."""
+    """Split values into a device's part and a model's part, whose sum they are taken to be."""
     known = ~np.isnan(values)
     devices = np.zeros(len(values))
     models = np.zeros(values.shape[1])

@@ -1,4 +1,4 @@
-"""Which known devices resemble a new one: how far each is, and how much it counts."""
+"""The neighbours of a new device: how far each known device is from it, and how much it counts."""
 
 from dataclasses import dataclass
 
@@ -8,23 +8,23 @@ from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.traits import Array, Columns
 
 _SHARPNESS = 2.5
-"""A device twice as far counts 2 ** -2.5 as much."""
+"""A device twice as far away counts 2 ** -2.5 as much."""
 _CLOSEST = 0.01
-"""Nobody is nearer than one percent: measurements differ by that much anyway."""
+"""No device is nearer than one percent: measurements differ by that much anyway."""
 _WORDS = 1.5
-"""How much words count: a device that shares all of one aspect counts e ** 1.5 as much."""
+"""The weight of words: a device that shares all words of one aspect counts e ** 1.5 as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourWeights:
-    """Known devices as seen from a new one."""
+    """The weights of known devices for a new one."""
 
     weights: Array
     """By row of the library, 0 where it cannot be compared; they need not add up to 1."""
     offsets: Array
-    """What to add to a device's logarithms to come to the level of the new one."""
+    """The difference from a device's logarithms to the level of the new device."""
     synthetic: float = 1.0
-    """How much a made-up device counts beside a real one that is as near."""
+    """The weight of a synthetic device relative to a real one at the same distance."""
 
 
 def neighbour_weights(
@@ -32,14 +32,14 @@ def neighbour_weights(
 ) -> NeighbourWeights:
     """Compare every known device with a new one over the models that were observed on both.
 
-    `affinity` says how alike rows of the library are by their words.
+    `affinity` is the similarity of the library's rows by their words.
     """
-    apart = observed - library.rows[:, columns]
-    shared = ~np.isnan(apart)
+    differences = observed - library.rows[:, columns]
+    shared = ~np.isnan(differences)
     count = shared.sum(1)
     usable = count >= max(2, min(3, len(columns)), count.max(initial=0) / 2)
-    offsets = _medians(apart, usable)
-    distance = np.where(shared, np.abs(apart - offsets[:, None]), 0).sum(1) / np.maximum(count, 1)
+    offsets = _medians(differences, usable)
+    distance = np.where(shared, np.abs(differences - offsets[:, None]), 0).sum(1) / np.maximum(count, 1)
     distance *= np.sqrt(1 + 2 / np.maximum(count, 1))
     if not usable.any():
         return no_neighbours(library)
@@ -50,17 +50,17 @@ def neighbour_weights(
 
 
 def no_neighbours(library: MeasurementLibrary) -> NeighbourWeights:
-    """Return what there is to see where no device can be compared."""
+    """Return the weights where no device can be compared: all zero."""
     return NeighbourWeights(np.zeros(len(library.rows)), np.zeros(len(library.rows)))
 
 
 def distance_weights(distance: Array) -> Array:
-    """Return how much devices at these distances count."""
+    """Return the weights of devices at these distances."""
     return (distance + _CLOSEST) ** -_SHARPNESS
 
 
-def _medians(apart: Array, usable: np.ndarray) -> Array:
-    medians = np.zeros(len(apart))
+def _medians(differences: Array, usable: np.ndarray) -> Array:
+    medians = np.zeros(len(differences))
     if usable.any():
-        medians[usable] = np.nanmedian(apart[usable], axis=1)
+        medians[usable] = np.nanmedian(differences[usable], axis=1)
     return medians

@@ -16,9 +16,9 @@ from fairlead.estimate.similar.traits import Array, Columns, ModelTraits, TraitS
 from fairlead.prediction import Z90, confidence
 
 _MOST: Final = 800
-"""Observations that are used; more cost the third power of their number and add little."""
+"""The most observations used: cost grows with the third power of their number, and more add little."""
 _ENOUGH: Final = 16
-"""So many models show what a device is like."""
+"""This number of models shows what a device is like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class SimilarityEstimate:
     mean: float
     """Seconds, or watts: as likely too high as too low."""
     p90: float
-    """What nine of ten runs stay below."""
+    """Nine of ten runs stay below it."""
     confidence: str
-    """`high`, `medium` or `low`, by the errors at models that were observed."""
+    """`high`, `medium` or `low`, by the errors at observed models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Predictor:
     library: MeasurementLibrary
     scale: TraitScale
     warm: FittedModel
-    """For models that devices of the library know."""
+    """For models that devices of the library have run."""
     cold: FittedModel
-    """For models that nobody has run, from their traits alone."""
+    """For models that no device has run, from their traits alone."""
 
     def at(self, columns: Columns) -> tuple[Array, Array]:
         """Return logarithms and their spreads, devices x models, for columns of the library."""
@@ -54,22 +54,22 @@ class Predictor:
         known = [column for column in columns if column is not None]
         values = np.full((len(self.library.rows), len(models)), np.nan)
         values[:, [column is not None for column in columns]] = self.library.rows[:, known]
-        asked = ModelQueries.of(values, self.library.vocabulary.trait_matrix(models), self.scale)
-        logs, spreads = self._predict(asked)
+        queries = ModelQueries.of(values, self.library.vocabulary.trait_matrix(models), self.scale)
+        logs, spreads = self._predict(queries)
         return [
             [_estimate(*pair) for pair in zip(*row, strict=True)] for row in zip(logs, spreads, strict=True)
         ]
 
-    def _predict(self, asked: ModelQueries) -> tuple[Array, Array]:
-        knows = self.warm.knows(asked)
-        logs, spreads = np.zeros(knows.shape), np.zeros(knows.shape)
-        for chosen, part in ((knows, self.warm), (~knows, self.cold)):
-            if chosen.any():
-                alike = self.scale.similarity(
-                    asked.trait_matrix, self.library.trait_matrix.take(part.anchors)
+    def _predict(self, queries: ModelQueries) -> tuple[Array, Array]:
+        is_known = self.warm.knows(queries)
+        logs, spreads = np.zeros(is_known.shape), np.zeros(is_known.shape)
+        for selected, model in ((is_known, self.warm), (~is_known, self.cold)):
+            if selected.any():
+                similarity = self.scale.similarity(
+                    queries.trait_matrix, self.library.trait_matrix.take(model.anchors)
                 )
-                logs = np.where(chosen, part.predict(asked, alike), logs)
-                spreads = np.where(chosen, part.spread, spreads)
+                logs = np.where(selected, model.predict(queries, similarity), logs)
+                spreads = np.where(selected, model.spread, spreads)
         return logs, spreads
 
 
@@ -78,12 +78,12 @@ def fit(
 ) -> Predictor:
     """Fit a device to the seconds (or watts) that models took on it, and to the library of other devices.
 
-    With no runs, the device's words and figures are compared with those of the library's devices.
+    Without runs, the device's words and figures are compared with those of the library's devices.
     """
-    shelf = library.with_models(model for model, _ in runs)
-    columns = [column for model, _ in runs if (column := shelf.column(model.name)) is not None]
+    extended = library.with_models(model for model, _ in runs)
+    columns = [column for model, _ in runs if (column := extended.column(model.name)) is not None]
     values = np.log([value for _, value in runs])
-    return fit_columns(device, np.array(columns, dtype=np.intp), values, shelf)
+    return fit_columns(device, np.array(columns, dtype=np.intp), values, extended)
 
 
 def fit_columns(
@@ -98,40 +98,41 @@ def fit_columns(
     if not len(observed.columns):
         return _predictor_without_runs(library, scale, device_prior(device, library, affinity))
     cold = fit_model(library, scale, observed, no_neighbours(library))
-    found = neighbour_weights(library, observed.columns, observed.values, affinity)
-    shared = (~np.isnan(library.rows[found.weights > 0][:, observed.columns])).any(0)
+    neighbours = neighbour_weights(library, observed.columns, observed.values, affinity)
+    shared = (~np.isnan(library.rows[neighbours.weights > 0][:, observed.columns])).any(0)
     if not shared.any():
         return Predictor(library, scale, cold, cold)
     known = ObservedRuns(observed.columns[shared], observed.values[shared])
-    return Predictor(library, scale, fit_model(library, scale, known, found), cold)
+    return Predictor(library, scale, fit_model(library, scale, known, neighbours), cold)
 
 
 def join(predictors: Sequence[Predictor]) -> Predictor:
     """Join predictors of one library, so that one pass over arrays predicts for all of them."""
     first = predictors[0]
-    if any(one.library is not first.library or one.scale is not first.scale for one in predictors):
+    if any(
+        predictor.library is not first.library or predictor.scale is not first.scale
+        for predictor in predictors
+    ):
         raise ValueError("predictors of different libraries cannot be joined")
-    warm = stack([one.warm for one in predictors])
-    return Predictor(first.library, first.scale, warm, stack([one.cold for one in predictors]))
+    warm = stack([predictor.warm for predictor in predictors])
+    return Predictor(first.library, first.scale, warm, stack([predictor.cold for predictor in predictors]))
 
 
-def _predictor_without_runs(
-    library: MeasurementLibrary, scale: TraitScale, guessed: DevicePrior
-) -> Predictor:
-    """Predict by the mean of devices that ought to be alike; a roofline of that mean serves cold models."""
+def _predictor_without_runs(library: MeasurementLibrary, scale: TraitScale, prior: DevicePrior) -> Predictor:
+    """Predict by the mean of devices with similar traits; a roofline of that mean serves cold models."""
     known = np.flatnonzero(~np.isnan(library.rows[-1]))[:_ENOUGH]
-    nothing = ObservedRuns(known[:0], np.zeros(0))
-    warm = fit_model(library, scale, nothing, guessed.neighbours)
+    no_runs = ObservedRuns(known[:0], np.zeros(0))
+    warm = fit_model(library, scale, no_runs, prior.neighbours)
     mean = warm.mean(ModelQueries.at(library, known, scale))[0][0]
     cold = fit_model(library, scale, ObservedRuns(known, mean), no_neighbours(library))
-    spread = np.array([[guessed.spread]])
+    spread = np.array([[prior.spread]])
     return Predictor(library, scale, replace(warm, spread=spread), replace(cold, spread=spread))
 
 
 def _affinity(device: DeviceTraits, library: MeasurementLibrary) -> Array:
-    """Return how alike rows of the library are by their words; the usual device is like any other."""
-    alike = word_similarity(device, library.devices)
-    return np.append(alike, np.median(alike) if len(alike) else 0.0)
+    """Return the similarity of the library's rows by their words; the average device has the median."""
+    similarity = word_similarity(device, library.devices)
+    return np.append(similarity, np.median(similarity) if len(similarity) else 0.0)
 
 
 def _estimate(log: float, spread: float) -> SimilarityEstimate:

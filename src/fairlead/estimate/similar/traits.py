@@ -1,4 +1,4 @@
-"""What is known of a model without running it, first as words and amounts, then as columns of numbers."""
+"""The traits of a model that are known without a run, first as words and amounts, then as numeric columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ Columns = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 _WIDTH = 1.5
-"""How far, in standard deviations, models resemble one another."""
+"""The width of the kernel over models, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTraits:
-    """A model as predictions see it."""
+    """The traits of one model."""
 
     name: str
-    """The same name is the same model; a digest will do."""
+    """The same name is the same model; a digest can serve as the name."""
     words: frozenset[str] = frozenset()
-    """What its name is made of: models of one family share words."""
+    """The words of its name: models of one family share words."""
     views: tuple[Mapping[str, float], ...] = ()
     """Amounts of work by name (`macs`, `params`, `bytes.conv`), once for every way of counting them.
 
@@ -32,35 +32,35 @@ class ModelTraits:
 
 @dataclass(frozen=True, slots=True)
 class TraitMatrix:
-    """Models as rows of numbers; all sheets of one vocabulary can be compared."""
+    """Models as rows of numbers; all matrices of one vocabulary can be compared."""
 
     views: tuple[Array, ...]
     """By view, models x amounts; nan where an amount is not known."""
     words: Array
     """Models x vocabulary: 1 where a model has the word."""
     counts: Array
-    """How many words each model has, those outside the vocabulary too."""
+    """The number of words of each model, those outside the vocabulary included."""
 
     def take(self, rows: Columns) -> "TraitMatrix":
         """Return some of the models."""
         return TraitMatrix(tuple(view[rows] for view in self.views), self.words[rows], self.counts[rows])
 
     def with_rows(self, other: "TraitMatrix") -> "TraitMatrix":
-        """Return these models and, after them, those of another sheet of the same vocabulary."""
+        """Return these models and, after them, those of another matrix of the same vocabulary."""
         views = tuple(np.vstack(pair) for pair in zip(self.views, other.views, strict=True))
         return TraitMatrix(views, np.vstack([self.words, other.words]), np.append(self.counts, other.counts))
 
 
 @dataclass(frozen=True, slots=True)
 class TraitColumns:
-    """The order of amounts and words in the columns of a sheet."""
+    """The order of amounts and words in the columns of a trait matrix."""
 
     amounts: tuple[tuple[str, ...], ...]
     words: Mapping[str, int]
 
     @classmethod
     def of(cls, models: Iterable[ModelTraits]) -> "TraitColumns":
-        """Collect every amount and word, in the order in which they come."""
+        """Collect every amount and word, in the order of the models."""
         amounts: list[dict[str, None]] = []
         words: dict[str, int] = {}
         for model in models:
@@ -73,7 +73,7 @@ class TraitColumns:
         return cls(tuple(tuple(view) for view in amounts), words)
 
     def trait_matrix(self, models: Sequence[ModelTraits]) -> TraitMatrix:
-        """Write models down in these columns; what the vocabulary lacks is left out."""
+        """Return models as rows of these columns; words and amounts outside the vocabulary are left out."""
         views = tuple(
             np.array([_amounts(model, index, names) for model in models]).reshape(len(models), len(names))
             for index, names in enumerate(self.amounts)
@@ -86,34 +86,34 @@ class TraitColumns:
 
 @dataclass(frozen=True, slots=True)
 class TraitScale:
-    """What is usual among known models: fills gaps, and says how alike two models are."""
+    """The typical values of known models: they fill gaps, and scale the similarity of two models."""
 
-    usual: tuple[Array, ...]
+    medians: tuple[Array, ...]
     """By view, the median of every amount; nan where no known model has it."""
     centre: Array
     spread: Array
 
     @classmethod
     def of(cls, known: TraitMatrix) -> "TraitScale":
-        """Learn it from models that are known."""
+        """Return the scale of known models."""
         logs = _logs(known)
-        seen = ~np.isnan(logs)
-        count = np.maximum(seen.sum(0), 1)
-        centre = np.where(seen, logs, 0).sum(0) / count
-        spread = np.sqrt(np.where(seen, (logs - centre) ** 2, 0).sum(0) / count)
-        useful = (seen.sum(0) > len(logs) / 2) & (spread > 1e-6)
+        present = ~np.isnan(logs)
+        count = np.maximum(present.sum(0), 1)
+        centre = np.where(present, logs, 0).sum(0) / count
+        spread = np.sqrt(np.where(present, (logs - centre) ** 2, 0).sum(0) / count)
+        useful = (present.sum(0) > len(logs) / 2) & (spread > 1e-6)
         return cls(tuple(_medians(view) for view in known.views), centre, np.where(useful, spread, np.inf))
 
-    def design(self, sheet: TraitMatrix) -> Array:
-        """Return a constant, then the amounts of all views; unknown ones as usual."""
-        parts: list[Array] = [np.ones((len(sheet.counts), 1))]
-        for view, usual in zip(sheet.views, self.usual, strict=True):
-            parts.append(np.nan_to_num(np.where(np.isnan(view), usual, view)))
+    def design(self, trait_matrix: TraitMatrix) -> Array:
+        """Return a constant, then the amounts of all views; the median replaces unknown ones."""
+        parts: list[Array] = [np.ones((len(trait_matrix.counts), 1))]
+        for view, medians in zip(trait_matrix.views, self.medians, strict=True):
+            parts.append(np.nan_to_num(np.where(np.isnan(view), medians, view)))
         return np.hstack(parts)
 
     def parts(self) -> list[Columns]:
-        """Return for each view which columns of a design are its own, the constant among them."""
-        ends = np.cumsum([1, *(len(usual) for usual in self.usual)])
+        """Return for each view its columns of a design, the constant among them."""
+        ends = np.cumsum([1, *(len(medians) for medians in self.medians)])
         return [np.append(0, np.arange(first, last)) for first, last in pairwise(ends)]
 
     def similarity(self, left: TraitMatrix, right: TraitMatrix) -> Array:
@@ -124,12 +124,12 @@ class TraitScale:
         square = (one**2).sum(1)[:, None] + (two**2).sum(1)[None, :] - 2 * one @ two.T
         near = np.exp(-np.maximum(square, 0) / (2 * _WIDTH**2 * size)) if one.shape[1] else 0.0
         shared = left.words @ right.words.T
-        either = left.counts[:, None] + right.counts[None, :] - shared
-        kernel: Array = linear + near + shared / np.maximum(either, 1)
+        union = left.counts[:, None] + right.counts[None, :] - shared
+        kernel: Array = linear + near + shared / np.maximum(union, 1)
         return kernel
 
-    def _points(self, sheet: TraitMatrix) -> Array:
-        points: Array = np.nan_to_num((_logs(sheet) - self.centre) / self.spread)
+    def _points(self, trait_matrix: TraitMatrix) -> Array:
+        points: Array = np.nan_to_num((_logs(trait_matrix) - self.centre) / self.spread)
         return points
 
 
@@ -143,10 +143,10 @@ def _medians(view: Array) -> Array:
     return np.array([np.median(column) if len(column) else np.nan for column in columns])
 
 
-def _logs(sheet: TraitMatrix) -> Array:
-    """Return the logarithms of all amounts, and of what the first of a view is to each of the others."""
-    found: list[Array] = [np.zeros((len(sheet.counts), 0))]
-    for view in sheet.views:
+def _logs(trait_matrix: TraitMatrix) -> Array:
+    """Return the logarithms of all amounts, and of the ratios of a view's first amount to each other one."""
+    columns: list[Array] = [np.zeros((len(trait_matrix.counts), 0))]
+    for view in trait_matrix.views:
         logs = np.log1p(view)
-        found += [logs, logs[:, :1] - logs[:, 1:]]
-    return np.hstack(found)
+        columns += [logs, logs[:, :1] - logs[:, 1:]]
+    return np.hstack(columns)
