@@ -15,18 +15,18 @@ def test_memory_and_waits_of_a_process(tmp_path: Path) -> None:
         (tmp_path / "task" / thread).mkdir(parents=True)
         (tmp_path / "task" / thread / "schedstat").write_text(f"999 {waited} 12\n")
     folder = str(tmp_path)
-    assert process.memory("most", folder) == 2 << 20
-    assert process.memory("now", folder) == 1 << 20
+    assert process.memory("peak", folder) == 2 << 20
+    assert process.memory("current", folder) == 1 << 20
     assert process.waits(folder) == {"7": 1.5, "8": 0.25}
 
 
 def test_a_kernel_that_does_not_say(tmp_path: Path) -> None:
-    assert process.memory("most", str(tmp_path)) == 0
+    assert process.memory("peak", str(tmp_path)) == 0
     assert process.waits(str(tmp_path)) == {}
     (tmp_path / "status").write_text("Name:\tx\n")
     (tmp_path / "task" / "7").mkdir(parents=True)
     (tmp_path / "task" / "7" / "schedstat").write_text("nonsense\n")
-    assert process.memory("now", str(tmp_path)) == 0
+    assert process.memory("current", str(tmp_path)) == 0
     assert process.waits(str(tmp_path)) == {}
 
 
@@ -43,7 +43,7 @@ def test_a_limit_on_cpus_counts_as_that_many(limit: str, count: int, tmp_path: P
 
 def test_this_process_has_memory_and_its_waits_only_grow() -> None:
     held = bytearray(os.urandom(1 << 20)) * 16
-    assert process.memory("most") >= process.memory("now") > len(held)
+    assert process.memory("peak") >= process.memory("current") > len(held)
     before = process.waits()
     time.sleep(0.01)
     after = process.waits()

@@ -16,7 +16,7 @@ MACHINES: list[tuple[Accelerator, set[str], list[str], str]] = [
     (NVIDIA, {"cpu", "cuda"}, ["cuda"], ""),
     (NVIDIA, {"cpu", "cuda", "tensorrt"}, ["cuda", "tensorrt"], ""),
     (NVIDIA, {"cpu"}, [], "this ONNX Runtime was built without cuda and tensorrt"),
-    (CORAL, {"cpu"}, [], "ONNX Runtime has no way to it"),
+    (CORAL, {"cpu"}, [], "ONNX Runtime has no provider for it"),
     (BROKEN, {"cpu", "cuda"}, [], "it is present only: not yet"),
 ]
 

@@ -39,12 +39,12 @@ def test_the_child_is_given_the_job() -> None:
     ("source", "reason"),
     [
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "memory ran out"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV: nothing was said"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV: no message on stderr"),
         ("import sys; sys.exit('no CUDA here')", "ended with 1: no CUDA here"),
-        ("print('hello')", "gave no answer"),
-        ("pass", "gave no answer"),
-        ("print('[1, 2]')", "gave no answer"),
-        ('print(\'{"samples": [{"odd": 1}]}\')', "gave no answer"),
+        ("print('hello')", "printed no outcome"),
+        ("pass", "printed no outcome"),
+        ("print('[1, 2]')", "printed no outcome"),
+        ('print(\'{"samples": [{"odd": 1}]}\')', "printed no outcome"),
     ],
 )
 def test_an_end_without_an_answer_is_a_reason(source: str, reason: str) -> None:

@@ -1,7 +1,8 @@
-"""Run known models on this machine's accelerators and keep what they took.
+"""Run known models on this machine's accelerators and store the measurements.
 
-    pack -> file -> child process per model and round -> Outcome -> Trial -> Calibration -> profile file
+    pack -> file -> child process per model and round -> TrialOutcome -> Trial -> Calibration -> profile file
 
-Every model runs in a process of its own, in several rounds: a crash is a reason and not an end, memory is
-that of one model, and what else goes on in the machine does not fall on one model alone.
+Every model runs in a process of its own, in several rounds. So a crash is a reason in one row and does not
+end the calibration, memory is that of one model, and other load on the machine does not disturb one model
+alone.
 """

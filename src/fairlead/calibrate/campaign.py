@@ -1,4 +1,4 @@
-"""A whole calibration: make the models, run them in rounds, put the trials together."""
+"""A whole calibration: build the models, run them in rounds, merge the trials."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ from fairlead.zoo import BUILDERS
 from fairlead.zoo.onnxfile import write
 
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Is told how many models of how many are done, and which one comes next."""
+"""Receives the number of runs done, their total, and the model that runs next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +45,36 @@ def build_models(
     plan: CalibrationPlan, folder: str, analyze: Callable[[str], Profile]
 ) -> dict[str, BuiltModel]:
     """Write the models of a plan into a folder and analyse them."""
-    made = {}
+    models = {}
     for name in plan.models:
         file = os.path.join(folder, f"{name}.onnx")
         write(BUILDERS[name](plan.batch, plan.precision), file)
-        made[name] = BuiltModel(file, analyze(file))
-    return made
+        models[name] = BuiltModel(file, analyze(file))
+    return models
 
 
 def calibrate(
     plan: CalibrationPlan,
     target: CalibrationTarget,
-    made: Mapping[str, BuiltModel],
+    models: Mapping[str, BuiltModel],
     host: str,
-    told: Progress,
+    progress: Progress,
 ) -> Calibration:
     """Run the models of a plan on one target."""
     outcomes: dict[str, list[TrialOutcome]] = {name: [] for name in plan.models}
-    jobs = [_job(plan, target, name, made[name].file) for name in plan.models]
+    jobs = [_job(plan, target, name, models[name].file) for name in plan.models]
     total = len(jobs) * plan.rounds
-    told(0, total, plan.models[0])
+    progress(0, total, plan.models[0])
     for number, (job, outcome) in enumerate(run_rounds(jobs, plan.rounds), start=1):
         outcomes[job.model].append(outcome)
-        told(number, total, plan.models[number % len(jobs)] if number < total else "")
+        progress(number, total, plan.models[number % len(jobs)] if number < total else "")
     return Calibration(
         setup=target.setup(plan.runtime, _version(outcomes.values()), plan.precision, plan.threads),
         host=host,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         trials=tuple(
-            merge_outcomes(name, features(made[name].profile), found) for name, found in outcomes.items()
+            merge_outcomes(name, features(models[name].profile), results)
+            for name, results in outcomes.items()
         ),
     )
 
@@ -92,4 +93,4 @@ def _job(plan: CalibrationPlan, target: CalibrationTarget, name: str, file: str)
 
 
 def _version(outcomes: Iterable[list[TrialOutcome]]) -> str:
-    return next((outcome.version for found in outcomes for outcome in found if outcome.version), "")
+    return next((outcome.version for results in outcomes for outcome in results if outcome.version), "")

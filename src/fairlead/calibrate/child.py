@@ -1,7 +1,7 @@
 """The program that runs one model: a job on stdin, an outcome on stdout.
 
-It is started anew for every model and round. What goes wrong inside is an outcome with a reason; what ends
-the process itself is seen by the one who started it.
+A new process starts for every model and round. An error inside is an outcome with a reason; the parent
+observes what ends the process itself.
 """
 
 import sys
@@ -47,34 +47,34 @@ RUNTIMES: Final[dict[str, Callable[[TrialJob], Runner]]] = {"onnxruntime": _ort,
 
 
 class HostGauge:
-    """What a process on the CPU takes."""
+    """The memory of a process on the CPU."""
 
-    def now(self) -> Bytes:
-        """Return its memory now."""
-        return process.memory("now")
+    def memory(self) -> Bytes:
+        """Return the memory in use now."""
+        return process.memory("current")
 
-    def most(self) -> Bytes:
-        """Return the most that it ever had."""
-        return process.memory("most")
+    def peak_memory(self) -> Bytes:
+        """Return the most memory ever in use."""
+        return process.memory("peak")
 
     def joules(self) -> float | None:
-        """Return nothing: what a CPU draws is not measured."""
+        """Return None: the energy of a CPU is not measured."""
         return None
 
 
 class GpuGauge:
-    """What a GPU holds beyond what it held at the beginning, and what it has drawn."""
+    """The memory of a GPU beyond that in use at the start, and the energy it has drawn."""
 
     def __init__(self, session: nvml.Nvml, index: int) -> None:
         self._session = session
         self._index = index
-        self._outside = self._used()
+        self._used_before = self._used()
 
-    def now(self) -> Bytes:
-        """Return the memory in use now; runtimes keep what they once had, so it is also the most."""
-        return Bytes(max(self._used() - self._outside, 0))
+    def memory(self) -> Bytes:
+        """Return the memory in use now; runtimes keep what they once allocated, so it is also the peak."""
+        return Bytes(max(self._used() - self._used_before, 0))
 
-    most = now
+    peak_memory = memory
 
     def joules(self) -> float | None:
         """Return the energy drawn since the driver was loaded."""
@@ -87,35 +87,35 @@ class GpuGauge:
 
 
 def measure(runner: Runner, job: TrialJob, gauge: HostGauge | GpuGauge) -> TrialOutcome:
-    """Load a model, run it for a while, and return what that took."""
-    base = gauge.now()
+    """Load a model, run it for a while, and return its times, memory and power."""
+    base = gauge.memory()
     runner.load()
-    # Where another device computes, the CPU's queue matters little, and asking for it lets the device idle.
+    # Where another device computes, the CPU's queue matters little, and reading it lets the device idle.
     clocks = Clocks(waited=dict) if job.gpu else Clocks()
     warm_up(runner.step, job.budget, clocks)
     before, began = gauge.joules(), time.perf_counter()
     samples = sample(runner.step, job.budget, clocks)
     after, took = gauge.joules(), time.perf_counter() - began
     watts = None if before is None or after is None else Watts((after - before) / took)
-    return TrialOutcome(tuple(samples), runner.version, gauge.most(), base, watts)
+    return TrialOutcome(tuple(samples), runner.version, gauge.peak_memory(), base, watts)
 
 
 def run_job(job: TrialJob) -> TrialOutcome:
-    """Do a job; whatever a runtime raises is a reason."""
+    """Run a job; any exception of a runtime becomes a reason."""
     try:
         with nvml.open_session() as session:
             gpus = session.gpus() if session and job.gpu else []
             index = next((gpu.index for gpu in gpus if gpu.uuid == job.gpu), None)
             gauge = HostGauge() if session is None or index is None else GpuGauge(session, index)
             return measure(RUNTIMES[job.runtime.partition("-")[0]](job), job, gauge)
-    except Exception as error:  # noqa: BLE001 - runtimes raise what they like; all of it is an answer
+    except Exception as error:  # noqa: BLE001 - runtimes raise exceptions of any class; each is an outcome
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return TrialOutcome(reason=text[:_LONGEST_REASON])
 
 
 def main() -> None:
-    """Read a job, do it, and print the outcome as the last line."""
-    print(run_job(TrialJob.of(sys.stdin.readline())).to_text(), flush=True)  # noqa: T201 - the pipe is the answer
+    """Read a job, run it, and print the outcome as the last line."""
+    print(run_job(TrialJob.of(sys.stdin.readline())).to_text(), flush=True)  # noqa: T201 - the parent reads the pipe
 
 
 if __name__ == "__main__":

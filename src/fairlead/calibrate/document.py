@@ -1,4 +1,4 @@
-"""Read profiles from documents: nothing that could not have been measured gets through."""
+"""Parse profiles from documents, and refuse values that no measurement can give."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from fairlead.calibration import (
 from fairlead.units import Bytes, Seconds, Watts
 
 PARSE_ERRORS: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What reading raises where a document is not one."""
+"""Exceptions of parsing where a document is not a profile."""
 _MOST: Final = 2**63
 _LONGEST: Final = 1e9
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class VersionError(ValueError):
 
 
 def parse_calibration(document: Mapping[str, Any]) -> Calibration:
-    """Read a calibration; one of DAMAGE where it is none."""
+    """Parse a calibration; raises one of PARSE_ERRORS where the document is not one."""
     _check_version(document)
     return Calibration(
         setup=_setup(document["setup"]),
@@ -40,7 +40,7 @@ def parse_calibration(document: Mapping[str, Any]) -> Calibration:
 
 
 def parse_observed(document: Mapping[str, Any]) -> ObservedUse:
-    """Read what was seen of a model; one of DAMAGE where it is none."""
+    """Parse an observed use of a model; raises one of PARSE_ERRORS where the document is not one."""
     _check_version(document)
     return ObservedUse(
         setup=_setup(document["setup"]),

@@ -1,4 +1,4 @@
-"""What a child process is asked to do and what it answers, as JSON."""
+"""The job of a child process and its outcome, as JSON."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,18 +10,18 @@ from fairlead.units import Bytes, Watts
 
 @dataclass(frozen=True, slots=True)
 class TrialJob:
-    """One model, to be run for a while."""
+    """One model to run for a while."""
 
     model: str
     """Its name in the zoo."""
     file: str
-    """Where it lies as ONNX."""
+    """The path of its ONNX file."""
     runtime: str
     precision: str = "fp32"
     batch: int = 1
     threads: int = 1
     budget: float = 1.0
-    """Seconds of running it, beside loading and warming up."""
+    """Seconds of running it, without loading and warm-up."""
     gpu: str = ""
     """The UUID of the GPU that its power and memory are read from; empty for a CPU."""
 
@@ -37,7 +37,7 @@ class TrialJob:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What one child found, or why it found nothing."""
+    """The measurements of one child process, or why there are none."""
 
     samples: tuple[RunSample, ...] = ()
     version: str = ""
@@ -54,9 +54,9 @@ class TrialOutcome:
     @classmethod
     def of(cls, text: str) -> "TrialOutcome":
         """Read a line; ValueError where it is not one."""
-        found: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = json.loads(text)
         try:
-            samples = tuple(RunSample(**each) for each in found.pop("samples"))
-            return cls(samples=samples, **found)
+            samples = tuple(RunSample(**each) for each in fields.pop("samples"))
+            return cls(samples=samples, **fields)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not an outcome: {error}") from None

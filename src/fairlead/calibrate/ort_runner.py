@@ -1,4 +1,4 @@
-"""The door to ONNX Runtime."""
+"""Run a model in ONNX Runtime; only this module imports it."""
 
 import random
 from array import array
@@ -24,7 +24,7 @@ _QUIET: Final = 3
 def module() -> Any:
     """Return ONNX Runtime."""
     try:
-        import onnxruntime  # noqa: PLC0415 - asked for by name where it is missing
+        import onnxruntime  # noqa: PLC0415 - the error names it where it is missing
     except ImportError:
         raise MissingPartError("measuring needs ONNX Runtime (onnxruntime)") from None
     return onnxruntime
@@ -32,8 +32,8 @@ def module() -> Any:
 
 def available() -> frozenset[str]:
     """Return the providers that this installation has, as `PROVIDERS` calls them."""
-    found = module().get_available_providers()
-    return frozenset(name for name, provider in PROVIDERS.items() if provider in found)
+    installed = module().get_available_providers()
+    return frozenset(name for name, provider in PROVIDERS.items() if provider in installed)
 
 
 class OrtRunner:
@@ -45,7 +45,7 @@ class OrtRunner:
         self.version = str(self._runtime.__version__)
 
     def load(self) -> None:
-        """Load the model; RuntimeError where it would run on another device than the one that is asked of."""
+        """Load the model; raises RuntimeError where it would run on another device than the job's."""
         job, runtime = self._job, self._runtime
         options = runtime.SessionOptions()
         options.intra_op_num_threads = job.threads
@@ -54,7 +54,7 @@ class OrtRunner:
         self._session = runtime.InferenceSession(job.file, options, providers=[wanted])
         if self._session.get_providers()[0] != wanted:
             raise RuntimeError(f"{wanted} did not start: ONNX Runtime does not find all its libraries")
-        self._inputs = {get_input_.name: _noise(get_input_) for get_input_ in self._session.get_inputs()}
+        self._inputs = {described.name: _noise(described) for described in self._session.get_inputs()}
 
     def step(self) -> None:
         """Run the model once."""
@@ -62,7 +62,7 @@ class OrtRunner:
 
 
 def _noise(described: Any) -> Any:
-    """Return an input: zeros would let a device skip work."""
+    """Return random values for an input: zeros would let a device skip work."""
     import numpy as np  # noqa: PLC0415 - it comes with ONNX Runtime
 
     draw = random.Random(5)  # noqa: S311 - activations, not secrets

@@ -1,4 +1,4 @@
-"""What the kernel says of this process: its memory, and how long its threads waited for a CPU."""
+"""Read from the kernel the memory of this process, and how long its threads waited for a CPU."""
 
 import os
 import re
@@ -8,11 +8,11 @@ from fairlead.units import Bytes
 
 _SELF: Final = "/proc/self"
 _QUOTA: Final = "/sys/fs/cgroup/cpu.max"
-_MEMORY: Final = {"now": "VmRSS", "most": "VmHWM"}
+_MEMORY: Final = {"current": "VmRSS", "peak": "VmHWM"}
 
 
 def cpus(quota: str = _QUOTA) -> int:
-    """Return how many CPUs this process may use: runtimes would count those of the whole machine."""
+    """Return the number of CPUs this process may use: runtimes would count those of the whole machine."""
     allowed = len(os.sched_getaffinity(0))
     try:
         with open(quota, encoding="ascii") as limit:
@@ -23,22 +23,22 @@ def cpus(quota: str = _QUOTA) -> int:
 
 
 def memory(which: str, folder: str = _SELF) -> Bytes:
-    """Return the process's memory: `now`, or the `most` it ever had; 0 where the kernel does not say."""
+    """Return the process's memory: `current`, or its `peak`; 0 where the kernel does not report it."""
     try:
         with open(f"{folder}/status", encoding="ascii", errors="replace") as status:
-            found = re.search(rf"^{_MEMORY[which]}:\s+([0-9]+) kB", status.read(), re.MULTILINE)
+            match = re.search(rf"^{_MEMORY[which]}:\s+([0-9]+) kB", status.read(), re.MULTILINE)
     except OSError:
         return Bytes(0)
-    return Bytes(int(found[1]) * 1024) if found else Bytes(0)
+    return Bytes(int(match[1]) * 1024) if match else Bytes(0)
 
 
 def waits(folder: str = _SELF) -> dict[str, float]:
-    """Return the seconds that each thread has waited for a CPU so far; nothing where it is not counted."""
-    found = {}
+    """Return the seconds that each thread has waited for a CPU so far; empty where they are not counted."""
+    seconds = {}
     try:
         for thread in os.listdir(f"{folder}/task"):
             with open(f"{folder}/task/{thread}/schedstat", encoding="ascii") as stat:
-                found[thread] = int(stat.read().split()[1]) / 1e9
+                seconds[thread] = int(stat.read().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return {}
-    return found
+    return seconds

@@ -1,4 +1,4 @@
-"""Profiles as files: one for each setup that was calibrated, and beside them one for each model seen."""
+"""Profiles as files: one for each calibrated setup, and one for each model observed in real use."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from fairlead.errors import UserError
 from fairlead.outfile import atomic_write
 
 OBSERVED_FOLDER: Final = "seen"
-"""The folder of models that were seen, inside the folder of profiles."""
+"""The folder of observed models, inside the folder of profiles."""
 _SIZE_LIMIT: Final = 4 * 1024 * 1024
 _SUFFIX: Final = ".json"
 T = TypeVar("T", bound=Calibration | ObservedUse)
 
 
 class ProfileFolder(NamedTuple):
-    """All that a folder holds."""
+    """All profiles of a folder."""
 
     calibrations: tuple[Calibration, ...] = ()
     seen: tuple[ObservedUse, ...] = ()
@@ -27,10 +27,10 @@ class ProfileFolder(NamedTuple):
 
 
 def default_folder(environ: Mapping[str, str]) -> str:
-    """Return where this user's profiles are, as the XDG rules say."""
+    """Return the folder of this user's profiles, by the XDG base directory specification."""
     base = environ.get("XDG_DATA_HOME", "")
     home = environ.get("HOME") or os.path.expanduser("~")
-    # The rules say that a relative path is to be ignored.
+    # The specification says to ignore a relative path.
     return os.path.join(
         base if os.path.isabs(base) else os.path.join(home, ".local", "share"), "fairlead", "profiles"
     )
@@ -41,10 +41,10 @@ def calibration_file(within: str, calibration: Calibration) -> str:
     return os.path.join(within, f"{calibration.setup.name}{_SUFFIX}")
 
 
-def observed_file(within: str, seen: ObservedUse) -> str:
+def observed_file(within: str, use: ObservedUse) -> str:
     """Return the file of a model on a setup in a folder of profiles."""
     return os.path.join(
-        within, OBSERVED_FOLDER, f"{seen.digest[:12]}-{setup_id(seen.setup, seen.host)}{_SUFFIX}"
+        within, OBSERVED_FOLDER, f"{use.digest[:12]}-{setup_id(use.setup, use.host)}{_SUFFIX}"
     )
 
 
@@ -53,9 +53,9 @@ def save(calibration: Calibration, path: str) -> None:
     _write(calibration.to_json(), path)
 
 
-def save_observed(seen: ObservedUse, path: str) -> None:
-    """Write what was seen of a model, whole or not at all."""
-    _write(seen.to_json(), path)
+def save_observed(use: ObservedUse, path: str) -> None:
+    """Write an observed use, whole or not at all."""
+    _write(use.to_json(), path)
 
 
 def load(path: str) -> Calibration:
@@ -64,7 +64,7 @@ def load(path: str) -> Calibration:
 
 
 def load_observed(path: str) -> ObservedUse:
-    """Read what was seen of a model."""
+    """Read an observed use."""
     return _read(path, parse_observed, "remove it: it is written again when the model runs")
 
 
@@ -74,18 +74,18 @@ def load_any(path: str) -> Calibration | ObservedUse:
 
 
 def load_all(within: str) -> ProfileFolder:
-    """Read a folder; one that is not there holds nothing, and a damaged file hides no other."""
+    """Read a folder; a missing folder is empty, and a damaged file does not hide the others."""
     damaged: list[str] = []
     calibrations = tuple(_read_all(within, load, damaged))
-    seen = tuple(_read_all(os.path.join(within, OBSERVED_FOLDER), load_observed, damaged))
-    return ProfileFolder(calibrations, seen, tuple(damaged))
+    observed = tuple(_read_all(os.path.join(within, OBSERVED_FOLDER), load_observed, damaged))
+    return ProfileFolder(calibrations, observed, tuple(damaged))
 
 
 def list_files(within: str) -> list[str]:
-    """Return the profiles of a folder, without those in folders below it."""
+    """Return the profile files of a folder, without those in folders below it."""
     try:
         with os.scandir(within) as entries:
-            # A pipe or a device would be waited for.
+            # Opening a pipe or a device would block.
             names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX) and entry.is_file()]
     except FileNotFoundError:
         return []
@@ -100,11 +100,11 @@ def _parse_any(document: Mapping[str, Any]) -> Calibration | ObservedUse:
 
 def _read_all(within: str, read: Callable[[str], T], damaged: list[str]) -> Iterator[T]:
     try:
-        found = list_files(within)
+        paths = list_files(within)
     except UserError as error:
         damaged.append(str(error))
         return
-    for path in found:
+    for path in paths:
         try:
             yield read(path)
         except UserError as error:
@@ -120,7 +120,7 @@ def _write(document: Mapping[str, Any], path: str) -> None:
         raise UserError(f"{path}: {error.strerror}", "name another file with --out") from None
 
 
-def _read(path: str, of: Callable[[Any], T], hint: str) -> T:
+def _read(path: str, parse: Callable[[Any], T], hint: str) -> T:
     try:
         with open(path, "rb") as source:
             data = source.read(_SIZE_LIMIT + 1)
@@ -129,7 +129,7 @@ def _read(path: str, of: Callable[[Any], T], hint: str) -> T:
     if len(data) > _SIZE_LIMIT:
         raise UserError(f"{path}: larger than {_SIZE_LIMIT >> 20} MiB: not a profile", hint)
     try:
-        return of(json.loads(data))
+        return parse(json.loads(data))
     except VersionError as error:
         raise UserError(f"{path}: {error}", hint) from None
     except PARSE_ERRORS as error:

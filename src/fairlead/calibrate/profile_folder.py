@@ -1,4 +1,4 @@
-"""A folder of profiles as a whole: add to what it knows, and forget a setup."""
+"""A folder of profiles as a whole: add profiles, and remove a setup."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -18,28 +18,30 @@ from fairlead.calibration import Calibration, ObservedUse, merge_calibrations, m
 from fairlead.errors import UserError
 
 
-def add_profiles(calibrations: Iterable[Calibration], seen: Iterable[ObservedUse], within: str) -> list[str]:
-    """Add profiles to a folder, each to the file that its setup has there; return the files."""
+def add_profiles(
+    calibrations: Iterable[Calibration], observed: Iterable[ObservedUse], within: str
+) -> list[str]:
+    """Add profiles to a folder, each to the file of its setup; return the files."""
     known = {setup: path for setup, path in _setups(within) if os.path.dirname(path) == within}
     written = []
     for calibration in calibrations:
         setup = setup_id(calibration.setup, calibration.host)
-        # Machines of one kind share the plain name, so a file from elsewhere has its setup's as well.
+        # Machines of one kind share the plain name, so a file from elsewhere has the setup's id as well.
         path = (
             known.get(setup) or f"{calibration_file(within, calibration).removesuffix('.json')}-{setup}.json"
         )
         save(merge_calibrations(load(path), calibration) if setup in known else calibration, path)
         written.append(path)
-    for one in seen:
-        path = observed_file(within, one)
-        save_observed(merge_observed(load_observed(path), one) if os.path.exists(path) else one, path)
+    for use in observed:
+        path = observed_file(within, use)
+        save_observed(merge_observed(load_observed(path), use) if os.path.exists(path) else use, path)
         written.append(path)
     return written
 
 
 def remove_setup(setup: str, within: str) -> int:
-    """Remove every file of a setup; return how many there were."""
-    paths = [path for found, path in _setups(within) if found == setup]
+    """Remove every file of a setup; return their number."""
+    paths = [path for owner, path in _setups(within) if owner == setup]
     for path in paths:
         try:
             os.unlink(path)
@@ -49,10 +51,10 @@ def remove_setup(setup: str, within: str) -> int:
 
 
 def _setups(within: str) -> Iterator[tuple[str, str]]:
-    """Yield the files that can be read, each after its setup."""
+    """Yield the readable files, each with the id of its setup before it."""
     for path in (*list_files(within), *list_files(os.path.join(within, OBSERVED_FOLDER))):
         try:
-            found = load_any(path)
+            profile = load_any(path)
         except UserError:
-            continue  # reading says so; it must not keep others from being written
-        yield setup_id(found.setup, found.host), path
+            continue  # reading reports it; it must not block writing the others
+        yield setup_id(profile.setup, profile.host), path

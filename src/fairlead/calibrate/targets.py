@@ -1,4 +1,4 @@
-"""Which accelerators of a machine can be calibrated, and through what; why the others cannot."""
+"""Which accelerators of a machine can be calibrated, and through which provider; why the others cannot."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ _PROVIDERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTarget:
-    """An accelerator and the way to it."""
+    """An accelerator and the provider that reaches it."""
 
     accelerator: Accelerator
     provider: str
 
     @property
     def gpu(self) -> str:
-        """The UUID that NVML and CUDA know it by; empty for others."""
+        """Its UUID in NVML and CUDA; empty for other accelerators."""
         return self.accelerator.uuid or "" if self.provider in ("cuda", "tensorrt") else ""
 
     def setup(self, runtime: str, version: str, precision: str, threads: int) -> Setup:
-        """Return the setup that its figures hold for."""
+        """Return the setup that its measurements hold for."""
         acc = self.accelerator
         return Setup(
             device=acc.model or acc.candidates[0],
@@ -55,27 +55,27 @@ class SkippedAccelerator:
 def targets(
     accelerators: Iterable[Accelerator], available: Iterable[str]
 ) -> tuple[list[CalibrationTarget], list[SkippedAccelerator]]:
-    """Return every way to every accelerator, and the accelerators without one."""
-    found: list[CalibrationTarget] = []
-    refused: list[SkippedAccelerator] = []
+    """Return every provider of every accelerator, and the accelerators without one."""
+    reachable: list[CalibrationTarget] = []
+    skipped: list[SkippedAccelerator] = []
     for acc in accelerators:
-        ways = _PROVIDERS.get((acc.kind, "")) or _PROVIDERS.get((acc.kind, acc.vendor)) or ()
-        here = [way for way in ways if way in set(available)]
-        reason = _skip_reason(acc, ways, here)
+        providers = _PROVIDERS.get((acc.kind, "")) or _PROVIDERS.get((acc.kind, acc.vendor)) or ()
+        installed = [provider for provider in providers if provider in set(available)]
+        reason = _skip_reason(acc, providers, installed)
         if reason:
-            refused.append(SkippedAccelerator(acc, reason))
+            skipped.append(SkippedAccelerator(acc, reason))
         else:
-            found += [CalibrationTarget(acc, way) for way in here]
-    return found, refused
+            reachable += [CalibrationTarget(acc, provider) for provider in installed]
+    return reachable, skipped
 
 
-def _skip_reason(acc: Accelerator, ways: tuple[str, ...], here: list[str]) -> str:
+def _skip_reason(acc: Accelerator, providers: tuple[str, ...], installed: list[str]) -> str:
     if not acc.state.allocatable:
         return f"it is {acc.state.value} only: {acc.reason}"
     if not acc.candidates and not acc.model:
-        return "the catalog does not know it"
-    if not ways:
-        return "ONNX Runtime has no way to it"
-    if not here:
-        return f"this ONNX Runtime was built without {' and '.join(ways)}"
+        return "it is not in the catalog"
+    if not providers:
+        return "ONNX Runtime has no provider for it"
+    if not installed:
+        return f"this ONNX Runtime was built without {' and '.join(providers)}"
     return ""

@@ -1,4 +1,4 @@
-"""What many runs say about one: figures that hold on a quiet machine, though this one may be busy."""
+"""Summarise many runs of a model: figures that hold on a quiet machine, though this one may be busy."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from fairlead.calibrate import process
 from fairlead.units import Seconds
 
 _WARM_UP: Final = 0.15
-"""Of the budget, before it begins."""
+"""Warm-up before the budget starts, as a share of the budget."""
 _FEWEST, _MOST = 5, 10_000
 _PATIENCE: Final = 5.0
-"""How many times its budget a model may take until it has its fewest runs."""
+"""The most that a model may take for its fewest runs, as a multiple of its budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +22,19 @@ class RunSample:
 
     wall: float
     waited: float = 0.0
-    """How long it was ready to run and other programs had the CPU, a little around it included."""
+    """Seconds it was ready to run while other programs had the CPU, a little time around the run included."""
     worked: float = 0.0
-    """How long its own thread had a CPU."""
+    """Seconds its own thread had a CPU."""
 
     @property
     def seconds(self) -> float:
-        """What it would have taken on a CPU of its own."""
+        """The time of the run on an otherwise idle CPU."""
         return max(self.wall - self.waited, self.worked)
 
 
 @dataclass(frozen=True, slots=True)
 class TimingSummary:
-    """What all rounds together say."""
+    """The summary of all rounds."""
 
     seconds: Seconds
     p90: Seconds
@@ -45,17 +45,17 @@ class TimingSummary:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Where time is read."""
+    """The clocks to read."""
 
     wall: Callable[[], float] = time.perf_counter
     worked: Callable[[], float] = time.thread_time
-    """How long this thread has had a CPU."""
+    """Seconds this thread has had a CPU."""
     waited: Callable[[], Mapping[str, float]] = process.waits
-    """How long each thread has waited for one."""
+    """Seconds each thread has waited for a CPU."""
 
 
 def warm_up(step: Callable[[], object], budget: float, clocks: Clocks) -> None:
-    """Run a step until caches, clocks and kernels have settled; it counts for nothing."""
+    """Run a step until caches, clocks and kernels are steady; these runs are not counted."""
     began = clocks.wall()
     step()
     while clocks.wall() - began < budget * _WARM_UP:
@@ -78,14 +78,14 @@ def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[Ru
 
 
 def longest_wait(before: Mapping[str, float], after: Mapping[str, float]) -> float:
-    """Return the longest that any thread waited: a run ends with its last thread, and lost that at least."""
+    """Return the longest wait of any thread: a run ends with its last thread, so it lost at least that."""
     return max((total - before.get(thread, total) for thread, total in after.items()), default=0.0)
 
 
 def summarise(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
-    """Return the figures of the quickest round: noise only ever makes a run longer, and comes in spells."""
-    best = min((least_disturbed(each) for each in rounds if each), key=_lower_quartile)
-    everything = [run for each in rounds for run in each]
+    """Summarise the quickest round: noise only ever makes a run longer, and comes in spells."""
+    best = min((least_disturbed(samples) for samples in rounds if samples), key=_lower_quartile)
+    everything = [run for samples in rounds for run in samples]
     whole = sum(run.wall for run in everything)
     return TimingSummary(
         seconds=Seconds(_lower_quartile(best)),
@@ -97,17 +97,17 @@ def summarise(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
 
 
 def least_disturbed(samples: Sequence[RunSample]) -> list[RunSample]:
-    """Return the half that waited least: who waits also finds the caches cold."""
+    """Return the half of the runs that waited least: a run that waits also finds cold caches."""
     most = median(run.waited for run in samples)
     return [run for run in samples if run.waited <= most]
 
 
 def _lower_quartile(samples: Sequence[RunSample]) -> float:
-    """Return the lower quartile: as steady as the least of all, and close to the median without noise."""
+    """Return the lower quartile: as steady as the minimum, and close to the median without noise."""
     return _quantile([run.seconds for run in samples], 0.25)
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """Return the value that such a share of all does not exceed."""
+    """Return the value that this share of all values does not exceed."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

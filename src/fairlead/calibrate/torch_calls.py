@@ -1,4 +1,4 @@
-"""Turn a graph of the zoo into calls of PyTorch, one after the other: as many operators as the zoo has."""
+"""Compile a graph of the zoo into a list of PyTorch calls, for all operators of the zoo."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ Constants: TypeAlias = Mapping[str, tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class TorchCall:
-    """One call."""
+    """One call of a PyTorch function."""
 
     function: Function
     inputs: tuple[str, ...]
     output: str
     last: tuple[str, ...]
-    """Values that nobody reads after it."""
+    """Values that no later call reads."""
 
 
 def compile_calls(torch: Any, graph: NetGraph) -> list[TorchCall]:
     """Return the calls that run a graph."""
     known = {weight.name: weight.values or () for weight in graph.weights}
-    made = {node.outputs[0] for node in graph.nodes} - {value.name for value in graph.outputs}
-    lines: list[TorchCall] = []
+    unread = {node.outputs[0] for node in graph.nodes} - {value.name for value in graph.outputs}
+    calls: list[TorchCall] = []
     for node in reversed(graph.nodes):
-        last = tuple(name for name in dict.fromkeys(node.inputs) if name in made)
-        made.difference_update(last)
-        lines.append(TorchCall(OPERATORS[node.op](torch, node, known), node.inputs, node.outputs[0], last))
-    return lines[::-1]
+        last = tuple(name for name in dict.fromkeys(node.inputs) if name in unread)
+        unread.difference_update(last)
+        calls.append(TorchCall(OPERATORS[node.op](torch, node, known), node.inputs, node.outputs[0], last))
+    return calls[::-1]
 
 
 def _list(node: NetNode, name: str) -> list[int]:
-    found = node.attributes[name]
-    assert isinstance(found, tuple)
-    return [int(item) for item in found]
+    items = node.attributes[name]
+    assert isinstance(items, tuple)
+    return [int(item) for item in items]
 
 
 def _conv(torch: Any, node: NetNode, _: Constants) -> Function:

@@ -1,4 +1,4 @@
-"""The door to PyTorch: run a model of the zoo where there is PyTorch but no ONNX Runtime.
+"""Run a model of the zoo in PyTorch, where ONNX Runtime is not installed; only this module imports PyTorch.
 
 Norms are folded into the convolution before them and, on a GPU, a whole run is recorded once and replayed,
 as compiled runtimes do.
@@ -23,7 +23,7 @@ _BEFORE_RECORDING: Final = 3
 def module() -> Any:
     """Return PyTorch."""
     try:
-        import torch  # noqa: PLC0415 - asked for by name where it is missing
+        import torch  # noqa: PLC0415 - the error names it where it is missing
     except ImportError:
         raise MissingPartError("PyTorch is not installed", "install it as pytorch.org says") from None
     return torch
@@ -42,7 +42,7 @@ class TorchRunner:
         torch.zeros(1, device=self._device)
 
     def load(self) -> None:
-        """Make the model, and record a run of it where that can be done."""
+        """Build the model, and record a run of it on a GPU."""
         graph = fold(BUILDERS[self._job.model](self._job.batch, self._job.precision))
         self.fixed = {weight.name: self._constant(weight) for weight in graph.weights}
         for value in graph.inputs:
@@ -59,16 +59,16 @@ class TorchRunner:
             self._torch.cuda.synchronize()
 
     def values(self) -> list[Any]:
-        """Return the outputs of one run, step by step."""
+        """Run the calls one by one and return the outputs."""
         values = dict(self.fixed)
         with self._torch.inference_mode():
-            for line in self._program:
-                self._execute(line, values)
+            for call in self._program:
+                self._execute(call, values)
         return [values[name] for name in self._outputs]
 
-    def _execute(self, line: TorchCall, values: dict[str, Any]) -> None:
-        values[line.output] = line.function(*(values.get(name) for name in line.inputs))
-        for name in line.last:
+    def _execute(self, call: TorchCall, values: dict[str, Any]) -> None:
+        values[call.output] = call.function(*(values.get(name) for name in call.inputs))
+        for name in call.last:
             del values[name]
 
     def _record_graph(self) -> Callable[[], object]:

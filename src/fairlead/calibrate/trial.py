@@ -1,4 +1,4 @@
-"""Run models in child processes, round after round, and put what they say together."""
+"""Run models in child processes, round after round, and merge their outcomes."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from fairlead.units import Bytes, Watts
 _CHILD: Final = (sys.executable, "-m", "fairlead.calibrate.child")
 _LOADING: Final = 300.0
 """Seconds that loading a model and starting a runtime may take, beyond the runs themselves."""
-_OUT_OF_MEMORY: Final = "the kernel ended it, most likely because memory ran out"
+_OUT_OF_MEMORY: Final = "the kernel killed it, most likely because memory ran out"
 
 
 def run_rounds(jobs: Sequence[TrialJob], count: int) -> Iterator[tuple[TrialJob, TrialOutcome]]:
@@ -51,40 +51,40 @@ def run_job(job: TrialJob, command: Sequence[str] = _CHILD) -> TrialOutcome:
     try:
         return TrialOutcome.of(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        return TrialOutcome(reason="the child process gave no answer")
+        return TrialOutcome(reason="the child process printed no outcome")
 
 
 def child_environment(job: TrialJob, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the child's environment: the same program, and of all GPUs the one that is asked of."""
-    ours = os.path.dirname(os.path.dirname(fairlead.__file__))
-    places = os.pathsep.join(place for place in (ours, inherited.get("PYTHONPATH", "")) if place)
-    chosen = {"CUDA_VISIBLE_DEVICES": job.gpu} if job.gpu else {}
-    return {**inherited, "PYTHONPATH": places, **chosen}
+    """Return the child's environment: the same program, and only the job's GPU."""
+    source = os.path.dirname(os.path.dirname(fairlead.__file__))
+    path = os.pathsep.join(place for place in (source, inherited.get("PYTHONPATH", "")) if place)
+    gpu = {"CUDA_VISIBLE_DEVICES": job.gpu} if job.gpu else {}
+    return {**inherited, "PYTHONPATH": path, **gpu}
 
 
-def describe_exit(code: int, said: str) -> str:
-    """Say how a process ended that gave no answer."""
+def describe_exit(code: int, stderr: str) -> str:
+    """Describe how a process without an outcome ended."""
     if code == -signal.SIGKILL:
         return _OUT_OF_MEMORY
-    last = said.strip().splitlines()[-1:] or ["nothing was said"]
-    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-    return f"{how}: {last[0][:200]}"
+    last = stderr.strip().splitlines()[-1:] or ["no message on stderr"]
+    cause = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    return f"{cause}: {last[0][:200]}"
 
 
 def merge_outcomes(model: str, features: Features, outcomes: Sequence[TrialOutcome]) -> Trial:
-    """Put the rounds of one model together."""
+    """Merge the rounds of one model into a trial."""
     reason = next((outcome.reason for outcome in outcomes if outcome.reason), "")
     if reason or not outcomes:
         return Trial(model, features, None, reason or "not run")
-    found = summarise([outcome.samples for outcome in outcomes])
+    timing = summarise([outcome.samples for outcome in outcomes])
     bases = [outcome.base for outcome in outcomes if outcome.base is not None]
     watts = [outcome.watts for outcome in outcomes if outcome.watts is not None]
     measured = MeasuredRun(
-        seconds=found.seconds,
-        p90=found.p90,
-        runs=found.runs,
-        wall=found.wall,
-        waited=found.waited,
+        seconds=timing.seconds,
+        p90=timing.p90,
+        runs=timing.runs,
+        wall=timing.wall,
+        waited=timing.waited,
         peak_bytes=Bytes(max(outcome.peak or 0 for outcome in outcomes)),
         base_bytes=Bytes(min(bases)) if bases else None,
         watts=Watts(sum(watts) / len(watts)) if watts else None,

@@ -1,6 +1,6 @@
-"""What models are made of, where a table says so: also for tables of the same file that do not.
+"""Counts of work of models, from the tables that have them, for other tables of the same file.
 
-Only counts of work are handed on, by the names of models; nothing that was measured is.
+Only counts of work pass between tables, by the names of models; no measurement does.
 """
 
 import re
@@ -14,7 +14,7 @@ import numpy as np
 from fairlead.evaluate.rows import Measurement
 
 _TAG: Final = re.compile(r"\.[a-z].*")
-"""What weights a model has: `resnet50.a1_in1k`."""
+"""The tag that names a model's weights: `resnet50.a1_in1k`."""
 _LETTERS: Final = re.compile(r"[^a-z0-9]+")
 _SIDE: Final = re.compile(r"[0-9]+")
 _PER_PIXEL: Final = ("macs", "activations")
@@ -24,39 +24,39 @@ Amounts = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class KnownAmounts:
-    """Amounts by the plain name of a model and the side of its input, 0 where that is not said."""
+    """Amounts by the plain name of a model and the side of its input, 0 where that is not given."""
 
     models: Mapping[str, Mapping[int, Amounts]]
 
     @classmethod
     def of(cls, rows: Iterable[Measurement]) -> "KnownAmounts":
-        """Collect the amounts of all rows; the median counts."""
-        found: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(
+        """Collect the amounts of all rows; of several, the median counts."""
+        by_model: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(list))
         )
         for row in rows:
             for amount, value in row.amounts.items():
-                found[_plain_name(row.model)][_side(row.size)][amount].append(value)
+                by_model[_plain_name(row.model)][_side(row.size)][amount].append(value)
         return cls(
             {
                 name: {
                     side: {amount: float(np.median(values)) for amount, values in amounts.items()}
                     for side, amounts in sides.items()
                 }
-                for name, sides in found.items()
+                for name, sides in by_model.items()
             }
         )
 
     def amounts(self, model: str, size: str) -> Amounts:
-        """Return the amounts of a model; where it was counted at others, of the nearest size, scaled."""
+        """Return the amounts of a model; where only other sizes were counted, the nearest size's, scaled."""
         sides, side = self.models.get(_plain_name(model), {}), _side(size)
-        found: Amounts = {}
+        scaled: Amounts = {}
         for amount in sorted({amount for amounts in sides.values() for amount in amounts}):
             counted = [other for other in sides if amount in sides[other]]
             nearest = min(counted, key=lambda other: (other == 0, abs(other - side) if side else other))
             scale = (side / nearest) ** 2 if side and nearest and amount in _PER_PIXEL else 1.0
-            found[amount] = sides[nearest][amount] * scale
-        return found
+            scaled[amount] = sides[nearest][amount] * scale
+        return scaled
 
 
 def _plain_name(model: str) -> str:

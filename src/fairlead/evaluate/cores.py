@@ -1,4 +1,4 @@
-"""Read what a description says of a processor's cores: `Cortex-A76 2.4GHz x 4 + Cortex-A55 1.8GHz x 4`."""
+"""Read the cores of a processor from a description: `Cortex-A76 2.4GHz x 4 + Cortex-A55 1.8GHz x 4`."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _INSTANCE: Final = re.compile(r"\b([a-z][0-9][a-z]*)\.([0-9]*)(medium|large|xlar
 _PIECES: Final = re.compile(r"[+;,()\[\]/&]")
 _CLUSTER: Final = re.compile(r"\s*(.+?) x ([0-9]+) @ ([0-9.]+)\s*")
 _CORES: Final = 4
-"""Of a processor that is named without their number."""
+"""The cores of a processor whose description has no number."""
 _SHARED: Final = 0.7
 """N cores do the work of N to this power: they share caches, memory and small layers."""
 _NARROW: Final = ("int8", "fp16")
@@ -32,7 +32,7 @@ _NARROW: Final = ("int8", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class CoreCluster:
-    """Cores of one kind; 0 where their number, or their clock in GHz, is not said."""
+    """Cores of one kind; 0 where their number, or their clock in GHz, is not given."""
 
     core: Name
     count: int = 0
@@ -41,25 +41,27 @@ class CoreCluster:
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """What data sheets say of cores, and of which ones chips are made."""
+    """Data sheets of cores, and the cores of each chip."""
 
     cores: Mapping[Name, Mapping[str, float]]
-    """Operations per cycle, usual clock, and what narrow numbers gain."""
+    """Operations per cycle, usual clock, and the gain of narrow numbers."""
     lines: Mapping[Name, Mapping[str, float]]
-    """The same of product lines, such as Xeon, for where the cores themselves are not named."""
+    """The same for product lines, such as Xeon, where the cores themselves are not named."""
     chips: Mapping[Name, str]
 
     def ops(self, device: str, precision: str) -> float | None:
-        """Add up the cores; a description that lacks clocks or counts gives way to the chip's data sheet."""
-        found = self.clusters(device)
+        """Add up the cores; where a description lacks clocks or counts, the chip's data sheet counts."""
+        clusters = self.clusters(device)
         words = split_words(device)
         chip = look_up(words, self.chips) or look_up([word.rstrip("+") for word in words], self.chips)
-        if chip is not None and not (found and all(one.count and one.clock for one in found)):
-            found = _parse_chip(chip)
-        return sum(self._speed(one, precision) for one in found) or None
+        if chip is not None and not (
+            clusters and all(cluster.count and cluster.clock for cluster in clusters)
+        ):
+            clusters = _parse_chip(chip)
+        return sum(self._speed(cluster, precision) for cluster in clusters) or None
 
     def clusters(self, device: str) -> list[CoreCluster]:
-        """Return the clusters that are named; where there are none, the processor of a product line."""
+        """Return the named clusters; without any, the processor of a product line."""
         text = normalise(device)
         cores, line = _read_clusters(text, self.cores), _read_clusters(text, self.lines)[:1]
         if len(cores) == len(line) == 1:
@@ -69,58 +71,62 @@ class Processors:
     def _speed(self, cluster: CoreCluster, precision: str) -> float:
         core = self.cores.get(cluster.core) or self.lines[cluster.core]
         gain = core.get(precision, 1.0) if precision in _NARROW else 1.0
-        gain = max(1.0, gain / 2) if precision == "int8" else gain  # half of it goes into packing
+        gain = max(1.0, gain / 2) if precision == "int8" else gain  # packing takes half of it
         cores: float = float(cluster.count or _CORES) ** _SHARED
         return core["ops"] * gain * (cluster.clock or core["ghz"]) * 1e9 * cores
 
 
 def count_of(text: str) -> int:
     """Return a number of cores; 0 where there is none."""
-    found = _COUNT.search(text)
-    if found:
-        return int(next(filter(None, found.groups())))
+    match = _COUNT.search(text)
+    if match:
+        return int(next(filter(None, match.groups())))
     return next((number for word, number in _NUMERALS.items() if word in text.split()), 0)
 
 
 def _read_clusters(text: str, names: Mapping[Name, Mapping[str, float]]) -> list[CoreCluster]:
-    """Read pieces one after the other; one that has only a clock is more of the cores before it.
+    """Read pieces one after the other; a piece with only a clock is a further cluster of the previous cores.
 
-    Beside clusters with a number, one without has a single core.
+    Beside clusters with a number, a cluster without one has a single core.
     """
-    found: list[CoreCluster] = []
+    clusters: list[CoreCluster] = []
     for piece in _PIECES.split(text):
         name = longest_name(split_words(piece), names)
         clock = _CLOCK.search(piece)
-        if name is None and not (clock and found):
+        if name is None and not (clock and clusters):
             continue
         ghz = float(clock[1]) / (1 if clock[2] == "g" else 1000) if clock else 0.0
-        one = CoreCluster(name or found[-1].core, count_of(piece), ghz)
-        same = next((index for index, other in enumerate(found) if _same_cores(one, other)), None)
+        cluster = CoreCluster(name or clusters[-1].core, count_of(piece), ghz)
+        same = next((index for index, other in enumerate(clusters) if _same_cores(cluster, other)), None)
         if same is None:
-            found.append(one)
+            clusters.append(cluster)
         else:
-            other = found[same]
-            found[same] = replace(other, count=other.count or one.count, clock=other.clock or one.clock)
+            other = clusters[same]
+            clusters[same] = replace(
+                other, count=other.count or cluster.count, clock=other.clock or cluster.clock
+            )
     instance = _INSTANCE.search(text)
-    unsaid = (
-        _instance_cores(instance) if instance else int(len(found) > 1 and any(one.count for one in found))
+    default = (
+        _instance_cores(instance)
+        if instance
+        else int(len(clusters) > 1 and any(cluster.count for cluster in clusters))
     )
-    return [replace(one, count=one.count or unsaid) for one in found]
+    return [replace(cluster, count=cluster.count or default) for cluster in clusters]
 
 
 def _same_cores(one: CoreCluster, other: CoreCluster) -> bool:
-    """Say whether cores are merely named again: a cluster of its own has another clock, or all is said."""
+    """Say whether two clusters are the same cores: a distinct one has another clock, or all its figures."""
     whole = one.count and one.clock and other.count and other.clock
     apart = one.clock and other.clock and one.clock != other.clock
     return one.core == other.core and not whole and not apart
 
 
 def _instance_cores(size: re.Match[str]) -> int:
-    """Return the cores of a rented machine: two threads share one, but where the processor is ARM's."""
+    """Return the cores of a cloud instance: two threads share a core, except on ARM processors."""
     threads = {"medium": 2, "large": 2, "xlarge": 4 * int(size[2] or 1)}[size[3]]
     return threads if "g" in size[1][2:] or size[1] == "a1" else max(threads // 2, 1)
 
 
 def _parse_chip(chip: str) -> list[CoreCluster]:
-    found = [match for part in chip.split("+") if (match := _CLUSTER.fullmatch(part))]
-    return [CoreCluster(tuple(match[1].split()), int(match[2]), float(match[3])) for match in found]
+    matches = [match for part in chip.split("+") if (match := _CLUSTER.fullmatch(part))]
+    return [CoreCluster(tuple(match[1].split()), int(match[2]), float(match[3])) for match in matches]

@@ -1,4 +1,4 @@
-"""Read a device's description: which processor it names, and what the data sheet says of that one."""
+"""Read a device's description: the processor that it names, and the figures of that one's data sheet."""
 
 import re
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ from fairlead.evaluate.naming import (
 )
 
 _HOST: Final = frozenset(("cpu", "neon", "ruy", "xnnpack"))
-"""Words that say the host's cores compute, whatever else is named."""
+"""Words that mean that the host's cores compute, whatever else is named."""
 _HOST_FIRST: Final = frozenset(("ncnn", "mnn", "tflite", "tengine"))
-"""Runtimes that compute there unless something else is named."""
+"""Runtimes that compute on the host unless another processor is named."""
 _SHADERS: Final = frozenset(("vulkan", "opencl", "opengl", "metal"))
-"""Ways to a graphics processor that pass by its matrix units."""
+"""Interfaces to a graphics processor that do not use its matrix units."""
 _GRAPHICS: Final = _SHADERS | {"gpu", "igpu"}
 _NEURAL: Final = frozenset(
     ("npu", "coral", "edgetpu", "tpu", "dsp", "htp", "qnn", "nnapi", "dla", "timvx", "cann", "rknn", "vip")
@@ -38,12 +38,12 @@ _PRECISIONS: Final = {
 _PART: Final = re.compile(r"\b([0-9]{1,2}) npu cores?\b")
 _GLUED: Final = re.compile(r"(?<=[0-9])m[pc](?=[0-9])")
 _CORES: Final = 4
-"""Of a graphics processor that is named without their number."""
+"""The cores of a graphics processor whose description has no number."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSheet:
-    """What a data sheet promises; nothing where the processor is not known."""
+    """The figures of a data sheet; empty where the processor is not known."""
 
     kind: str = ""
     ops: float | None = None
@@ -55,14 +55,14 @@ class DataSheets:
 
     catalog: Mapping[Name, Row]
     short: Mapping[Name, Row]
-    """What tables call devices of the catalog for short; any longer name goes first."""
+    """Short names of catalog devices in tables; any longer name comes first."""
     processors: Processors
     graphics: Mapping[Name, Mapping[str, float]]
     neural: Mapping[Name, Mapping[str, float]]
 
     @classmethod
     def of(cls, catalog: Catalog) -> "DataSheets":
-        """Collect the names of all that have figures."""
+        """Collect the names of all devices with figures."""
         text = resources.files("fairlead.evaluate").joinpath("chips.toml").read_text(encoding="utf-8")
         chips: dict[str, Any] = toml.loads(text)
         parts: dict[str, dict[Name, Any]] = {
@@ -81,44 +81,45 @@ class DataSheets:
         return cls(rows, short, processors, parts["gpu"], parts["npu"])
 
     def read(self, device: str, runtime: str, precision: str) -> DataSheet:
-        """Return the figures of what computes on a device as described, under a runtime."""
+        """Return the figures of the processor that computes on a described device under a runtime."""
         words = set(re.split(r"[\s+]", " ".join(split_words(f"{device} {runtime}"))))
-        drawing = bool(words & _GRAPHICS)
-        wanted = next((known for word, known in _PRECISIONS.items() if word in precision.lower()), "")
-        host = self.processors.ops(device, wanted)
+        graphics = bool(words & _GRAPHICS)
+        requested = next((known for word, known in _PRECISIONS.items() if word in precision.lower()), "")
+        host = self.processors.ops(device, requested)
         if host and _on_host(words):
             return DataSheet("cpu", host)
-        found = None if drawing else self._neural(device, wanted)
-        found = found or self._catalogued(device, wanted or ("fp32" if words & _SHADERS else ""), drawing)
-        found = found or self._graphics(device, wanted, drawing)
-        return found or (DataSheet(_kind(words), host) if host else DataSheet())
+        sheet = None if graphics else self._neural(device, requested)
+        sheet = sheet or self._catalogued(device, requested or ("fp32" if words & _SHADERS else ""), graphics)
+        sheet = sheet or self._graphics(device, requested, graphics)
+        return sheet or (DataSheet(_kind(words), host) if host else DataSheet())
 
-    def _catalogued(self, device: str, precision: str, drawing: bool) -> DataSheet | None:
+    def _catalogued(self, device: str, precision: str, graphics: bool) -> DataSheet | None:
         name = words_without_maker(device)
         row = look_up(name, self.catalog) or look_up_nearly(name, self.catalog) or look_up(name, self.short)
-        if row is None or (drawing and row.kind != "gpu"):
+        if row is None or (graphics and row.kind != "gpu"):
             return None
         return DataSheet(row.kind, _peak(row, precision))
 
     def _neural(self, device: str, precision: str) -> DataSheet | None:
-        """Read a neural processor; a description may say that only some of its cores compute."""
-        found = look_up(split_words(device), self.neural)
-        if found is None:
+        """Read a neural processor; a description may name only some of its cores."""
+        figures = look_up(split_words(device), self.neural)
+        if figures is None:
             return None
         part = _PART.search(normalise(device))
-        share = min(int(part[1]) / found.get("cores", 1), 1.0) if part else 1.0
-        tops = found["tops"] if precision in ("", "int8") else found.get("fp16", found["tops"] / 2)
+        share = min(int(part[1]) / figures.get("cores", 1), 1.0) if part else 1.0
+        tops = figures["tops"] if precision in ("", "int8") else figures.get("fp16", figures["tops"] / 2)
         return DataSheet("npu", 1e12 * tops * share)
 
-    def _graphics(self, device: str, precision: str, meant: bool) -> DataSheet | None:
+    def _graphics(self, device: str, precision: str, requested: bool) -> DataSheet | None:
         text = _GLUED.sub(r" \g<0>", normalise(device))
-        found = look_up(split_words(text), self.graphics)
-        if found is None or not (meant or not self.processors.clusters(device)):
+        figures = look_up(split_words(text), self.graphics)
+        if figures is None or not (requested or not self.processors.clusters(device)):
             return None
         piece = next(
-            (one for one in re.split(r"[+;,()\[\]&]", text) if look_up(split_words(one), self.graphics)), text
+            (part for part in re.split(r"[+;,()\[\]&]", text) if look_up(split_words(part), self.graphics)),
+            text,
         )
-        speed = 1e9 * found.get("gflops", found.get("each", 0.0) * (count_of(piece) or _CORES))
+        speed = 1e9 * figures.get("gflops", figures.get("each", 0.0) * (count_of(piece) or _CORES))
         return DataSheet("gpu", speed * (2 if precision == "fp16" else 1))
 
 
@@ -129,11 +130,11 @@ def _on_host(words: set[str]) -> bool:
 
 
 def _kind(words: set[str]) -> str:
-    """Return what computes on a chip of which the cores alone are known."""
+    """Return the kind of processor that computes on a chip of which only the cores are known."""
     return "cpu" if _on_host(words) else "gpu" if words & _GRAPHICS else "npu" if words & _NEURAL else "cpu"
 
 
 def _peak(row: Row, precision: str) -> float:
-    """Return the peak at a precision; where it is not said or not known, the highest of the usual ones."""
+    """Return the peak at a precision; where it is not given or not known, the highest of the usual ones."""
     usual = [row.peak[name] for name in ("int8", "fp16", "bf16", "fp32") if name in row.peak]
     return float(row.peak.get(precision) or max(usual or row.peak.values()))

@@ -1,4 +1,4 @@
-"""The decision: which one of five new devices runs a model fastest."""
+"""The decision protocol: which of five new devices runs a model fastest."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -15,43 +15,43 @@ from fairlead.evaluate.table import LatencyTable
 
 BOARDS: Final = 5
 _SETS: Final = 120
-"""Sets of devices that are drawn."""
+"""The number of sets of devices."""
 _PER_SET: Final = 5
-"""Models that a set is asked for, at most."""
+"""The most models to predict for a set."""
 
 
 def decision(table: LatencyTable, calibration: int, seed: int) -> Result:
-    """Draw sets of five physical devices, all new, and ask which one of each is fastest for a model.
+    """Draw sets of five physical devices, all new, and predict which one of each is fastest for a model.
 
-    All five have run the same pack of models; nothing else is known of any of them.
+    All five have run the same pack of models; nothing else is known about any of them.
     """
-    drawn = draw_sets(table, calibration, seed)
-    if not drawn:
+    device_sets = draw_sets(table, calibration, seed)
+    if not device_sets:
         return empty_result(
-            table, f"no model was run on {BOARDS} physical devices, beside {calibration} others on each"
+            table, f"no model ran on {BOARDS} physical devices with {calibration} other models on each"
         )
-    ready = _DevicePredictions(Examiner(table, table.seconds))
+    predictions = _DevicePredictions(Examiner(table, table.seconds))
     chosen: dict[str, list[tuple[bool, float]]] = {name: [] for name in METHODS}
-    for splits in drawn:
+    for splits in device_sets:
         truth = np.array([table.seconds[split.device, split.test] for split in splits])
         for name in METHODS:
-            said = np.array([ready.rows(split)[name][split.test] for split in splits])
-            if not np.isnan(said).any():
-                chosen[name] += [choose(*pair) for pair in zip(said.T, truth.T, strict=True)]
-    trials = sum(len(splits[0].test) for splits in drawn)
+            predicted = np.array([predictions.rows(split)[name][split.test] for split in splits])
+            if not np.isnan(predicted).any():
+                chosen[name] += [choose(*pair) for pair in zip(predicted.T, truth.T, strict=True)]
+    trials = sum(len(splits[0].test) for splits in device_sets)
     note = f"{trials} choices, of one in {BOARDS} devices each"
-    return Result(table, {name: _figures(found) for name, found in chosen.items()}, note)
+    return Result(table, {name: _figures(choices) for name, choices in chosen.items()}, note)
 
 
 @dataclass(frozen=True, slots=True)
 class _DevicePredictions:
-    """Predictions of a device among the same four others, made once for all models that may be asked for."""
+    """Predictions of a device among the same four others, made once for all models of the device."""
 
     examiner: Examiner
     cache: dict[tuple[int, frozenset[str]], dict[str, Array]] = field(default_factory=dict)
 
     def rows(self, split: Split) -> dict[str, Array]:
-        """Return by method what was predicted of every model, nan where a method has no answer."""
+        """Return by method the prediction of every model, nan where a method has none."""
         key = split.device, split.held_out
         if key not in self.cache:
             measured = np.flatnonzero(~np.isnan(self.examiner.values[split.device]))
@@ -98,13 +98,13 @@ def _draw_set(
     column: int,
     random: np.random.Generator,
 ) -> list[Split]:
-    """Draw five devices that have a model in common, and ask for it and some more that they share."""
+    """Draw five devices with a model in common; test that model and more of the models that they share."""
     keys: dict[str, list[int]] = defaultdict(list)
     for row in np.flatnonzero(tested[:, column]):
         keys[table.physical[row]].append(int(row))
     names = random.choice(sorted(keys), BOARDS, replace=False)
     devices = [int(random.choice(keys[str(name)])) for name in names]
     shared = random.permutation(np.flatnonzero(tested[devices].all(0)))
-    asked = np.append(column, shared[shared != column])[:_PER_SET]
-    apart = frozenset(str(name) for name in names)
-    return [Split(device, apart, packs[device][0], asked) for device in devices]
+    test = np.append(column, shared[shared != column])[:_PER_SET]
+    held_out = frozenset(str(name) for name in names)
+    return [Split(device, held_out, packs[device][0], test) for device in devices]

@@ -1,4 +1,4 @@
-"""Energy of one inference: the power of a busy device times the time it takes, both predicted."""
+"""The energy protocol: the energy of one inference is busy power times latency, both predicted."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ from fairlead.evaluate.table import LatencyTable
 
 
 def constant(exam: Exam) -> MethodResult:
-    """Take a device for one that always draws what it drew on the average."""
+    """Predict the average power of the device for every model."""
     return MethodResult(np.full(len(exam.test), np.log(np.exp(exam.values).mean())))
 
 
@@ -24,7 +24,7 @@ POWERS: Final[Mapping[str, Method]] = {
 
 
 def energy(table: LatencyTable, calibration: int, seed: int) -> Result:
-    """Take each physical device in turn as new: power and time of so many models are known."""
+    """Take each physical device in turn as new: power and time of `calibration` models are known."""
     measured = ~np.isnan(table.seconds) & ~np.isnan(table.watts)
     if not measured.any():
         return empty_result(table, "no row has power_w")

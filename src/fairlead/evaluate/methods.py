@@ -1,4 +1,4 @@
-"""The methods that are compared. Each is given an exam and says something, or None where it cannot."""
+"""The methods to compare. Each takes an exam and returns a result, or None where it has no prediction."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -12,17 +12,17 @@ from fairlead.evaluate.split import Exam
 
 
 class MethodResult(NamedTuple):
-    """What a method says of the models that it was asked for."""
+    """The predictions of a method for the test models of an exam."""
 
     logs: Array
     """Logarithms of seconds, or of watts."""
     spread: Array | None = None
-    """Standard deviations that it gives its own errors; None where it has no opinion of them."""
+    """Standard deviations that the method expects of its own errors; None where it has none."""
 
 
 Method = Callable[[Exam], MethodResult | None]
 _KNOWN: Final = 0.5
-"""Of the calibrated models, the share of which an amount must be known for a peer to lean on it."""
+"""A peer uses an amount that is known for at least this share of the calibrated models."""
 
 
 def flops(exam: Exam) -> MethodResult | None:
@@ -38,25 +38,25 @@ def flops(exam: Exam) -> MethodResult | None:
 
 
 def roofline(exam: Exam) -> MethodResult | None:
-    """Predict a time as a start and a share for each amount of work, none of them negative."""
-    sheet = exam.library.trait_matrix
-    if not len(exam.columns) or not sheet.views:
+    """Predict a time as a constant and a term for each amount of work, none of them negative."""
+    trait_matrix = exam.library.trait_matrix
+    if not len(exam.columns) or not trait_matrix.views:
         return None
-    amounts = sheet.views[0]
+    amounts = trait_matrix.views[0]
     amounts = amounts[:, np.isfinite(amounts[exam.columns]).mean(0) > _KNOWN]
-    seen = exam.columns[np.isfinite(amounts[exam.columns]).all(1)]
-    if not len(seen) or not amounts.shape[1]:
+    complete = exam.columns[np.isfinite(amounts[exam.columns]).all(1)]
+    if not len(complete) or not amounts.shape[1]:
         return None
     design = np.column_stack([np.ones(len(amounts)), amounts])
-    own = np.isin(exam.columns, seen)
+    own = np.isin(exam.columns, complete)
     times = np.exp(exam.values[own])
     return _filled(
-        nonnegative.log_times(design[exam.test], nonnegative.fit(design[seen], times), times), exam
+        nonnegative.log_times(design[exam.test], nonnegative.fit(design[complete], times), times), exam
     )
 
 
 def fairlead(exam: Exam) -> MethodResult | None:
-    """Predict by devices that are alike, by the work of models, and by data sheets where nothing was run."""
+    """Predict by similar devices, by the work of models, and by data sheets where nothing has run."""
     if not len(exam.columns) and not exam.library.devices:
         return None
     logs, spreads = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.test)
@@ -67,5 +67,5 @@ METHODS: Final[Mapping[str, Method]] = {"flops": flops, "roofline": roofline, "f
 
 
 def _filled(predicted: Array, exam: Exam) -> MethodResult:
-    """Put the usual time where a model's work is not known."""
+    """Use the median time where a model's work is not known."""
     return MethodResult(np.where(np.isfinite(predicted), predicted, np.median(exam.values)))

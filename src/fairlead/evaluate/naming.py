@@ -1,4 +1,4 @@
-"""Find the names of a table in a description, word by word."""
+"""Find names of a table in a description, word by word."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ _WORD: Final = re.compile(r"[a-z0-9][a-z0-9.+]*")
 _MARKS: Final = re.compile(r"\((?:r|tm)\)")
 _GLUED: Final = re.compile(r"\b(kryo|kyro|rtx|gtx|visionfive)(?=[0-9])")
 _PART: Final = 6
-"""A part number of so many letters also names its variants: `stm32h7` is in `stm32h747i`."""
+"""A part number with at least this number of letters also names its variants: `stm32h7`, `stm32h747i`."""
 _MAKERS: Final = frozenset(("nvidia", "intel", "amd", "geforce", "google", "tesla", "xilinx", "npu", "arm"))
 Name = tuple[str, ...]
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 def normalise(text: str) -> str:
@@ -36,29 +36,29 @@ def is_specific(name: Sequence[str]) -> bool:
     return len(name) > 1 or any(letter.isdigit() for word in name for letter in word)
 
 
-def longest_name(words: Sequence[str], table: Mapping[Name, Found]) -> Name | None:
-    """Return the longest name that stands in a description word by word."""
-    found = [name for name in table if any(map(partial(_begin_with, name), _tails(words)))]
-    return max(found, key=lambda name: (len(name), sum(map(len, name))), default=None)
+def longest_name(words: Sequence[str], table: Mapping[Name, T]) -> Name | None:
+    """Return the longest name whose words a description contains in order."""
+    names = [name for name in table if any(map(partial(_begin_with, name), _tails(words)))]
+    return max(names, key=lambda name: (len(name), sum(map(len, name))), default=None)
 
 
-def look_up(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
-    """Return what stands in a table under the longest name."""
+def look_up(words: Sequence[str], table: Mapping[Name, T]) -> T | None:
+    """Return the entry of a table under the longest name."""
     name = longest_name(words, table)
     return None if name is None else table[name]
 
 
-def look_up_nearly(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
-    """Return what has at least two words of a name, and all but one that is no number."""
-    heard = set(words)
-    found = {
-        name: len(heard & set(name))
+def look_up_nearly(words: Sequence[str], table: Mapping[Name, T]) -> T | None:
+    """Return the entry of which a description has two words or more, and all but one word without digits."""
+    present = set(words)
+    matches = {
+        name: len(present & set(name))
         for name in table
-        if len(lacking := set(name) - heard) == 1
-        and not any(letter.isdigit() for word in lacking for letter in word)
-        and len(heard & set(name)) >= 2
+        if len(missing := set(name) - present) == 1
+        and not any(letter.isdigit() for word in missing for letter in word)
+        and len(present & set(name)) >= 2
     }
-    return table[max(found, key=lambda name: (found[name], name))] if found else None
+    return table[max(matches, key=lambda name: (matches[name], name))] if matches else None
 
 
 def _tails(words: Sequence[str]) -> list[Sequence[str]]:
@@ -66,7 +66,7 @@ def _tails(words: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _begin_with(name: Name, words: Sequence[str]) -> bool:
-    """Say whether words begin with a name; a lone part number may be that of a variant."""
+    """Say whether words begin with a name; a single part number also matches its variants."""
     if len(name) == 1 and len(name[0]) >= _PART and is_specific(name):
         return words[0].startswith(name[0])
     return tuple(words[: len(name)]) == name

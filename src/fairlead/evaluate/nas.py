@@ -1,4 +1,4 @@
-"""NAS-Bench-201: networks are cells of six edges, and devices are columns of one wide table."""
+"""The NAS-Bench-201 protocol: networks are cells of six edges, and devices are columns of one wide table."""
 
 import re
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from fairlead.evaluate.split import FEWEST, Examiner, Split, draw_order, leave_o
 from fairlead.evaluate.table import Key, LatencyTable
 
 UNSEEN: Final = ("titan_rtx_256", "gold_6226", "pixel2", "raspi4", "eyeriss", "fpga")
-"""The devices that HELP keeps for its test; where a table lacks one of them, every device is tested."""
+"""The test devices of HELP; where a table lacks one of them, every device is tested."""
 _EDGES: Final = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 _CELL: Final = re.compile(r"\|?([a-z0-9_]+)~[0-9]+\|?")
 _NOTHING: Final = "none"
 _CELLS: Final = 15
 _MACS: Final = {"nor_conv_3x3": 9 * 16 * 16 * 1024.0, "nor_conv_1x1": 16 * 16 * 1024.0}
-"""Of one operation; the same in all three stages, whose channels double as their sides halve."""
+"""Multiply-adds of an operation; the same in all three stages, whose channels double as their sides halve."""
 _BATCH: Final = re.compile(r"_(?:1|32|256)$")
 
 
@@ -33,7 +33,7 @@ def wide(header: Sequence[str], records: Sequence[dict[str, str]]) -> LatencyTab
     """Arrange a wide table: milliseconds of networks x devices."""
     names = header[1:]
     cells = [(record["arch"], operations(record["arch"] or "")) for record in records]
-    kept = [index for index, (_, found) in enumerate(cells) if found is not None]
+    kept = [index for index, (_, edges) in enumerate(cells) if edges is not None]
     millis = np.array([[number(records[index].get(name)) for index in kept] for name in names])
     seconds = np.log(millis.reshape(len(names), len(kept)) / 1e3)
     keys = tuple(Key(name, "", "", "single") for name in names)
@@ -52,12 +52,12 @@ def wide(header: Sequence[str], records: Sequence[dict[str, str]]) -> LatencyTab
 
 def operations(cell: str) -> tuple[str, ...] | None:
     """Return the operations on the six edges of a cell; None where it is not one."""
-    found = tuple(_CELL.findall(cell))
-    return found if len(found) == len(_EDGES) else None
+    names = tuple(_CELL.findall(cell))
+    return names if len(names) == len(_EDGES) else None
 
 
 def live_edges(edges: Sequence[str]) -> tuple[str, ...]:
-    """Return the edges with nothing where no path leads from the input through them to the output."""
+    """Return the edges with `none` where no path from the input to the output uses them."""
     real = [edge for edge, name in zip(_EDGES, edges, strict=True) if name != _NOTHING]
     reached, needed = {0}, {3}
     for start, end in real:  # edges come in the order of their ends
@@ -79,26 +79,26 @@ def traits(cell: str, edges: Sequence[str]) -> ModelTraits:
 
 
 def nas(table: LatencyTable, calibration: int, seed: int) -> Result:
-    """Take the devices that HELP holds back as new, all at once: so many networks are known on each."""
+    """Take the devices that HELP holds out as new, all at once: `calibration` networks are known on each."""
     if table.group != "nasbench201":
         return empty_result(table, "this protocol needs a table of cells x devices, with a column arch")
-    drawn = splits(table, calibration, seed)
-    answers = run_methods(Examiner(table, table.seconds), drawn)
-    figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
-    return Result(table, figures, f"{len(drawn)} of {len(table.keys)} devices tested")
+    device_splits = splits(table, calibration, seed)
+    answers = run_methods(Examiner(table, table.seconds), device_splits)
+    figures = {name: over_models(table.seconds, predictions) for name, predictions in answers.items()}
+    return Result(table, figures, f"{len(device_splits)} of {len(table.keys)} devices tested")
 
 
 def splits(table: LatencyTable, calibration: int, seed: int) -> list[Split]:
-    """Hold back HELP's devices all at once; of a table without them, each device in turn."""
+    """Hold out HELP's devices all at once; in a table without them, each device in turn."""
     measured = ~np.isnan(table.seconds)
     places = {key.device: index for index, key in enumerate(table.keys)}
     if not set(UNSEEN) < set(places):
         return leave_one_device_out(table, measured, calibration, seed)
     order, chosen = draw_order(table, seed), [places[name] for name in UNSEEN]
-    apart = frozenset(table.physical[device] for device in chosen)
+    held_out = frozenset(table.physical[device] for device in chosen)
     packs = [(device, *split_pack(order, measured[device], calibration)) for device in chosen]
     return [
-        Split(device, apart, pack, rest)
+        Split(device, held_out, pack, rest)
         for device, pack, rest in packs
         if len(pack) == calibration and len(rest) >= FEWEST
     ]

@@ -1,4 +1,4 @@
-"""The protocols: which device or models are new, and what may be known of them."""
+"""The protocols: which device or models are new, and what may be known about them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -14,40 +14,44 @@ from fairlead.evaluate.table import LatencyTable
 from fairlead.evaluate.trust import summary, trust_by_class
 
 _FOLDS: Final = 5
-"""New models are taken in so many parts, each of whole families."""
+"""The number of folds of new models, each of whole families."""
 
 _DESCRIBED: Final = 1 / 2
-"""Of the models, the share that must have amounts of work for new ones to be asked for."""
+"""The share of models that must have amounts of work to predict new ones."""
 
 Protocol = Callable[[LatencyTable, int, int], Result]
 
 
 def new_device(table: LatencyTable, calibration: int, seed: int) -> Result:
-    """Take each physical device in turn as new: so many of its models are known, the others are predicted."""
+    """Take each physical device in turn as new: `calibration` models are known, the others are predicted."""
     splits = leave_one_device_out(table, ~np.isnan(table.seconds), calibration, seed)
     answers = run_methods(Examiner(table, table.seconds), splits)
     note = skipped_note(table, len(splits), calibration + FEWEST)
     if calibration:
         note = _join_notes(note, summary(trust_by_class(table.seconds, answers["fairlead"])))
         return Result(
-            table, {name: over_models(table.seconds, found) for name, found in answers.items()}, note
+            table,
+            {name: over_models(table.seconds, predictions) for name, predictions in answers.items()},
+            note,
         )
     note = _join_notes(note, "spearman and kendall are over physical devices, for one model")
-    return Result(table, {name: over_devices(table, found) for name, found in answers.items()}, note)
+    return Result(
+        table, {name: over_devices(table, predictions) for name, predictions in answers.items()}, note
+    )
 
 
 def new_model(table: LatencyTable, calibration: int, seed: int) -> Result:
-    """Take whole families of models as new: nobody has run them, and the device has run all others."""
-    del calibration  # as many as there are
+    """Take whole families of models as new: no device has run them, and this device has run all others."""
+    del calibration  # all other models are known
     if np.mean([bool(model.views[0]) for model in table.models]) < _DESCRIBED:
         return empty_result(
-            table, "too little is known of new models: gmacs, mparams and mactivations are empty"
+            table, "new models have no amounts of work: gmacs, mparams and mactivations are empty"
         )
     splits = families(table, seed)
     answers = run_methods(Examiner(table, table.seconds), splits)
     tested = len({split.device for split in splits})
     note = skipped_note(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
-    figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
+    figures = {name: over_models(table.seconds, predictions) for name, predictions in answers.items()}
     return Result(table, figures, note)
 
 
@@ -65,21 +69,21 @@ PROTOCOLS: Final[Mapping[str, Protocol]] = {
 
 
 def families(table: LatencyTable, seed: int) -> list[Split]:
-    """Deal families out into parts, the largest first and each to the smallest part; ties go by the seed."""
+    """Assign families to folds, the largest first and each to the smallest fold; the seed breaks ties."""
     random = np.random.default_rng([seed, *table.group.encode()])
     names, places, sizes = np.unique(table.families, return_inverse=True, return_counts=True)
     order = random.permutation(len(names))
-    dealt, parts = np.zeros(len(names), dtype=np.intp), np.zeros(_FOLDS)
+    fold_of, fold_sizes = np.zeros(len(names), dtype=np.intp), np.zeros(_FOLDS)
     for family in order[np.argsort(-sizes[order], kind="stable")]:
-        dealt[family] = np.argmin(parts)
-        parts[dealt[family]] += sizes[family]
-    everyone = frozenset(table.physical)
+        fold_of[family] = np.argmin(fold_sizes)
+        fold_sizes[fold_of[family]] += sizes[family]
+    all_devices = frozenset(table.physical)
     splits = []
     for device in range(len(table.keys)):
         columns = np.flatnonzero(~np.isnan(table.seconds[device]))
-        part = dealt[places[columns]]
-        tests = [(columns[part != fold], columns[part == fold]) for fold in range(_FOLDS)]
-        sound = [(known, new) for known, new in tests if len(known) >= FEWEST and len(new)]
+        folds = fold_of[places[columns]]
+        tests = [(columns[folds != fold], columns[folds == fold]) for fold in range(_FOLDS)]
+        usable = [(known, new) for known, new in tests if len(known) >= FEWEST and len(new)]
         if len(columns) >= 2 * FEWEST:
-            splits += [Split(device, everyone, random.permutation(known), new) for known, new in sound]
+            splits += [Split(device, all_devices, random.permutation(known), new) for known, new in usable]
     return splits

@@ -1,4 +1,4 @@
-"""What a protocol found: answers, put beside what was measured."""
+"""The result of a protocol: predictions, compared with measurements."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,23 +14,23 @@ from fairlead.evaluate.split import Examiner, Split
 from fairlead.evaluate.table import LatencyTable
 
 _DEVICES: Final = 5
-"""Devices that must have run a model for their order to mean something."""
+"""The fewest devices that must have run a model to compare their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodPredictions:
-    """What a method said of some models on one device."""
+    """The predictions of a method for some models on one device."""
 
     device: int
     columns: Columns
     predicted: Array
     spread: Array | None = None
-    """Standard deviations that the method gives its own errors."""
+    """Standard deviations that the method expects of its own errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How the methods did in one table."""
+    """The accuracy of the methods on one table."""
 
     table: LatencyTable
     methods: Mapping[str, Accuracy]
@@ -48,41 +48,47 @@ class Result:
 
 
 def empty_result(table: LatencyTable, note: str) -> Result:
-    """Return a result without figures, and why there are none."""
+    """Return a result without figures, with a note that says why."""
     return Result(table, dict.fromkeys(METHODS, Accuracy()), note)
 
 
 def run_methods(
     examiner: Examiner, splits: Iterable[Split], methods: Mapping[str, Method] = METHODS
 ) -> dict[str, list[MethodPredictions]]:
-    """Set every exam to every method; a method that cannot answer is left out."""
+    """Run every method on every exam; a method without a prediction is left out."""
     answers: dict[str, list[MethodPredictions]] = {name: [] for name in methods}
     for split in splits:
-        given = examiner.exam(split)
+        exam = examiner.exam(split)
         for name, method in methods.items():
-            said = method(given)
-            if said is not None:
-                answers[name].append(MethodPredictions(split.device, split.test, *said))
+            result = method(exam)
+            if result is not None:
+                answers[name].append(MethodPredictions(split.device, split.test, *result))
     return answers
 
 
 def over_models(measured: Array, answers: Sequence[MethodPredictions]) -> Accuracy:
     """Judge each device by its models, then take the mean over devices."""
-    return average(judge(said, measured[device, columns]) for device, columns, said in _by_device(answers))
+    return average(
+        judge(predicted, measured[device, columns]) for device, columns, predicted in _by_device(answers)
+    )
 
 
 def over_devices(table: LatencyTable, answers: Sequence[MethodPredictions]) -> Accuracy:
-    """Judge as `over_models` does, but the order by physical devices, for one model: the mean over models.
+    """Judge as `over_models` does, but rank physical devices for one model, and take the mean over models.
 
-    A physical device stands where the fastest of its configurations does, as predicted and as measured.
+    A physical device has the rank of its fastest configuration, as predicted and as measured.
     """
-    said = np.full(table.seconds.shape, np.inf)
+    predicted = np.full(table.seconds.shape, np.inf)
     for answer in answers:
-        said[answer.device, answer.columns] = answer.predicted
-    took = np.where(np.isfinite(said), table.seconds, np.inf)
+        predicted[answer.device, answer.columns] = answer.predicted
+    measured = np.where(np.isfinite(predicted), table.seconds, np.inf)
     names = sorted(set(table.physical))
-    rows = [[index for index, own in enumerate(table.physical) if own == name] for name in names]
-    fastest = np.array([[said[own].min(0), took[own].min(0)] for own in rows]).reshape(len(rows), 2, -1)
+    rows = [
+        [index for index, device_rows in enumerate(table.physical) if device_rows == name] for name in names
+    ]
+    fastest = np.array(
+        [[predicted[device_rows].min(0), measured[device_rows].min(0)] for device_rows in rows]
+    ).reshape(len(rows), 2, -1)
     orders = []
     for guess, truth in np.moveaxis(fastest, 0, 2).swapaxes(0, 1):
         known = np.isfinite(guess)
@@ -100,8 +106,8 @@ def _by_device(answers: Sequence[MethodPredictions]) -> list[tuple[int, Columns,
     return [
         (
             device,
-            np.concatenate([one.columns for one in found]),
-            np.concatenate([one.predicted for one in found]),
+            np.concatenate([each.columns for each in predictions]),
+            np.concatenate([each.predicted for each in predictions]),
         )
-        for device, found in parts.items()
+        for device, predictions in parts.items()
     ]

@@ -1,4 +1,4 @@
-"""Read published latency tables: any CSV with the columns of the reference page, whatever it lacks."""
+"""Read published latency tables: any CSV with the columns of the reference page; most are optional."""
 
 import csv
 import gzip
@@ -12,7 +12,7 @@ from fairlead.errors import SettingsError
 
 _AMOUNTS: Final = {"gmacs": ("macs", 1e9), "mparams": ("params", 1e6), "mactivations": ("activations", 1e6)}
 _LONGEST: Final = 1 << 20
-"""Of a field; no name or note is longer."""
+"""The longest field; no name or note is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Measurement:
     size: str
     batch: float
     seconds: float
-    """Of one inference: of a batch, its share."""
+    """Of one inference: for a batch, its share."""
     mode: str
     """`single`, one input at a time; `batched`; or `stream`, where only a throughput is known."""
     watts: float = math.nan
@@ -37,7 +37,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementFile:
-    """The rows of a file, and how many had no time in them."""
+    """The rows of a file, and the number of records without a time."""
 
     rows: tuple[Measurement, ...]
     empty: int = 0
@@ -49,23 +49,23 @@ def records(path: str) -> tuple[list[str], list[dict[str, str]]]:
     try:
         with _open_text(path) as stream:
             reader = csv.DictReader(stream)
-            found = [record for record in reader if any(record.values())]
-            return [name for name in reader.fieldnames or [] if name], found
+            rows = [record for record in reader if any(record.values())]
+            return [name for name in reader.fieldnames or [] if name], rows
     except (OSError, EOFError, zlib.error, csv.Error, UnicodeError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise SettingsError(
-            f"--data {path}: cannot be read: {why}", "give a CSV file, plain or .gz"
+            f"--data {path}: cannot be read: {reason}", "give a CSV file, plain or .gz"
         ) from error
 
 
-def read(header: list[str], found: list[dict[str, str]], path: str) -> MeasurementFile:
+def read(header: list[str], records: list[dict[str, str]], path: str) -> MeasurementFile:
     """Return the measurements among the records."""
     missing = [name for name in ("device", "model") if name not in header]
     if missing or not {"latency_ms", "throughput_fps"} & set(header):
-        lacking = ", ".join(missing) or "latency_ms or throughput_fps"
-        raise SettingsError(f"--data {path}: no column {lacking}", "see: fairlead docs bench-predict")
-    rows = tuple(_rows(found))
-    return MeasurementFile(rows, len(found) - len(rows))
+        names = ", ".join(missing) or "latency_ms or throughput_fps"
+        raise SettingsError(f"--data {path}: no column {names}", "see: fairlead docs bench-predict")
+    rows = tuple(_rows(records))
+    return MeasurementFile(rows, len(records) - len(rows))
 
 
 def number(text: str | None) -> float:
@@ -85,8 +85,8 @@ def _open_text(path: str) -> IO[str]:
     return open(path, encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _rows(found: list[dict[str, str]]) -> Iterator[Measurement]:
-    for record in found:
+def _rows(records: list[dict[str, str]]) -> Iterator[Measurement]:
+    for record in records:
         text = {name: (value or "").strip() for name, value in record.items() if isinstance(value, str)}
         batch = number(text.get("batch"))
         batch = 1.0 if math.isnan(batch) else batch
@@ -111,10 +111,10 @@ def _rows(found: list[dict[str, str]]) -> Iterator[Measurement]:
 
 
 def _seconds(latency: float, throughput: float, batch: float) -> tuple[float, str]:
-    """Return the time of one inference and the mode it was measured in."""
+    """Return the time of one inference and the mode of its measurement."""
     if math.isnan(latency):
         return 1 / throughput, "stream"
     if batch == 1:
         return latency / 1e3, "single"
-    alone = abs(latency * throughput / 1e3 - 1) < 0.3  # then the latency is of one input already
+    alone = abs(latency * throughput / 1e3 - 1) < 0.3  # then the latency is already that of one input
     return (latency / 1e3 if alone else latency / 1e3 / batch), "batched"

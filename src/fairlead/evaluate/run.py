@@ -15,7 +15,7 @@ from fairlead.evaluate.table import LatencyTable, tables
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """What to measure: a file of tables, a protocol, the size of a pack, and the seed that draws it."""
+    """What to evaluate: a file of tables, a protocol, the size of a pack, and the seed that draws it."""
 
     path: str
     protocol: str = "new-device"
@@ -25,10 +25,10 @@ class EvaluationPlan:
 
 def load(path: str, catalog: Catalog) -> list[LatencyTable]:
     """Return the tables of a file, one for each source."""
-    header, found = records(path)
+    header, rows = records(path)
     if is_wide(header):
-        return [wide(header, found)]
-    return tables(read(header, found, path).rows, DataSheets.of(catalog))
+        return [wide(header, rows)]
+    return tables(read(header, rows, path).rows, DataSheets.of(catalog))
 
 
 def evaluate(
@@ -36,14 +36,14 @@ def evaluate(
     catalog: Catalog,
     report: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> dict[str, Any]:
-    """Run a protocol on every table of a file; `report` is told of each before it begins."""
+    """Run a protocol on every table of a file; `report` is called before each one."""
     if plan.calibration < 0 or plan.seed < 0:
         raise SettingsError(
             "--calibration and --seed must not be negative", "such as --calibration 10 --seed 0"
         )
-    found, groups = load(plan.path, catalog), []
-    for done, table in enumerate(found):
-        report(done, len(found), table.group)
+    tables, groups = load(plan.path, catalog), []
+    for done, table in enumerate(tables):
+        report(done, len(tables), table.group)
         groups.append(PROTOCOLS[plan.protocol](table, plan.calibration, plan.seed).to_json())
     return {
         "protocol": plan.protocol,

@@ -1,4 +1,4 @@
-"""Figures of merit. Errors are in percent of the measured value; None where there is nothing to say."""
+"""Figures of merit. Errors are in percent of the measured value; None where a figure is not defined."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from fairlead.estimate.similar.traits import Array
 
 _DIGITS = 6
-"""Predictions that agree in so many decimals of their logarithm are a tie."""
+"""Predictions whose logarithms agree to this number of decimals are a tie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How well predictions did."""
+    """The accuracy of predictions."""
 
     mape: float | None = None
     median_ape: float | None = None
@@ -46,9 +46,9 @@ def judge(predicted: Array, measured: Array) -> Accuracy:
     )
 
 
-def average(found: Iterable[Accuracy]) -> Accuracy:
+def average(accuracies: Iterable[Accuracy]) -> Accuracy:
     """Return the mean of each figure over those that have it."""
-    rows = [asdict(figures) for figures in found]
+    rows = [asdict(figures) for figures in accuracies]
     means = {}
     for field in fields(Accuracy):
         known = [row[field.name] for row in rows if row[field.name] is not None]
@@ -67,7 +67,7 @@ def spearman(one: Array, two: Array) -> float | None:
 
 
 def kendall(one: Array, two: Array) -> float | None:
-    """Return Kendall's tau-b: pairs in the same order less pairs in the other, ties taken into account."""
+    """Return Kendall's tau-b: concordant pairs less discordant ones, corrected for ties."""
     first, second = _dense(one), _dense(two)
     pairs = len(first) * (len(first) - 1) / 2
     tied_first, tied_second = _ties(first), _ties(second)
@@ -89,7 +89,7 @@ def _ties(ranked: NDArray[np.int64]) -> float:
 
 
 def _inversions(ranked: NDArray[np.int64]) -> float:
-    """Count pairs in falling order: each shows at the highest bit in which the two differ."""
+    """Count pairs in falling order: each pair is counted at the highest bit in which its values differ."""
     total = 0.0
     for bit in range(int(ranked.max(initial=0)).bit_length()):
         prefix = ranked >> (bit + 1)

@@ -1,7 +1,7 @@
-"""Part a table into what may be known and what is to be predicted.
+"""Split a table into known values and values to predict.
 
-A method is given an `Exam` and nothing else. It holds rows of devices that are not tested, and the calibrated
-models of the one that is; no measured value of a test row is in it, nor anything computed from one.
+A method receives an `Exam` and nothing else. It holds rows of devices that are not tested, and the calibrated
+models of the device that is; no measured value of a test row is in it, nor anything computed from one.
 """
 
 from dataclasses import dataclass, field
@@ -16,25 +16,25 @@ from fairlead.evaluate.table import LatencyTable
 from fairlead.units import pluralize
 
 FEWEST: Final = 3
-"""Models to be tested on a device; one with fewer is left out, and the note says so."""
+"""The fewest models to test on a device; a device with fewer is left out, and the note says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A device that is new, or on which models are."""
+    """A new device, or a device with new models."""
 
     device: int
     held_out: frozenset[str]
-    """Physical devices of which nothing may be known; the device's own is one of them."""
+    """Physical devices about which nothing may be known; the device's own is one of them."""
     calibration: Columns
     """Models that were measured on the device."""
     test: Columns
-    """Models to be predicted."""
+    """Models to predict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """All that a method may know."""
+    """Everything that a method may know."""
 
     device: DeviceTraits
     library: MeasurementLibrary
@@ -44,7 +44,7 @@ class Exam:
     values: Array
     """Their logarithms."""
     test: Columns
-    """Models to be predicted."""
+    """Models to predict."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Examiner:
         self._blank = MeasurementLibrary.of((), models, np.zeros((0, len(models))))
 
     def exam(self, split: Split) -> Exam:
-        """Return what may be known under a split."""
+        """Return the exam of a split."""
         if self.table.physical[split.device] not in split.held_out:
             raise ValueError("other rows of the new device are among those to learn from")
         if np.intersect1d(split.calibration, split.test).size:
@@ -71,24 +71,24 @@ class Examiner:
         device = self.table.devices[split.device]
         return Exam(device, self._without(split.held_out), split.calibration, own, split.test)
 
-    def _without(self, apart: frozenset[str]) -> MeasurementLibrary:
-        if self._last is None or self._last[0] != apart:
-            others = [index for index, name in enumerate(self.table.physical) if name not in apart]
+    def _without(self, held_out: frozenset[str]) -> MeasurementLibrary:
+        if self._last is None or self._last[0] != held_out:
+            others = [index for index, name in enumerate(self.table.physical) if name not in held_out]
             known = [index for index in others if not np.isnan(self.values[index]).all()]
             devices = [self.table.devices[index] for index in known]
-            self._last = apart, self._blank.with_devices(devices, self.values[known])
+            self._last = held_out, self._blank.with_devices(devices, self.values[known])
         return self._last[1]
 
 
 def draw_order(table: LatencyTable, seed: int) -> Columns:
-    """Return all models in an order that the seed decides: a pack of K models is the first K of it."""
+    """Return all models in an order that the seed decides: the first K are a pack of K models."""
     return np.random.default_rng([seed, *table.group.encode()]).permutation(len(table.models))
 
 
 def split_pack(order: Columns, measured: Mask, size: int) -> tuple[Columns, Columns]:
-    """Part the models measured on a device into the first `size` of an order, and the others."""
-    found = order[measured[order]]
-    return found[:size], found[size:]
+    """Split the models measured on a device into the first `size` of an order, and the others."""
+    models = order[measured[order]]
+    return models[:size], models[size:]
 
 
 def leave_one_device_out(table: LatencyTable, measured: Mask, calibration: int, seed: int) -> list[Split]:
@@ -102,7 +102,7 @@ def leave_one_device_out(table: LatencyTable, measured: Mask, calibration: int, 
 
 
 def skipped_note(table: LatencyTable, tested: int, needed: int) -> str:
-    """Say how many devices could not be tested, and why."""
+    """Return a note of how many devices could not be tested, and why."""
     few = len(table.keys) - tested
     have = "has" if few == 1 else "have"
     return f"{few} of {pluralize(len(table.keys), 'device')} {have} fewer than {needed} models" if few else ""

@@ -19,14 +19,14 @@ _BRACKETS: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)")
 _POWER_MODE: Final = re.compile(r"\bnvpmodel\s*=?\s*\S+|\bmaxn\b|\b[0-9]+ ?w\b|\bmode[ =]\S+")
 _NOISE: Final = re.compile(r"[^a-z0-9+.]+")
 _LARGEST: Final = 20_000_000
-"""Cells of a table: about a gigabyte is needed for it."""
+"""The most cells of a table: it needs about a gigabyte."""
 _SHARED_NOTE: Final = 3
-"""A note that so many rows share, on the average, describes a configuration rather than a row."""
+"""A note that this number of rows share, on average, describes a configuration rather than a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What tells measured devices apart; the fact sheet's chip, runtime, precision, mode and link."""
+    """The identity of a measured device: chip, runtime, precision, mode and link."""
 
     device: str
     runtime: str
@@ -44,7 +44,7 @@ class LatencyTable:
     keys: tuple[Key, ...]
     devices: tuple[DeviceTraits, ...]
     physical: tuple[str, ...]
-    """The device behind each key: rows of one physical device never help to predict it."""
+    """The physical device of each key: its own rows never help to predict it."""
     models: tuple[ModelTraits, ...]
     families: tuple[str, ...]
     seconds: Array
@@ -52,19 +52,19 @@ class LatencyTable:
 
 
 def tables(rows: Iterable[Measurement], sheets: DataSheets) -> list[LatencyTable]:
-    """Return one table for each source, in the order in which they come."""
+    """Return one table for each source, in the order of the file."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for row in rows:
         groups[row.source].append(row)
-    known = KnownAmounts.of(row for found in groups.values() for row in found)
-    return [table(name, found, sheets, known) for name, found in groups.items()]
+    known = KnownAmounts.of(row for measurements in groups.values() for row in measurements)
+    return [table(name, measurements, sheets, known) for name, measurements in groups.items()]
 
 
 def table(group: str, rows: Sequence[Measurement], sheets: DataSheets, known: KnownAmounts) -> LatencyTable:
-    """Arrange the rows of one source; of measurements of one model on one key the median counts."""
+    """Arrange the rows of one source; of several measurements of a model on a key, the median counts."""
     cells: dict[tuple[Key, tuple[str, str]], list[Measurement]] = defaultdict(list)
-    for key, found in _rows_by_key(rows).items():
-        for row in found:
+    for key, measurements in _rows_by_key(rows).items():
+        for row in measurements:
             cells[key, (row.model, row.size)].append(row)
     keys = sorted(
         {key for key, _ in cells},
@@ -79,10 +79,10 @@ def table(group: str, rows: Sequence[Measurement], sheets: DataSheets, known: Kn
         {model: index for index, model in enumerate(models)},
     )
     seconds, watts = np.full((2, len(keys), len(models)), np.nan)
-    for (key, model), found in cells.items():
+    for (key, model), measurements in cells.items():
         place = places[0][key], places[1][model]
-        seconds[place] = np.log(np.median([row.seconds for row in found]))
-        powers = [row.watts for row in found if row.watts > 0]
+        seconds[place] = np.log(np.median([row.seconds for row in measurements]))
+        powers = [row.watts for row in measurements if row.watts > 0]
         watts[place] = np.log(np.median(powers)) if powers else np.nan
     return LatencyTable(
         group=group,
@@ -98,7 +98,7 @@ def table(group: str, rows: Sequence[Measurement], sheets: DataSheets, known: Kn
 
 
 def describe(key: Key, sheets: DataSheets) -> DeviceTraits:
-    """Return what the words of a key and the data sheet say of a device."""
+    """Return the traits of a device, from the words of its key and from its data sheet."""
     name = " ".join(part for part in (key.device, key.runtime, key.precision, key.mode) if part)
     sides = (key.device, key.runtime, f"{key.precision} {key.mode}", key.config)
     figures = sheets.read(key.device, key.runtime, key.precision)
@@ -106,35 +106,35 @@ def describe(key: Key, sheets: DataSheets) -> DeviceTraits:
 
 
 def physical(device: str) -> str:
-    """Return the device's name without what is in brackets and without its power mode."""
+    """Return the device's name without text in brackets and without its power mode."""
     bare = _POWER_MODE.sub(" ", _BRACKETS.sub(" ", device.lower()))
     return " ".join(_NOISE.sub(" ", bare).split()) or device.lower()
 
 
 def family(model: str) -> str:
-    """Return the letters that a model's name begins with: `resnet` of `resnet50d`."""
-    found = re.match(r"[^a-z]*([a-z]+)", model.lower())
-    return found[1] if found else model.lower()
+    """Return the leading letters of a model's name: `resnet` of `resnet50d`."""
+    match = re.match(r"[^a-z]*([a-z]+)", model.lower())
+    return match[1] if match else model.lower()
 
 
 def _rows_by_key(rows: Sequence[Measurement]) -> dict[Key, list[Measurement]]:
-    """Give every row its key: batch and note belong to it where they tell measurements of a model apart."""
+    """Return rows by key; batch and note are part of the key where they distinguish runs of a model."""
     plain: dict[Key, list[Measurement]] = defaultdict(list)
     for row in rows:
         plain[Key(row.device, row.runtime, row.precision, row.mode)].append(row)
     keyed: dict[Key, list[Measurement]] = defaultdict(list)
-    for key, found in plain.items():
+    for key, measurements in plain.items():
         batches = Counter(
-            (row.model, row.size) for row in {(r.model, r.size, r.batch): r for r in found}.values()
+            (row.model, row.size) for row in {(r.model, r.size, r.batch): r for r in measurements}.values()
         )
         batched = max(batches.values()) > 1
-        for row in found:
+        for row in measurements:
             mode = f"{key.mode} {row.batch:g}" if batched else key.mode
             keyed[Key(key.device, key.runtime, key.precision, mode)].append(row)
-    for key, found in list(keyed.items()):
-        if _note_is_configuration(found):
+    for key, measurements in list(keyed.items()):
+        if _note_is_configuration(measurements):
             del keyed[key]
-            for row in found:
+            for row in measurements:
                 keyed[Key(key.device, key.runtime, key.precision, key.mode, row.note)].append(row)
     return keyed
 
@@ -148,14 +148,14 @@ def _note_is_configuration(rows: Sequence[Measurement]) -> bool:
 def _models(
     names: Sequence[tuple[str, str]], rows: Sequence[Measurement], known: KnownAmounts
 ) -> tuple[ModelTraits, ...]:
-    """Describe models by their names, and by amounts of the table itself or else of others."""
+    """Describe models by their names, and by amounts of this table or else of others."""
     amounts: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for name, value in row.amounts.items():
             amounts[row.model, row.size][name].append(value)
-    found = []
+    traits = []
     for model, size in names:
         own = {name: float(np.median(values)) for name, values in amounts[model, size].items()}
-        about = words(model) | ({f"@{size}"} if size else set())
-        found.append(ModelTraits(f"{model}@{size}", about, (known.amounts(model, size) | own,)))
-    return tuple(found)
+        model_words = words(model) | ({f"@{size}"} if size else set())
+        traits.append(ModelTraits(f"{model}@{size}", model_words, (known.amounts(model, size) | own,)))
+    return tuple(traits)

@@ -1,4 +1,4 @@
-"""Whether predictions know how wrong they may be: what lies below their p90, and the errors of each class."""
+"""Whether confidence is reliable: the share of values below the predicted p90, and errors of each class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Trust:
 
     rows: int
     below: float
-    """Percent of measured values below the predicted p90: 90 would be right."""
+    """Percent of measured values below the predicted p90: 90 is ideal."""
     mape: float
 
     def __str__(self) -> str:
@@ -25,24 +25,24 @@ class Trust:
 
 
 def trust_by_class(measured: Array, answers: Sequence[MethodPredictions]) -> dict[str, Trust]:
-    """Return by class, the surest first, how predictions did, after `all`; without empty classes."""
-    told = [answer for answer in answers if answer.spread is not None and len(answer.columns)]
-    if not told:
+    """Return the trust of `all` predictions, then by class, the highest first; empty classes are left out."""
+    with_spread = [answer for answer in answers if answer.spread is not None and len(answer.columns)]
+    if not with_spread:
         return {}
-    truth = np.concatenate([measured[answer.device, answer.columns] for answer in told])
-    logs = np.concatenate([answer.predicted for answer in told])
-    spread = np.concatenate([answer.spread for answer in told if answer.spread is not None])
-    classes = np.array([confidence(float(each)) for each in spread])
+    truth = np.concatenate([measured[answer.device, answer.columns] for answer in with_spread])
+    logs = np.concatenate([answer.predicted for answer in with_spread])
+    spread = np.concatenate([answer.spread for answer in with_spread if answer.spread is not None])
+    classes = np.array([confidence(float(value)) for value in spread])
     parts = {"all": np.ones(len(logs), dtype=bool)} | {name: classes == name for name in CONFIDENCES}
     return {name: _trust(truth[part], logs[part], spread[part]) for name, part in parts.items() if part.any()}
 
 
-def summary(found: dict[str, Trust]) -> str:
-    """Say it in a line; nothing where nothing is known."""
-    if not found:
+def summary(by_class: dict[str, Trust]) -> str:
+    """Return the trust as one line; empty where nothing is known."""
+    if not by_class:
         return ""
-    errors = ", ".join(f"{name} {trust.mape:.1f} %" for name, trust in found.items() if name != "all")
-    return f"{found['all'].below:.0f} % below their p90; errors by confidence: {errors}"
+    errors = ", ".join(f"{name} {trust.mape:.1f} %" for name, trust in by_class.items() if name != "all")
+    return f"{by_class['all'].below:.0f} % below their p90; errors by confidence: {errors}"
 
 
 def _trust(truth: Array, logs: Array, spread: Array) -> Trust:
