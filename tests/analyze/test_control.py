@@ -1,4 +1,4 @@
-"""Branches, loops and functions: bodies are written out; what the data decides is a lower bound."""
+"""Branches, loops and functions: bodies are inlined; what the data decides is a lower bound."""
 
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def test_bodies_may_lie_within_bodies_but_not_for_ever(tmp_path: Path) -> None:
     deep = nested(1)
     for _ in range(20):
         deep = NetGraph("d", (), (value("out"),), (node("If", "test", "out", then_branch=deep),))
-    with pytest.raises(AnalysisError, match="graphs within graphs"):
+    with pytest.raises(AnalysisError, match="nested graphs"):
         profile(tmp_path, branches(then_branch=deep, else_branch=deep))
 
 
@@ -162,7 +162,7 @@ def test_a_function_is_written_out_with_what_its_caller_gives(tmp_path: Path) ->
 def test_functions_that_never_end_are_refused(tmp_path: Path) -> None:
     again = function("Linear", "a", "c", raw("Linear", "a", "c", "mine"))
     made = graph([node("mine.Linear", "x", "y")], [PATH])
-    with pytest.raises(AnalysisError, match="bodies or calls within one another"):
+    with pytest.raises(AnalysisError, match="nested bodies or calls"):
         analyze(with_functions(tmp_path, made, again))
 
 
@@ -173,5 +173,5 @@ def test_functions_that_double_are_refused_in_time(tmp_path: Path) -> None:
     ]
     leaf = function("F15", "a", "d", raw("Relu", "a", "d"))
     made = graph([node("mine.F0", "x", "y")], [PATH])
-    with pytest.raises(AnalysisError, match="once functions are written out"):
+    with pytest.raises(AnalysisError, match="once functions are inlined"):
         analyze(with_functions(tmp_path, made, *doubling, leaf))

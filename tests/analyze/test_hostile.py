@@ -212,7 +212,10 @@ HUGE: dict[str, tuple[bytes, str]] = {
         ),
         "more than 400,000 inputs and outputs",
     ),
-    "fields without end": (varint_field(1, 8) + varint_field(99, 1) * 3_001_000, "more than 3,000,000 parts"),
+    "fields without end": (
+        varint_field(1, 8) + varint_field(99, 1) * 3_001_000,
+        "more than 3,000,000 fields",
+    ),
     "names without end": (
         whole(X, Y, *[relu("x", f"{at:04}" + "n" * 16_000) for at in range(4300)]),
         "more than 67,108,864 bytes of names",

@@ -75,7 +75,7 @@ def entry(**pairs: str) -> bytes:
 def test_a_matrix_counts_however_it_is_stored(tmp_path: Path, fields: list[bytes]) -> None:
     found = product(tmp_path, tensor(*fields))
     assert (found.macs, found.params, found.weight_bytes) == (48, 24, 96)
-    stripped = "weights were stripped from the file: they are counted from their dims"
+    stripped = "the file has no weight data: weights are counted from their dims"
     assert found.notes == ((stripped,) if not fields or fields == [len_field(9, b"")] else ())
 
 
@@ -150,9 +150,9 @@ def test_missing_data_is_noted(tmp_path: Path) -> None:
         ({"location": "out.bin"}, "a link out of the model's folder"),
         ({"location": "folder"}, "is not a file"),
         ({"location": "w.bin", "offset": "5"}, "that file is cut off"),
-        ({"location": "w.bin", "length": "95"}, "95 bytes of external data where its dims say 96"),
-        ({"location": "w.bin", "offset": "-1"}, "no sensible size or place"),
-        ({"location": "w.bin", "offset": "9" * 30}, "no sensible size or place"),
+        ({"location": "w.bin", "length": "95"}, "95 bytes of external data, its dims need 96"),
+        ({"location": "w.bin", "offset": "-1"}, "an invalid offset or length"),
+        ({"location": "w.bin", "offset": "9" * 30}, "an invalid offset or length"),
     ],
 )
 def test_data_elsewhere_is_refused(tmp_path: Path, place: dict[str, str], message: str) -> None:

@@ -71,12 +71,12 @@ def test_any_order_will_do_that_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([node("Add", "x b", "a"), node("Relu", "a", "b")], "the graph runs in a circle at 'a'"),
-        ([node("Relu", "b", "b")], "the graph runs in a circle at 'b'"),
-        ([node("Relu", "x", "b"), node("Abs", "x", "b")], "value 'b' is made twice"),
-        ([node("Relu", "x", "x")], "the graph runs in a circle at 'x'"),
-        ([node("Constant", "", "x", value_int=1)], "value 'x' is made twice"),
-        ([node("Relu", "nowhere", "b")], "value 'nowhere' is read but never made"),
+        ([node("Add", "x b", "a"), node("Relu", "a", "b")], "the graph has a cycle at 'a'"),
+        ([node("Relu", "b", "b")], "the graph has a cycle at 'b'"),
+        ([node("Relu", "x", "b"), node("Abs", "x", "b")], "value 'b' is produced twice"),
+        ([node("Relu", "x", "x")], "the graph has a cycle at 'x'"),
+        ([node("Constant", "", "x", value_int=1)], "value 'x' is produced twice"),
+        ([node("Relu", "nowhere", "b")], "value 'nowhere' is read but never produced"),
     ],
 )
 def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: list[NetNode], message: str) -> None:

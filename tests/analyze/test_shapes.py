@@ -100,7 +100,7 @@ def test_what_the_file_says_is_used_where_nothing_better_is_known(tmp_path: Path
         ("my.own.Thing", False),
         ("Conv", True),
     ]
-    assert "my.own.Thing is an operator that is not known: its own work is not counted" in found.notes
+    assert "my.own.Thing is an unknown operator: its own work is not counted" in found.notes
 
 
 def test_what_nobody_knows_is_a_lower_bound(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""Analyse a model without running it: what it asks of a machine, operator by operator.
+"""Analyse a model without running it: its work and bytes, operator by operator.
 
     file -> onnx | tflite -> Model -> bind, infer -> Program -> prune, fold quantisation, group -> Profile
 
-Nothing but the standard library is needed, and no weight is ever read.
+The analysis needs only the standard library, and never reads a weight.
 """
 
 import os
@@ -40,7 +40,7 @@ _OTHER_FORMATS = {
 
 
 def analyze(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Profile:
-    """Return the profile of a model file; `shapes` binds open dimensions, by input or by their own name."""
+    """Return the profile of a model file; `shapes` binds open dimensions, by input or by dimension name."""
     with open_source(path) as source:
         model = _read(source)
     try:
@@ -50,7 +50,7 @@ def analyze(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> P
 
 
 def profile_model(model: Model, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Profile:
-    """Return the profile of a model that was read."""
+    """Return the profile of a model."""
     bound = bind(model.graph, shapes)
     notes = Notes(model.notes)
     program = fold_quantisation(prune(ShapeInference(model, bound, notes, CONTROL).run()))
@@ -65,11 +65,11 @@ def _read(source: ModelSource) -> Model:
     hint = "export or convert the model to ONNX or TFLite"
     if start[4:8] == b"ORTM":
         raise AnalysisError(
-            f"{source.path}: ONNX Runtime's own format", "analyse the ONNX file it was made of"
+            f"{source.path}: ONNX Runtime's own format", "analyse the ONNX file that it was made from"
         )
-    for magic, what in _OTHER_FORMATS.items():
+    for magic, description in _OTHER_FORMATS.items():
         if start.startswith(magic):
-            raise AnalysisError(f"{source.path}: {what}", hint)
+            raise AnalysisError(f"{source.path}: {description}", hint)
     if not start or start[0] not in (0x08, 0x12, 0x3A, 0x42):
         raise AnalysisError(f"{source.path}: neither an ONNX nor a TFLite file", hint)
     return onnx.read(source)
@@ -104,6 +104,6 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
     )
 
 
-def _tensor(program: Program, name: str, given: str) -> Tensor:
+def _tensor(program: Program, name: str, label: str) -> Tensor:
     fact = program.fact(name)
-    return Tensor(printable(given), fact.dims or (), fact.dtype)
+    return Tensor(printable(label), fact.dims or (), fact.dtype)

@@ -1,4 +1,4 @@
-"""Give every open dimension of a model's inputs a size; none is guessed."""
+"""Bind every open dimension of a model's inputs to a size; none is guessed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from fairlead.units import pluralize
 _EXAMPLE = "write it like input=1x3x224x224, or batch=1 for a dimension of that name"
 
 
-def parse_shapes(given: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Read what the user binds: `input=1x3x224x224`, `batch=1`."""
-    found: dict[str, tuple[int, ...]] = {}
-    for text in given:
+def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Parse the shapes that the user binds: `input=1x3x224x224`, `batch=1`."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts:
         name, equals, sizes = text.rpartition("=")
         parts = sizes.replace(",", "x").split("x")
         if not equals or not name or not all(part.isascii() and part.isdigit() for part in parts):
@@ -25,28 +25,28 @@ def parse_shapes(given: Iterable[str]) -> dict[str, tuple[int, ...]]:
         dims = tuple(int(part) for part in parts if len(part) < 16)
         if len(dims) != len(parts) or len(dims) > bounds.RANK or prod(dims) > bounds.ELEMENTS:
             raise AnalysisError(f"{text!r} is larger than any machine", _EXAMPLE)
-        found[name] = dims
-    return found
+        shapes[name] = dims
+    return shapes
 
 
 @dataclass(frozen=True, slots=True)
 class BoundDimensions:
-    """What the open dimensions of a model are."""
+    """The sizes of a model's open dimensions."""
 
     sizes: Mapping[str, int]
-    """By the names that the file gives them."""
+    """By the name of the dimension in the file."""
     inputs: Mapping[str, Dims | None]
-    """Each input's dims; None for one that is no tensor."""
+    """Each input's dims; None for an input that is not a tensor."""
 
     def bound_dims(self, value: Value) -> Dims | None:
-        """Return a value's dims with names replaced by sizes; None for those that stay open."""
+        """Return a value's dims with names replaced by sizes; None for dimensions that stay open."""
         if value.dims is None:
             return None
         return tuple(self.sizes.get(dim) if isinstance(dim, str) else dim for dim in value.dims)
 
 
 def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> BoundDimensions:
-    """Return the size of every open dimension of the inputs, or say which one has none."""
+    """Return the size of every open dimension of the inputs; raise an error that names an unbound one."""
     sizes: dict[str, int] = {}
     whole: dict[str, tuple[int, ...]] = {}
     names = _dimension_names(graph)
@@ -68,7 +68,7 @@ def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> BoundDimensions
 
 
 def _is_open(value: Value, dims: Dims | None) -> bool:
-    """Say whether an input still lacks a size; a sequence or a map has none to give."""
+    """Say whether an input still lacks a size; a sequence or a map has no sizes."""
     return value.dtype != dtypes.UNKNOWN and (dims is None or None in dims)
 
 
@@ -88,7 +88,7 @@ def _bind_input(name: str, value: Value, dims: tuple[int, ...], sizes: dict[str,
         what = "is fixed at" if len(fixed) == len(value.dims) else "has the shape"
         raise AnalysisError(
             f"input {printable(name)!r} {what} {_format_dims(value.dims)}: it cannot be {_format_dims(dims)}",
-            "bind only what is open; to change what is fixed, export the model anew",
+            "bind only open dimensions; to change a fixed one, export the model again",
         )
     for dim, size in zip(value.dims, dims, strict=True):
         if isinstance(dim, str):
@@ -131,10 +131,10 @@ def _open_input_error(missing: Mapping[str, Value], sizes: Mapping[str, int]) ->
 
 
 def _unknown_name_error(graph: Graph, name: str, names: set[str]) -> AnalysisError:
-    every = [*graph.inputs, *sorted(names)]
+    candidates = [*graph.inputs, *sorted(names)]
     if name in graph.inputs or name in names:
         return AnalysisError(f"{printable(name)!r} does not have that many dimensions", _EXAMPLE)
-    near = get_close_matches(name, every[:1000], 3, 0.5)
-    hint = f"did you mean {', '.join(map(printable, near))}?" if near else ""
-    known = ", ".join(printable(item) for item in every[:12]) or "none"
+    close = get_close_matches(name, candidates[:1000], 3, 0.5)
+    hint = f"did you mean {', '.join(map(printable, close))}?" if close else ""
+    known = ", ".join(printable(item) for item in candidates[:12]) or "none"
     return AnalysisError(f"no input or dimension {printable(name)!r}", hint or f"there are: {known}")

@@ -1,6 +1,6 @@
-"""Branches and loops: which branch runs, and how often a body does, depends on the data.
+"""Branches and loops: which branch runs, and how often a body runs, depends on the data.
 
-Of a branch the heavier side is counted, of a loop one round; both are marked as not exact.
+Of a branch the heavier side is counted, of a loop one iteration; both are marked as not exact.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _Branch: TypeAlias = tuple[list[str], list[Step]]
 
 
 def _find_body(walk: ShapeInference, attribute: Attribute | None) -> Graph | None:
-    """Return a body that is given, or named by its number."""
+    """Return a body, given itself or by its number."""
     if isinstance(attribute, Graph):
         return attribute
     if isinstance(attribute, int) and 0 < attribute < len(walk.model.bodies):
@@ -34,26 +34,26 @@ def _if(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: Nam
     test = walk.facts[inputs[0]].values if inputs and inputs[0] else None
     if test:
         sides = [sides[0] if test[0] else sides[1]]
-    given = list(inputs[1:])
-    found = [_write_out_branch(walk, side, given, scope, node.name) for side in sides if side is not None]
-    if not found:
+    arguments = list(inputs[1:])
+    branches = [_inline_branch(walk, side, arguments, scope, node.name) for side in sides if side is not None]
+    if not branches:
         return _without_body(walk, node, inputs, scope)
-    found.sort(key=lambda branch: -sum(macs(step, walk.facts) for step in branch[1]))
-    outputs, steps = found[0]
+    branches.sort(key=lambda branch: -sum(macs(step, walk.facts) for step in branch[1]))
+    outputs, steps = branches[0]
     walk.steps += steps
-    spare = [name for _, lighter in found[1:] for step in lighter for name in step.inputs if name]
+    spare = [name for _, lighter in branches[1:] for step in lighter for name in step.inputs if name]
     if not test:
         walk.notes.add(f"If {printable(node.name)!r} depends on the data: its heavier branch is counted")
     results = [
         _merge_facts([walk.facts[name] for name in each])
-        for each in zip(*(b[0] for b in found), strict=False)
+        for each in zip(*(branch[0] for branch in branches), strict=False)
     ]
     walk.step(node, scope, "control", [*inputs, *spare, *outputs], results, exact=bool(test))
     return None
 
 
 def _merge_facts(facts: Sequence[Fact]) -> Fact:
-    """Return what is known of a value that is one of several."""
+    """Return the fact of a value that is one of several."""
     first, *others = facts
     if all(fact == first for fact in others):
         return first
@@ -64,30 +64,32 @@ def _merge_facts(facts: Sequence[Fact]) -> Fact:
     return Fact(first.dtype, tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in columns))
 
 
-def _write_out_branch(
-    walk: ShapeInference, graph: Graph, given: list[str], scope: NameScope, label: str
+def _inline_branch(
+    walk: ShapeInference, graph: Graph, arguments: list[str], scope: NameScope, label: str
 ) -> _Branch:
-    """Write one side out, without making it part of the program yet."""
+    """Inline one side, without adding it to the program yet."""
     before = walk.steps
     walk.steps = []
     try:
-        outputs = walk.body(graph, list(given), scope, f"{label}.{graph.name}")
+        outputs = walk.body(graph, list(arguments), scope, f"{label}.{graph.name}")
         return outputs, walk.steps
     finally:
         walk.steps = before
 
 
 def _varying_fact(walk: ShapeInference, name: str) -> Fact:
-    """Return what is known of a value that every round of a loop changes."""
+    """Return the fact of a value that every iteration of a loop changes."""
     fact = walk.facts.get(name) or Fact()
     return Fact(fact.dtype, fact.dims)
 
 
-def _stacked(walk: ShapeInference, outputs: Sequence[str], carried: int, rounds: int | None) -> list[Fact]:
-    """Return what is known of a loop's results: values carried from round to round, then stacks of values."""
+def _stacked(
+    walk: ShapeInference, outputs: Sequence[str], carried: int, iterations: int | None
+) -> list[Fact]:
+    """Return the facts of a loop's results: values carried between iterations, then stacked values."""
     facts = [walk.facts[name] for name in outputs]
     return facts[:carried] + [
-        Fact(fact.dtype, None if fact.dims is None else (rounds, *fact.dims)) for fact in facts[carried:]
+        Fact(fact.dtype, None if fact.dims is None else (iterations, *fact.dims)) for fact in facts[carried:]
     ]
 
 
@@ -95,10 +97,12 @@ def _loop(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: N
     graph = _find_body(walk, node.attributes.get("body"))
     if graph is None:
         return _without_body(walk, node, inputs, scope)
-    walk.notes.add(f"Loop {printable(node.name)!r} runs as often as the data says: one round is counted")
+    walk.notes.add(
+        f"Loop {printable(node.name)!r} runs as often as the data decides: one iteration is counted"
+    )
     carried = [_varying_fact(walk, name) for name in inputs[2:]]
-    given: list[str | Fact] = [Fact("int64", ()), Fact("bool", ()), *carried]
-    outputs = walk.body(graph, given, scope, node.name, exact=False)[1:]
+    arguments: list[str | Fact] = [Fact("int64", ()), Fact("bool", ()), *carried]
+    outputs = walk.body(graph, arguments, scope, node.name, exact=False)[1:]
     results = _stacked(walk, outputs, len(carried), None)
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
     return None
@@ -109,12 +113,12 @@ def _scan(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: N
     if graph is None or not isinstance(count, int) or walk.model.opset < 9 or count > len(inputs):
         return _without_body(walk, node, inputs, scope)
     walk.notes.add(
-        f"Scan {printable(node.name)!r} runs once for each member of a sequence: one round is counted"
+        f"Scan {printable(node.name)!r} runs once for each member of a sequence: one iteration is counted"
     )
     states = [_varying_fact(walk, name) for name in inputs[: len(inputs) - count]]
     axes = node.attributes.get("scan_input_axes", ())
     length: int | None = None
-    given: list[str | Fact] = list(states)
+    arguments: list[str | Fact] = list(states)
     for place, name in enumerate(inputs[len(states) :]):
         axis = axes[place] if isinstance(axes, tuple) and place < len(axes) else 0
         fact = _varying_fact(walk, name)
@@ -122,8 +126,8 @@ def _scan(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: N
         if fact.dims:
             at = int(axis) % len(fact.dims)
             length, dims = fact.dims[at], (*fact.dims[:at], *fact.dims[at + 1 :])
-        given.append(Fact(fact.dtype, dims))
-    outputs = walk.body(graph, given, scope, node.name, exact=False)
+        arguments.append(Fact(fact.dtype, dims))
+    outputs = walk.body(graph, arguments, scope, node.name, exact=False)
     results = _stacked(walk, outputs, len(states), length)
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
     return None
@@ -133,16 +137,16 @@ def _while(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: 
     graph = _find_body(walk, node.attributes.get("body"))
     if graph is None:
         return _without_body(walk, node, inputs, scope)
-    walk.notes.add("WHILE runs as often as the data says: one round is counted")
-    given: list[str | Fact] = [_varying_fact(walk, name) for name in inputs]
-    outputs = walk.body(graph, given, scope, node.name, exact=False)
+    walk.notes.add("WHILE runs as often as the data decides: one iteration is counted")
+    arguments: list[str | Fact] = [_varying_fact(walk, name) for name in inputs]
+    outputs = walk.body(graph, arguments, scope, node.name, exact=False)
     results = [walk.facts[name] for name in outputs]
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
     return None
 
 
 def _composite(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    """Write out what a composite is made of."""
+    """Inline the decomposition of a composite."""
     graph = _find_body(walk, node.attributes.get("decomposition"))
     if graph is None:
         return _without_body(walk, node, inputs, scope)
@@ -152,7 +156,7 @@ def _composite(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], sco
 
 
 def _skip(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-    """Leave out what runs once, when the model is loaded."""
+    """Skip a node that runs once, when the model is loaded."""
 
 
 CONTROL: Final[dict[str, Control]] = {

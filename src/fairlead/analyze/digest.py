@@ -1,7 +1,7 @@
-"""Name the work of a model: the same structure at the same sizes has the same name, whatever its weights.
+"""Identify the work of a model: the same structure and sizes have the same digest, whatever the weights.
 
-Retraining does not change how long a model runs, so what was measured of it stays true; and a file of many
-gigabytes need not be read.
+Retraining does not change how long a model runs, so its measurements stay valid; and a file of many gigabytes
+need not be read.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ _SIZE = 20
 
 def digest(model: Model, bound: BoundDimensions) -> str:
     """Return 40 hexadecimal digits."""
-    known = hashlib.blake2b(digest_size=_SIZE)
+    hasher = hashlib.blake2b(digest_size=_SIZE)
     for line in _model(model, bound):
-        known.update(line.encode("utf-8", "replace"))
-        known.update(b"\n")
-    return known.hexdigest()
+        hasher.update(line.encode("utf-8", "replace"))
+        hasher.update(b"\n")
+    return hasher.hexdigest()
 
 
 def _model(model: Model, bound: BoundDimensions) -> Iterable[str]:

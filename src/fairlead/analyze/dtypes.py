@@ -10,7 +10,7 @@ UNKNOWN: Final = "unknown"
 FLOATS: Final = frozenset(("fp64", "fp32", "fp16", "bf16", "fp8", "fp4"))
 INTEGERS: Final = frozenset(name for name in BITS if name.startswith(("int", "uint")))
 NARROW: Final = frozenset(("int8", "uint8", "int4", "uint4", "int2", "uint2", "fp8", "fp4"))
-"""What quantised values are stored in."""
+"""The types that store quantised values."""
 
 ONNX: Final = {
     1: "fp32",
@@ -50,10 +50,10 @@ TFLITE: Final = (
 
 
 def size(elements: int, dtype: str) -> int:
-    """Return the bytes of so many elements, small ones packed."""
+    """Return the bytes of a number of elements; elements below a byte are packed."""
     return (elements * BITS.get(dtype, 0) + 7) // 8
 
 
 def precision(dtype: str) -> str:
-    """Return what an operator on such elements computes in, as the catalog spells it."""
+    """Return the precision of an operator on such elements, as the catalog spells it."""
     return {"uint8": "int8", "uint4": "int4", "uint2": "int2"}.get(dtype, dtype)

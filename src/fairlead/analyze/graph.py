@@ -1,4 +1,4 @@
-"""A model as its file tells it: nodes with names between them, before anything is worked out."""
+"""A model as its file describes it: nodes connected by names, before any inference."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ Dims: TypeAlias = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of a value."""
+    """The type, shape and elements of a value, as far as they are known."""
 
     dtype: str = UNKNOWN
     dims: Dims | None = None
     """None: not even the number of dimensions is known."""
     values: tuple[Number, ...] | None = None
-    """All elements in order, of small values that are known beforehand."""
+    """All elements in order, of small values that are known before the run."""
 
     @property
     def known(self) -> bool:
@@ -29,35 +29,35 @@ class Fact:
 
     @property
     def elements(self) -> int:
-        """How many elements there are, at least."""
+        """The least number of elements."""
         if self.dims is None:
             return 0
         try:
-            return prod(self.dims)  # type: ignore[arg-type] # None is what the next line is for
+            return prod(self.dims)  # type: ignore[arg-type] # the next line handles None
         except TypeError:
             return prod(dim for dim in self.dims if dim is not None)
 
     @property
     def size(self) -> int:
-        """How many bytes that is."""
+        """The bytes of these elements."""
         return size(self.elements, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A tensor of the file; its data is read only where it is small."""
+    """An initializer or constant tensor of the file; its data is read only where it is small."""
 
     dtype: str
     dims: tuple[int, ...]
     count: int
-    """Elements that are stored: fewer than the dims say where it is sparse."""
+    """Stored elements: fewer than the product of the dims where the tensor is sparse."""
     size: int
-    """Bytes that they take."""
+    """Bytes of the stored elements."""
     values: tuple[Number, ...] | None = None
 
     @property
     def fact(self) -> Fact:
-        """What it says of its value."""
+        """The fact of its value."""
         return Fact(self.dtype, self.dims, self.values)
 
 
@@ -84,7 +84,7 @@ class GraphNode:
     """With its domain, unless that is ONNX's own."""
     name: str
     inputs: tuple[str, ...]
-    """Empty texts stand for inputs that were left out."""
+    """An empty string stands for an omitted input."""
     outputs: tuple[str, ...]
     attributes: "Mapping[str, Attribute]" = field(default_factory=dict)
 
@@ -99,7 +99,7 @@ class Graph:
     outputs: tuple[str, ...]
     constants: Mapping[str, Constant] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
-    """What the file says of values inside, where it says anything."""
+    """The file's declarations of inner values, where it has any."""
 
 
 Attribute: TypeAlias = Number | str | tuple[Number, ...] | Constant | Graph | Reference
@@ -107,7 +107,7 @@ Attribute: TypeAlias = Number | str | tuple[Number, ...] | Constant | Graph | Re
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the file, to be written out where it is called."""
+    """A function of the file, which is inlined where it is called."""
 
     body: Graph
     defaults: Mapping[str, Attribute]

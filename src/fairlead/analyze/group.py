@@ -1,7 +1,7 @@
 """Guess which operators run as one kernel: a convolution with its norm and activation, attention, a norm.
 
-What every runtime does is taken, no more: pointwise work follows the operator before it where nobody else
-reads what lies between. The reader of a group sees one value come out of it.
+Only fusions that every runtime makes are assumed: pointwise work joins the operator before it where no other
+operator reads the value between them. A group has one value as its output.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ _ANCHORS: Final = ("conv", "depthwise", "matmul", "attention", "recurrent", "poo
 _POINTWISE: Final = ("elementwise", "activation")
 _LARGEST_TRIAL: Final = 16
 _SIDE: Final = 3
-"""How many steps may make something for a kernel while it is being put together."""
+"""The most steps that may compute a side input of a kernel."""
 _Joins: TypeAlias = Callable[[Step], bool]
 
 
@@ -36,12 +36,12 @@ def group(program: Program) -> tuple[Program, list[int]]:
 
 @dataclass(slots=True)
 class _Members:
-    """Some steps, and what they make that others still wait for."""
+    """Some steps, and their values that other steps read."""
 
     first: int
     steps: list[int]
     pending_reads: dict[str, int]
-    """How many steps outside read each value."""
+    """The number of steps outside that read each value."""
     inside: set[str] = field(default_factory=set)
 
 
@@ -57,11 +57,11 @@ class _Grouping:
         self.groups = [-1] * len(self._steps)
 
     def is_dynamic(self, step: Step) -> bool:
-        """Say whether both sides of a product change from run to run."""
+        """Say whether both operands of a product change from run to run."""
         return len(step.inputs) > 1 and not any(self._program.fixed(name) for name in step.inputs[:2])
 
     def attention(self, place: int) -> tuple[int, ...]:
-        """Group a product, a softmax and a product, and return the two; nothing where they are not that."""
+        """Group a product, a softmax and a product, and return the two products; empty without them."""
         if self.groups[place] >= 0:
             return ()
         members = self._grow(place, lambda step: step.kind in _POINTWISE)
@@ -81,7 +81,7 @@ class _Grouping:
         return place, following[0]
 
     def assign_group(self, place: int) -> None:
-        """Give a step a group, with all that follow it in one kernel."""
+        """Assign a group to a step and to all that follow it in one kernel."""
         step = self._steps[place]
         if self.groups[place] >= 0:
             return
@@ -96,7 +96,7 @@ class _Grouping:
         self._count += 1
 
     def _grow(self, place: int, joins: _Joins) -> _Members:
-        """Return a step with what can follow it, as long as one value comes out."""
+        """Return a step with the steps that can follow it, as long as the group has one output."""
         members = _Members(place, [], {})
         self._add(members, place)
         while len(members.pending_reads) == 1:
@@ -108,7 +108,7 @@ class _Grouping:
         return members
 
     def _only_reader(self, members: _Members, joins: _Joins) -> list[int] | None:
-        """Return the one step that waits, where there is but one and it can join."""
+        """Return the only reader of the group's output, where there is one and it can join."""
         ((name, count),) = members.pending_reads.items()
         following = self._readers.get(name, ())
         if count != 1 or len(following) != 1 or not self._may_join(following[0], members, members, joins):
@@ -116,7 +116,7 @@ class _Grouping:
         return list(following)
 
     def _trial(self, members: _Members, joins: _Joins) -> list[int] | None:
-        """Return the fewest steps after which one value comes out again."""
+        """Return the fewest steps after which the group has one output again."""
         trial = _Members(members.first, [], dict(members.pending_reads), set())
         while len(trial.steps) < _LARGEST_TRIAL:
             place = self._next(members, trial)
@@ -128,11 +128,11 @@ class _Grouping:
         return None
 
     def _next(self, members: _Members, trial: _Members) -> int | None:
-        """Return the first step that waits for something made so far."""
+        """Return the first step that reads an output of the group."""
         if any(count > _LARGEST_TRIAL for count in trial.pending_reads.values()):
             return None
-        waiting = (place for name in trial.pending_reads for place in self._readers.get(name, ()))
-        outside = (place for place in waiting if self._steps[place].op not in VIEWS)
+        reading = (place for name in trial.pending_reads for place in self._readers.get(name, ()))
+        outside = (place for place in reading if self._steps[place].op not in VIEWS)
         return min((place for place in outside if not self._is_member(place, members, trial)), default=None)
 
     def _is_member(self, place: int, members: _Members, trial: _Members) -> bool:
@@ -150,7 +150,7 @@ class _Grouping:
         return all(self._ready(name, members.first, _SIDE) for name in outside)
 
     def _ready(self, name: str, first: int, depth: int) -> bool:
-        """Say whether a value is there before the kernel runs, or needs little that is, such as a mask."""
+        """Say whether a value exists before the kernel runs, or takes few steps, such as a mask."""
         maker = self._makers.get(name)
         if maker is None or maker < first:
             return True
@@ -169,15 +169,15 @@ class _Grouping:
                     del members.pending_reads[name]
         for name in step.outputs:
             members.inside.add(name)
-            waiting = sum(self._steps[each].op not in VIEWS for each in self._readers.get(name, ()))
+            reads = sum(self._steps[each].op not in VIEWS for each in self._readers.get(name, ()))
             if name in self._outputs:
-                waiting += _LARGEST_TRIAL + 1  # whoever ran the model wants it
-            if waiting:
-                members.pending_reads[name] = waiting
+                reads += _LARGEST_TRIAL + 1  # the caller of the model reads it
+            if reads:
+                members.pending_reads[name] = reads
 
 
 def _joins(head: Step) -> _Joins:
-    """Return which steps can follow in the kernel of a first one."""
+    """Return a function that says which steps can join the kernel of a first step."""
     if head.kind in _ANCHORS:
         return lambda step: _pointwise(step) or step.op == "BatchNormalization"
     if head.kind == "norm" or head.op in SOFTMAX:
@@ -194,7 +194,7 @@ def _pointwise(step: Step) -> bool:
 
 
 def _views(program: Program) -> Mapping[str, str]:
-    """Return whose elements each view shows."""
+    """Return for each view the value whose elements it shows."""
     base: dict[str, str] = {}
     for step in program.steps:
         if step.op in VIEWS and step.inputs and step.outputs:

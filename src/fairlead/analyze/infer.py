@@ -1,4 +1,4 @@
-"""Work out the shape of every value, and write functions, branches and loops out as one list of steps."""
+"""Infer the shape of every value, and inline functions, branches and loops into one list of steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,38 +26,38 @@ from fairlead.analyze.shapes.fold import fold_values
 from fairlead.errors import AnalysisError
 
 RULE_ERRORS: Final = (ArithmeticError, LookupError, TypeError, ValueError, UnknownShapeError)
-"""What a rule raises that was given something it cannot make sense of."""
+"""Exceptions of a rule on inputs that make no sense."""
 _BODY: Final = 4
-"""What writing a body out counts as, in steps."""
+"""The cost of inlining a body, in steps."""
 
 
 @dataclass(slots=True)
 class NameScope:
-    """The names that a graph or body can see."""
+    """The names in scope of a graph or body."""
 
     prefix: str = ""
-    """What its own names are called by in the program."""
+    """The prefix of its own names in the program."""
     parent: "NameScope | None" = None
     names: dict[str, str] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
     attributes: Mapping[str, Attribute] | None = None
-    """What the caller of a function gave it."""
+    """The attributes that the caller passes to a function."""
     depth: int = 0
     exact: bool = True
 
     def find(self, name: str) -> str:
-        """Return what a name is called in the program."""
+        """Return the program's name for a name of this scope."""
         scope: NameScope | None = self
         while scope is not None:
-            found = scope.names.get(name)
-            if found is not None:
-                return found
+            resolved = scope.names.get(name)
+            if resolved is not None:
+                return resolved
             scope = scope.parent
-        raise AnalysisError(f"value {printable(name)!r} is read but never made", "export the model again")
+        raise AnalysisError(f"value {printable(name)!r} is read but never produced", "export the model again")
 
 
 Control: TypeAlias = Callable[["ShapeInference", GraphNode, Sequence[str], NameScope], None]
-"""How a node with bodies is written out."""
+"""Inlines a node with bodies."""
 
 
 class ShapeInference:
@@ -89,7 +89,7 @@ class ShapeInference:
         return Program(tuple(self.steps), self.facts, self._constants, inputs, outputs, output_names=shown_as)
 
     def graph(self, graph: Graph, scope: NameScope) -> None:
-        """Walk the constants and nodes of a graph."""
+        """Process the constants and nodes of a graph."""
         for name, constant in graph.constants.items():
             self.constant(scope, name, constant)
         for node in sort_nodes(graph.nodes):
@@ -99,7 +99,7 @@ class ShapeInference:
         """Give a value of a scope its name in the program."""
         key = scope.prefix + name if scope.prefix else name
         if key in self.facts:
-            raise AnalysisError(f"value {printable(name)!r} is made twice", "export the model again")
+            raise AnalysisError(f"value {printable(name)!r} is produced twice", "export the model again")
         if len(self.facts) >= bounds.VALUES_NAMED:
             raise AnalysisError(f"more than {bounds.VALUES_NAMED:,} values", "export the model again")
         if fact.elements > bounds.ELEMENTS or len(fact.dims or ()) > bounds.RANK:
@@ -113,16 +113,22 @@ class ShapeInference:
         return key
 
     def constant(self, scope: NameScope, name: str, constant: Constant) -> None:
-        """Make a constant known."""
+        """Define a constant."""
         self._constants[self.define(scope, name, constant.fact)] = constant
 
     def body(
-        self, graph: Graph, given: Sequence[str | Fact], scope: NameScope, label: str, *, exact: bool = True
+        self,
+        graph: Graph,
+        arguments: Sequence[str | Fact],
+        scope: NameScope,
+        label: str,
+        *,
+        exact: bool = True,
     ) -> list[str]:
-        """Write a body out; return what its outputs are called. A fact is given for a value of its own."""
+        """Inline a body and return the names of its outputs. A fact as argument defines a new value."""
         if scope.depth >= bounds.DEPTH:
             raise AnalysisError(
-                f"more than {bounds.DEPTH} bodies or calls within one another at {printable(label)!r}",
+                f"more than {bounds.DEPTH} nested bodies or calls at {printable(label)!r}",
                 "export the model again",
             )
         self._bodies += 1
@@ -131,7 +137,7 @@ class ShapeInference:
         inner = NameScope(
             prefix, scope, {}, graph.values, scope.attributes, scope.depth + 1, scope.exact and exact
         )
-        for formal, actual in zip(graph.inputs, given, strict=False):
+        for formal, actual in zip(graph.inputs, arguments, strict=False):
             if isinstance(actual, Fact):
                 self.define(inner, formal, actual)
             elif actual:
@@ -143,7 +149,7 @@ class ShapeInference:
         self._steps_left -= steps
         if self._steps_left < 0:
             raise AnalysisError(
-                f"more than {bounds.NODES:,} operators once functions are written out",
+                f"more than {bounds.NODES:,} operators once functions are inlined",
                 "export the model again",
             )
 
@@ -157,7 +163,7 @@ class ShapeInference:
         *,
         exact: bool,
     ) -> None:
-        """Add a step and what is known of its outputs."""
+        """Add a step and the facts of its outputs."""
         outputs = []
         for place, name in enumerate(node.outputs):
             if name:
@@ -182,12 +188,12 @@ class ShapeInference:
             self._primitive(node, inputs, scope)
 
     def _call(self, function: Function, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-        given = {**function.defaults, **_resolve_references(node.attributes, scope)}
-        outer = NameScope(scope.prefix, None, {}, {}, given, scope.depth, scope.exact)
-        missing = [name or Fact() for name in inputs]
-        missing += [Fact()] * (len(function.body.inputs) - len(missing))
-        found = self.body(function.body, missing, outer, node.name or node.op)
-        for name, actual in zip(node.outputs, found, strict=False):
+        attributes = {**function.defaults, **_resolve_references(node.attributes, scope)}
+        outer = NameScope(scope.prefix, None, {}, {}, attributes, scope.depth, scope.exact)
+        arguments = [name or Fact() for name in inputs]
+        arguments += [Fact()] * (len(function.body.inputs) - len(arguments))
+        outputs = self.body(function.body, arguments, outer, node.name or node.op)
+        for name, actual in zip(node.outputs, outputs, strict=False):
             if name:
                 scope.names[name] = actual
 
@@ -209,16 +215,16 @@ class ShapeInference:
         self.define(scope, node.outputs[0], Fact("string", None))
 
     def _primitive(self, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
-        found = look_up(node.op)
-        kind, rule = found or ("other", None)
+        entry = look_up(node.op)
+        kind, rule = entry or ("other", None)
         args = [self.facts[name] if name else None for name in inputs]
         attributes = _resolve_references(node.attributes, scope)
         call = OperatorCall(node.op, args, attributes, len(node.outputs), self.model.opset)
         results = self._results(call, rule) if rule is not None else []
-        if found is None:
-            what = "an operator that is not known: its own work is not counted"
-            self.notes.add(f"{printable(node.op)} is {what}")
-        self.step(node, scope, _kind(kind, call), inputs, results, exact=found is not None)
+        if entry is None:
+            description = "an unknown operator: its own work is not counted"
+            self.notes.add(f"{printable(node.op)} is {description}")
+        self.step(node, scope, _kind(kind, call), inputs, results, exact=entry is not None)
 
     def _results(self, call: OperatorCall, rule: Rule) -> list[Fact]:
         try:
@@ -236,30 +242,30 @@ class ShapeInference:
         return results
 
     def _declared(self, scope: NameScope, name: str, fact: Fact) -> Fact:
-        """Return a fact with what the file itself says, where nothing better is known."""
+        """Return a fact, completed by the file's own declaration where inference has nothing better."""
         if fact.known and fact.dtype != dtypes.UNKNOWN:
             return fact
         value = scope.values.get(name)
         if value is None:
             return fact
-        dims, said = fact.dims, self._bound.bound_dims(value)
+        dims, declared = fact.dims, self._bound.bound_dims(value)
         if dims is None:
-            dims = said
-        elif said is not None and len(said) == len(dims):
-            dims = tuple(there if here is None else here for here, there in zip(dims, said, strict=True))
+            dims = declared
+        elif declared is not None and len(declared) == len(dims):
+            dims = tuple(there if here is None else here for here, there in zip(dims, declared, strict=True))
         return Fact(fact.dtype if fact.dtype != dtypes.UNKNOWN else value.dtype, dims, fact.values)
 
 
 def _resolve_references(attributes: Mapping[str, Attribute], scope: NameScope) -> Mapping[str, Attribute]:
-    """Return attributes with what the caller of a function gave it."""
+    """Return attributes with references replaced by the caller's attributes."""
     if scope.attributes is None:
         return attributes
-    given = scope.attributes
-    found = {
-        name: given.get(value.name) if isinstance(value, Reference) else value
+    passed = scope.attributes
+    resolved = {
+        name: passed.get(value.name) if isinstance(value, Reference) else value
         for name, value in attributes.items()
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in resolved.items() if value is not None}
 
 
 def _kind(kind: str, call: OperatorCall) -> str:

@@ -1,8 +1,9 @@
-"""How much memory the values between operators take when they take most.
+"""The peak memory of the values between operators.
 
-Steps run in the order of the file. A value lives from the step that makes it to the last that reads it; an
-input as long as it is read, an output to the end. Pointwise work overwrites an input of the same size that
-nobody reads afterwards, as runtimes do; a view takes nothing. Workspace of kernels is not counted.
+Steps run in the order of the file. A value lives from the step that produces it to the last step that reads
+it; an input lives until its last read, an output to the end. As in runtimes, pointwise work overwrites an
+input of the same size that no later step reads, and a view takes no memory. Workspace of kernels is not
+counted.
 """
 
 from collections.abc import Mapping
@@ -21,15 +22,17 @@ def peak(program: Program, *, in_place: bool = True) -> int:
     last = _last_reads(program, base)
     live = {name: program.fact(name).size for name in program.inputs if name in last}
     now = highest = sum(live.values())
-    given = set(live)
+    model_inputs = set(live)
     for place, step in enumerate(program.steps):
         for name in step.outputs:
             if base.get(name, name) != name or program.fixed(name):
                 continue
             size = program.fact(name).size
-            taken = _overwritten(step, place, size, live, last, base, given) if in_place else None
-            if taken is not None:
-                del live[taken]
+            overwritten = (
+                _overwritten(step, place, size, live, last, base, model_inputs) if in_place else None
+            )
+            if overwritten is not None:
+                del live[overwritten]
             else:
                 now += size
             live[name] = size
@@ -47,20 +50,20 @@ def _overwritten(
     live: Mapping[str, int],
     last: Mapping[str, int],
     base: Mapping[str, str],
-    given: set[str],
+    model_inputs: set[str],
 ) -> str | None:
-    """Return an input whose memory the output can take over."""
+    """Return an input whose memory the output can reuse."""
     if step.kind not in _IN_PLACE or len(step.outputs) != 1:
         return None
-    for given_name in step.inputs:
-        name = base.get(given_name, given_name)
-        if live.get(name) == size and last.get(name) == place and name not in given:
+    for input_ in step.inputs:
+        name = base.get(input_, input_)
+        if live.get(name) == size and last.get(name) == place and name not in model_inputs:
             return name
     return None
 
 
 def _bases(program: Program) -> dict[str, str]:
-    """Return whose memory each value lies in: views and the results of bodies have none of their own."""
+    """Return the value whose memory each value uses: views and results of bodies have none of their own."""
     base: dict[str, str] = {}
     for step in program.steps:
         if step.op in VIEWS and step.inputs and step.outputs:

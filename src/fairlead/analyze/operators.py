@@ -1,8 +1,8 @@
-"""Every operator that is known: what kind it is, and how its outputs are shaped.
+"""Every known operator: its kind, and the rule for its output shapes.
 
-One literal table: an operator that is missing here is kept, with the shape that the file declares for it,
-and marked as not exact. Names of ONNX Runtime's own domain stand without it, save where ONNX has another
-operator of that name.
+One literal table. An operator that is missing here is kept with the shape that the file declares for it, and
+marked as not exact. Operators of ONNX Runtime's own domain are listed without it, except where ONNX has
+another operator of that name.
 """
 
 from typing import Final
@@ -180,19 +180,19 @@ TFLITE: Final = _kinds(
 VIEWS: Final = _names(
     "Reshape Flatten Squeeze Unsqueeze RESHAPE SQUEEZE EXPAND_DIMS STABLEHLO_RESHAPE BITCAST"
 )
-"""Operators that give the same bytes another shape: nothing moves."""
+"""Operators that give the same bytes another shape: no data moves."""
 
 NO_OPS: Final = frozenset(("Identity", "Dropout"))
-"""Operators that no runtime carries out."""
+"""Operators that no runtime executes."""
 
 SOFTMAX: Final = _names("Softmax LogSoftmax Hardmax BiasSoftmax SOFTMAX LOG_SOFTMAX QLinearSoftmax")
-"""Activations that look at a whole row."""
+"""Activations that read a whole row."""
 
 RANDOM: Final = _names(
     "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial RANDOM_UNIFORM "
     "RANDOM_STANDARD_NORMAL MULTINOMIAL"
 )
-"""Operators that make something new of constants."""
+"""Operators whose output changes from run to run, even on constants."""
 
 PARTIAL_READS: Final = _names(
     "Gather GatherElements GatherND Slice Split GATHER GATHER_ND SLICE STRIDED_SLICE SPLIT SPLIT_V "
@@ -214,17 +214,17 @@ NON_PARAMETERS: Final[dict[str, tuple[int, ...]]] = {
     "BatchNormalization": (3, 4),
     "TRANSPOSE_CONV": (0,),
 }
-"""Inputs that are no parameters though they are constant: scales, statistics, places and shapes."""
+"""Constant inputs that are not parameters: scales, statistics, indices and shapes."""
 
 
 def non_parameters(op: str) -> tuple[int, ...]:
-    """Return which inputs of an operator are no parameters."""
+    """Return the inputs of an operator that are not parameters."""
     return NON_PARAMETERS.get(op.removeprefix(_RUNTIME), ())
 
 
 def look_up(op: str) -> tuple[str, Rule | None] | None:
     """Return an operator's kind and shape rule, or None where it is not known."""
-    found = ONNX.get(op) or ONNX.get(op.removeprefix(_RUNTIME))
-    if found is None and op in TFLITE:
+    entry = ONNX.get(op) or ONNX.get(op.removeprefix(_RUNTIME))
+    if entry is None and op in TFLITE:
         return TFLITE[op], None
-    return found
+    return entry

@@ -1,4 +1,4 @@
-"""A model as it is run: one list of steps, with everything known about the values between them."""
+"""A model as it runs: one list of steps, with everything that is known about the values between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Step:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     exact: bool = True
-    """False: what it costs is a lower bound, whatever its shapes."""
+    """False: its cost is a lower bound, whatever its shapes."""
 
     @property
     def first(self) -> str:
@@ -28,7 +28,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class DerivedConstant:
-    """A constant that is made of others before anything runs."""
+    """A constant that is computed from others before the run."""
 
     op: str
     inputs: tuple[str, ...]
@@ -37,7 +37,7 @@ class DerivedConstant:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Steps in an order in which they can be run."""
+    """Steps in an order in which they can run."""
 
     steps: tuple[Step, ...]
     facts: Mapping[str, Fact]
@@ -46,28 +46,28 @@ class Program:
     outputs: tuple[str, ...]
     derived: Mapping[str, DerivedConstant] = field(default_factory=dict)
     output_names: Mapping[str, str] = field(default_factory=dict)
-    """What the file calls its outputs, where steps that do nothing were left out."""
+    """The file's names of outputs whose producing steps do nothing and were removed."""
 
     def fixed(self, name: str) -> bool:
         """Say whether a value is the same in every run."""
         return name in self.constants or name in self.derived
 
     def fact(self, name: str) -> Fact:
-        """Return what is known of a value."""
+        """Return the fact of a value."""
         return self.facts.get(name) or Fact()
 
 
 class Notes:
-    """What a person should know of an analysis: each once, and not too many."""
+    """The notes of an analysis, for people: each once, and a bounded number."""
 
     def __init__(self, notes: tuple[str, ...] = ()) -> None:
         self._notes = dict.fromkeys(notes)
 
     def add(self, note: str) -> None:
-        """Keep a note."""
+        """Add a note."""
         if len(self._notes) < bounds.NOTES:
             self._notes[note] = None
 
     def all(self) -> tuple[str, ...]:
-        """Return the notes in the order they came."""
+        """Return the notes in the order of their addition."""
         return tuple(self._notes)

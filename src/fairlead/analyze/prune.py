@@ -1,4 +1,4 @@
-"""Leave out what no runtime carries out: constants worked out beforehand, dead code, and nothing at all."""
+"""Remove steps that no runtime executes: constant folding, dead code, and no-ops."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,21 +8,25 @@ from fairlead.analyze.operators import NO_OPS, RANDOM
 from fairlead.analyze.program import DerivedConstant, Program, Step
 
 _ONLY_SHAPE: Final = frozenset(("Shape", "Size", "SHAPE", "RANK", "ConstantOfShape", "EyeLike", "ZEROS_LIKE"))
-"""Operators that look at no element of their input."""
+"""Operators that read no element of their input."""
 
 
 def prune(program: Program) -> Program:
-    """Return the program without the steps that need not run."""
+    """Return the program without the steps that do not run."""
     kept, derived, alias = _fold_constants(program)
     outputs = tuple(alias.get(name, name) for name in program.outputs)
-    shown = {alias.get(name, name): given for name, given in program.output_names.items()}
+    output_names = {alias.get(name, name): label for name, label in program.output_names.items()}
     return replace(
-        program, steps=tuple(_live(kept, outputs)), outputs=outputs, derived=derived, output_names=shown
+        program,
+        steps=tuple(_live(kept, outputs)),
+        outputs=outputs,
+        derived=derived,
+        output_names=output_names,
     )
 
 
 def _fold_constants(program: Program) -> tuple[list[Step], dict[str, DerivedConstant], dict[str, str]]:
-    """Return the steps that depend on an input, the constants made by the others, and who stands for whom."""
+    """Return the steps that depend on an input, the constants computed by the others, and the aliases."""
     kept: list[Step] = []
     derived: dict[str, DerivedConstant] = {}
     alias: dict[str, str] = {}
@@ -30,9 +34,9 @@ def _fold_constants(program: Program) -> tuple[list[Step], dict[str, DerivedCons
         inputs = tuple(alias.get(name, name) for name in step.inputs)
         fixed = [name in program.constants or name in derived for name in inputs]
         if _is_fixed(step, program, fixed):
-            held = tuple(name for name, constant in zip(inputs, fixed, strict=True) if constant and name)
-            made = DerivedConstant(step.op, () if step.op in _ONLY_SHAPE else held)
-            derived.update(dict.fromkeys(step.outputs, made))
+            sources = tuple(name for name, constant in zip(inputs, fixed, strict=True) if constant and name)
+            folded = DerivedConstant(step.op, () if step.op in _ONLY_SHAPE else sources)
+            derived.update(dict.fromkeys(step.outputs, folded))
         elif _is_no_op(step, program, inputs):
             alias[step.outputs[0]] = inputs[0]
         else:
@@ -45,8 +49,8 @@ def _is_fixed(step: Step, program: Program, fixed: Sequence[bool]) -> bool:
         return False
     if all(program.fact(name).values is not None for name in step.outputs):
         return True
-    given = [constant for constant, name in zip(fixed, step.inputs, strict=True) if name]
-    return bool(given) and all(given)
+    present = [constant for constant, name in zip(fixed, step.inputs, strict=True) if name]
+    return bool(present) and all(present)
 
 
 def _is_no_op(step: Step, program: Program, inputs: Sequence[str]) -> bool:
@@ -60,21 +64,21 @@ def _is_no_op(step: Step, program: Program, inputs: Sequence[str]) -> bool:
 
 def _live(steps: Sequence[Step], outputs: Sequence[str]) -> list[Step]:
     """Return the steps that an output depends on."""
-    wanted = set(outputs)
-    found: list[Step] = []
+    needed = set(outputs)
+    kept: list[Step] = []
     for step in reversed(steps):
-        if any(name in wanted for name in step.outputs):
-            wanted.update(step.inputs)
-            found.append(step)
-    found.reverse()
-    return found
+        if any(name in needed for name in step.outputs):
+            needed.update(step.inputs)
+            kept.append(step)
+    kept.reverse()
+    return kept
 
 
 def readers(steps: Sequence[Step]) -> Mapping[str, list[int]]:
-    """Return which steps read each value, in order, each once."""
-    found: dict[str, list[int]] = {}
+    """Return the steps that read each value, in order, each once."""
+    by_value: dict[str, list[int]] = {}
     for place, step in enumerate(steps):
         for name in dict.fromkeys(step.inputs):
             if name:
-                found.setdefault(name, []).append(place)
-    return found
+                by_value.setdefault(name, []).append(place)
+    return by_value

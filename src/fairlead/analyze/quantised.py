@@ -1,8 +1,8 @@
 """Fold quantisation into the operators around it.
 
-A graph that was quantised says so with pairs of Quantize and Dequantize around every operator. A runtime runs
-none of them: the operator between computes in few bits. Counting them as work, or the weights as the floats
-that they stand for, is the commonest mistake of such counts.
+A quantised graph has pairs of Quantize and Dequantize around every operator. A runtime runs none of them: the
+operator between them computes in few bits. Counting them as work, or the weights as the floats that they
+stand for, is the most common mistake of such counts.
 """
 
 from collections.abc import Mapping
@@ -39,21 +39,21 @@ def fold_quantisation(program: Program) -> Program:
 
 
 def _stored_types(program: Program) -> dict[str, Fact]:
-    """Return constants that are restored from few bits as what they are stored in."""
+    """Return constants that are dequantised from few bits, with the type that they are stored in."""
     stored: dict[str, str] = {}
-    for name, made in program.derived.items():
-        if not made.inputs:
+    for name, derived in program.derived.items():
+        if not derived.inputs:
             continue
-        source = made.inputs[0]
-        if made.op in (*_DEQUANTISE, "DEQUANTIZE"):
+        source = derived.inputs[0]
+        if derived.op in (*_DEQUANTISE, "DEQUANTIZE"):
             stored[name] = stored.get(source) or program.fact(source).dtype
-        elif made.op in _SAME_ELEMENTS and source in stored:
+        elif derived.op in _SAME_ELEMENTS and source in stored:
             stored[name] = stored[source]
     return {name: Fact(dtype, program.fact(name).dims) for name, dtype in stored.items()}
 
 
 def _without_dequantising(program: Program) -> list[Step]:
-    """Return the steps without each Dequantize whose readers can do without it."""
+    """Return the steps without each Dequantize whose readers can read the quantised value."""
     read, alias, kept = readers(program.steps), dict[str, str](), list[Step]()
     for step in program.steps:
         if step.op in _DEQUANTISE and program.fact(step.first).dtype in _FEW:
@@ -66,28 +66,28 @@ def _without_dequantising(program: Program) -> list[Step]:
 
 
 def _without_quantising(program: Program) -> Program:
-    """Return the program without each Quantize that its maker can do itself."""
+    """Return the program without each Quantize that the step before it can do itself."""
     read = readers(program.steps)
-    makers = {name: step for step in program.steps for name in step.outputs}
-    takes: dict[str, str] = {}
+    producers = {name: step for step in program.steps for name in step.outputs}
+    quantised: dict[str, str] = {}
     alias: dict[str, str] = {}
     for step in program.steps:
-        maker = makers.get(step.first)
-        if step.op not in _QUANTISE or maker is None or maker.op in (*_QUANTISE, *_DEQUANTISE):
+        producer = producers.get(step.first)
+        if step.op not in _QUANTISE or producer is None or producer.op in (*_QUANTISE, *_DEQUANTISE):
             continue
         source, result = step.first, step.outputs[0]
         only = all(program.steps[place].op in _QUANTISE for place in read[source])
         if not only or source in program.outputs or result in program.outputs:
             continue
-        if source in takes:
-            alias[result] = takes[source]
+        if source in quantised:
+            alias[result] = quantised[source]
         else:
-            takes[source] = result
-    gone = {*takes.values(), *alias}
-    kept = [_renamed(step, alias) for step in program.steps if not (gone & set(step.outputs))]
+            quantised[source] = result
+    removed = {*quantised.values(), *alias}
+    kept = [_renamed(step, alias) for step in program.steps if not (removed & set(step.outputs))]
     steps = tuple(
-        replace(step, outputs=tuple(takes.get(name, name) for name in step.outputs))
-        if any(name in takes for name in step.outputs)
+        replace(step, outputs=tuple(quantised.get(name, name) for name in step.outputs))
+        if any(name in quantised for name in step.outputs)
         else step
         for step in kept
     )

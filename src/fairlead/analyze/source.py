@@ -1,7 +1,7 @@
-"""Read a model file in small pieces: weights are passed over, never read.
+"""Read a model file in small windows: weights are skipped, never read.
 
-A file is not mapped into memory. A map counts every page that was touched, and whoever shortens the file
-meanwhile ends the program with a signal; a read that comes back short is an error like any other.
+The file is not mapped into memory. A map counts every touched page, and if another program truncates the file
+meanwhile, a signal ends this program; a short read is an error like any other.
 """
 
 import os
@@ -14,7 +14,7 @@ from fairlead.errors import AnalysisError
 
 _WINDOW: Final = 16 * 1024
 MARGIN: Final = 24
-"""Bytes that `at` makes sure of, where the file has them: two of the longest numbers."""
+"""Bytes after a place that `at` guarantees, where the file has them: two of the longest varints."""
 CUT_OFF: Final = "the file is cut off or damaged"
 
 
@@ -27,14 +27,14 @@ class ModelSource:
         self.path = path
         self.size = size
         self.window = b""
-        """The piece of the file that is at hand."""
+        """The part of the file in memory."""
         self.base = 0
         """Where in the file the window begins."""
         self._handle = handle
         self._edge = -1
 
     def at(self, place: int) -> int:
-        """Bring a place of the file into the window, with a margin; return its index there."""
+        """Move the window to a place of the file, with a margin; return the index of the place in it."""
         index = place - self.base
         if 0 <= index <= self._edge:
             return index
@@ -61,7 +61,7 @@ class ModelSource:
         return data
 
     def damaged_error(self, place: int) -> AnalysisError:
-        """Return the error for a place that cannot be what it should be."""
+        """Return the error for invalid data at a place."""
         return AnalysisError(
             f"{self.path}: {CUT_OFF} (at byte {place} of {self.size})", "fetch or export the model again"
         )
@@ -73,12 +73,12 @@ def open_source(path: str) -> Iterator[ModelSource]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no such name is possible"
+        reason = getattr(error, "strerror", None) or "not a valid file name"
         raise AnalysisError(f"{path}: {reason.lower()}", "name an ONNX or TFLite file") from None
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise AnalysisError(f"{path}: not a file", "name an ONNX or TFLite file")
-        yield ModelSource(path, handle, found.st_size)
+        yield ModelSource(path, handle, status.st_size)
     finally:
         os.close(handle)

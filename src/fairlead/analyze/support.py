@@ -1,6 +1,6 @@
 """Why a model does not run on a runtime as it is: its format, its precision or an operator.
 
-A reason begins with its cause, so that programs can tell what a conversion cures: `format:`, `precision:`,
+A reason begins with its cause, so that programs know what a conversion can fix: `format:`, `precision:`,
 `shape:` and `operator:`.
 """
 
@@ -15,15 +15,15 @@ from fairlead.units import pluralize
 from fairlead.workload import COMPUTE, Operator
 
 _MOST: Final = 12
-"""Reasons of one runtime; what more there is, is counted."""
+"""The most reasons of one runtime; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSupport:
-    """What one runtime takes, as its documentation says."""
+    """The models that one runtime takes, by its documentation."""
 
     says: str
-    """What people call it."""
+    """Its name in messages."""
     source: str
     formats: tuple[str, ...]
     domains: tuple[str, ...] | None = None
@@ -33,20 +33,20 @@ class RuntimeSupport:
     customs: frozenset[str] | None = None
     falls_back: str = ""
     converted: Mapping[str, str] = field(default_factory=dict)
-    """What a converter makes of operators of another format."""
+    """The operator that a converter makes of each operator of another format."""
 
 
 @cache
 def runtimes() -> Mapping[str, RuntimeSupport]:
-    """Return every runtime that is spoken of."""
+    """Return every runtime of the table."""
     text = files(__package__).joinpath("support.toml").read_text(encoding="utf-8")
     return {name: _runtime(row) for name, row in toml.loads(text).items()}
 
 
 def _runtime(row: Mapping[str, object]) -> RuntimeSupport:
     def listed(key: str) -> tuple[str, ...] | None:
-        found = row.get(key)
-        return tuple(str(item) for item in found) if isinstance(found, list) else None
+        value = row.get(key)
+        return tuple(str(item) for item in value) if isinstance(value, list) else None
 
     takes, customs, converted = listed("takes"), listed("customs"), row.get("converted")
     return RuntimeSupport(
@@ -64,15 +64,17 @@ def _runtime(row: Mapping[str, object]) -> RuntimeSupport:
 
 
 def unsupported(form: str, operators: Iterable[Operator]) -> dict[str, tuple[str, ...]]:
-    """Return, by runtime, why a model does not run there as it is; runtimes that take it are left out."""
+    """Return, by runtime, why it does not run a model as it is; runtimes that take it are left out."""
     listed = list(
         {
             (operator.op, operator.kind, operator.precision, operator.exact): operator
             for operator in operators
         }.values()
     )
-    found = {name: tuple(_reasons(runtime, form, listed)) for name, runtime in runtimes().items()}
-    return {name: reasons for name, reasons in found.items() if reasons}
+    reasons_by_runtime = {
+        name: tuple(_reasons(runtime, form, listed)) for name, runtime in runtimes().items()
+    }
+    return {name: reasons for name, reasons in reasons_by_runtime.items() if reasons}
 
 
 def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> Iterable[str]:
@@ -82,20 +84,20 @@ def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> I
             return
     if runtime.precisions:
         yield from _precision_reasons(runtime, operators)
-    wrong = dict.fromkeys(record.op for record in operators if not _supports(runtime, form, record))
-    for op in list(wrong)[:_MOST]:
-        fate = f": {runtime.falls_back}" if runtime.falls_back else ""
-        yield f"operator: {runtime.says} does not run {op}{fate}"
-    if len(wrong) > _MOST:
-        yield f"operator: and {pluralize(len(wrong) - _MOST, 'more kind', 'more kinds')} of operators"
+    missing = dict.fromkeys(record.op for record in operators if not _supports(runtime, form, record))
+    for op in list(missing)[:_MOST]:
+        fallback = f": {runtime.falls_back}" if runtime.falls_back else ""
+        yield f"operator: {runtime.says} does not run {op}{fallback}"
+    if len(missing) > _MOST:
+        yield f"operator: and {pluralize(len(missing) - _MOST, 'more kind', 'more kinds')} of operators"
 
 
 def _precision_reasons(runtime: RuntimeSupport, operators: list[Operator]) -> Iterable[str]:
     work = [record for record in operators if record.kind in COMPUTE]
     other = sorted({record.precision for record in work} - set(runtime.precisions))
     if other:
-        wants = " or ".join(runtime.precisions)
-        yield f"precision: {runtime.says} computes in {wants}, this model in {', '.join(other)}: quantise it"
+        wanted = " or ".join(runtime.precisions)
+        yield f"precision: {runtime.says} computes in {wanted}, this model in {', '.join(other)}: quantise it"
     if any(not record.exact for record in operators):
         yield f"shape: {runtime.says} needs every size to be fixed"
 

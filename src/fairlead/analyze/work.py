@@ -1,7 +1,7 @@
 """Multiply-adds of each operator, as timm, fvcore and the papers count them.
 
-Convolutions and matrix products count, those of attention too; biases, norms and pointwise work do not. A
-size that is not known counts as one, so that the sum is a lower bound.
+Convolutions and matrix products count, also those of attention; biases, norms and pointwise work do not. An
+unknown size counts as one, so that the sum is a lower bound.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ def _packed_matmul(step: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) 
 
 
 def _einsum(step: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> int:
-    """Every combination of letters is one multiply-add; of more inputs, one at a time is joined."""
+    """Every combination of letters is one multiply-add; more than two inputs are joined one at a time."""
     equation = step.attributes.get("equation")
     shapes = [_dims(fact) for fact in inputs]
     if not isinstance(equation, str) or len(shapes) < 2:
@@ -156,7 +156,7 @@ def _fully_connected(step: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]
 
 
 def _sequence(*weights: int) -> _Work:
-    """TFLite's recurrent layers: those of its weights that are matrices, once a step of the sequence."""
+    """TFLite's recurrent layers: the weights that are matrices, once for each step of the sequence."""
 
     def count(step: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> int:
         steps = prod(_dims(inputs[0])[:-1])

@@ -1,4 +1,4 @@
-"""ONNX files: protocol buffers, walked in place."""
+"""ONNX files: protocol buffers, parsed in place."""
 
 from fairlead.analyze.onnx.model import read
 

@@ -1,4 +1,4 @@
-"""Weights beside the model: found and measured, never outside the model's own folder."""
+"""External data of a model: located and measured, never outside the model's own folder."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ _HINT = "keep the model and its data in one folder, as they were exported"
 
 @dataclass(frozen=True, slots=True)
 class ExternalData:
-    """Where in which file a tensor's data lies."""
+    """The file and offset of a tensor's data."""
 
     path: str
     offset: int
@@ -32,7 +32,7 @@ class ExternalData:
 
 
 class ExternalDataFolder:
-    """The folder of a model, and the files that it names there."""
+    """The folder of a model, and the files with its external data."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -42,20 +42,20 @@ class ExternalDataFolder:
         )  # a hub's cache links the model and its data to one folder of blobs
         self._sizes: dict[str, tuple[str, int] | None] = {}
         self.missing: set[str] = set()
-        """Files that are not there: the sizes are known all the same."""
+        """Files that do not exist; the sizes of their tensors are still known."""
 
     def find(self, entries: Mapping[str, str], size: int, tensor: str) -> ExternalData | None:
-        """Return where a tensor's data lies, or None where that file is missing."""
+        """Return the place of a tensor's data, or None where that file is missing."""
         location = entries.get("location", "")
-        found = self._file(location, tensor)
-        if found is None:
+        file = self._file(location, tensor)
+        if file is None:
             return None
-        path, length = found
+        path, size_in_file = file
         offset = self._count(entries.get("offset", "0"), tensor)
-        held = self._count(entries.get("length") or str(size), tensor)
-        if held != size and size:
-            raise self._error(tensor, f"has {held} bytes of external data where its dims say {size}")
-        if offset + held > length:
+        length = self._count(entries.get("length") or str(size), tensor)
+        if length != size and size:
+            raise self._error(tensor, f"has {length} bytes of external data, its dims need {size}")
+        if offset + length > size_in_file:
             raise self._error(tensor, f"lies beyond the end of {printable(location)!r}: that file is cut off")
         return ExternalData(path, offset)
 
@@ -76,17 +76,17 @@ class ExternalDataFolder:
         if not any(os.path.commonpath((home, path)) == home for home in self._homes):
             raise self._error(tensor, f"names {printable(location)!r}, a link out of the model's folder")
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except OSError:
             self.missing.add(location)
             return None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise self._error(tensor, f"names {printable(location)!r}, which is not a file")
-        return path, found.st_size
+        return path, status.st_size
 
     def _count(self, text: str, tensor: str) -> int:
         if not (text.isascii() and text.isdigit()) or len(text) > 18:
-            raise self._error(tensor, "has external data of no sensible size or place")
+            raise self._error(tensor, "has external data with an invalid offset or length")
         return int(text)
 
     def _error(self, tensor: str, what: str) -> AnalysisError:

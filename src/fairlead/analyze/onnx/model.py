@@ -1,6 +1,7 @@
-"""Read an ONNX file: what it is made of, but not its weights.
+"""Read an ONNX file: its graph, but not its weights.
 
-Tags are written as they stand in the file: eight times the field's number in onnx.proto, and two for a piece.
+Tags are written as they are in the file: eight times the field's number in onnx.proto, plus the wire type,
+which is two (LEN) for strings, messages and packed lists.
 """
 
 import struct
@@ -11,13 +12,13 @@ from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Attribute, Constant, Function, Graph, GraphNode, Model, Reference, Value
 from fairlead.analyze.onnx.external import ExternalDataFolder
 from fairlead.analyze.onnx.tensor import TensorReader
-from fairlead.analyze.onnx.wire import FLOAT, NUMBER, PIECE, ProtobufReader, len_tag, signed, varint_tag
+from fairlead.analyze.onnx.wire import I32, LEN, VARINT, ProtobufReader, len_tag, signed, varint_tag
 from fairlead.analyze.source import ModelSource
 from fairlead.errors import AnalysisError
 
 _OWN: Final = ("", "ai.onnx")
 _NO_NAMES: Final = ("", "?", "-1", "None", "unknown")
-"""What exporters write for a dimension that they have no name for."""
+"""The names that exporters write for a dimension without a name."""
 _GRAPH, _OPSET, _FUNCTION = len_tag(7), len_tag(8), len_tag(25)
 
 
@@ -35,8 +36,8 @@ class _Reader:
     def __init__(self, source: ModelSource) -> None:
         self._source = source
         self._wire = ProtobufReader(source)
-        self._shelf = ExternalDataFolder(source.path)
-        self._tensors = TensorReader(self._wire, self._shelf)
+        self._external = ExternalDataFolder(source.path)
+        self._tensors = TensorReader(self._wire, self._external)
         self._nodes = bounds.NODES
         self._edges = bounds.EDGES
 
@@ -61,10 +62,10 @@ class _Reader:
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
-        if self._shelf.missing:
+        if self._external.missing:
             notes.append("external data is missing: weights are counted from their dims")
         if self._tensors.stripped:
-            notes.append("weights were stripped from the file: they are counted from their dims")
+            notes.append("the file has no weight data: weights are counted from their dims")
         return tuple(notes)
 
     def _opset(self, start: int, end: int) -> tuple[str, int]:
@@ -78,7 +79,7 @@ class _Reader:
 
     def _graph(self, start: int, end: int, depth: int) -> Graph:
         if depth > bounds.DEPTH:
-            raise self._wire.limit_error(f"more than {bounds.DEPTH} graphs within graphs")
+            raise self._wire.limit_error(f"more than {bounds.DEPTH} nested graphs")
         name, nodes, outputs = "", list[GraphNode](), list[str]()
         inputs: dict[str, Value] = {}
         values: dict[str, Value] = {}
@@ -134,7 +135,7 @@ class _Reader:
             raise self._wire.limit_error(f"more than {bounds.EDGES:,} inputs and outputs of operators")
         return GraphNode(qualified(domain, op), name, tuple(inputs), tuple(outputs), attributes)
 
-    def _attribute(self, found: dict[str, Attribute], start: int, end: int, depth: int) -> None:
+    def _attribute(self, attributes: dict[str, Attribute], start: int, end: int, depth: int) -> None:
         name, value = "", None
         listed: list[int | float] = []
         for tag, first, last in self._wire.fields(start, end):
@@ -143,14 +144,14 @@ class _Reader:
             elif tag >> 3 in (7, 8):
                 self._listed(listed, tag, first, last)
                 if len(listed) >= bounds.LISTED:
-                    break  # the name stands before its list in every writer's order
+                    break  # every writer puts the name before the list
             else:
                 single = self._single(tag, first, last, depth)
                 value = value if single is None else single
         if listed and value is None:
             value = tuple(listed)
         if name:
-            found[name] = () if value is None else value
+            attributes[name] = () if value is None else value
 
     def _single(self, tag: int, first: int, last: int, depth: int) -> Attribute | None:
         match tag:
@@ -170,14 +171,14 @@ class _Reader:
         return None
 
     def _listed(self, listed: list[int | float], tag: int, first: int, last: int) -> None:
-        field, form = tag >> 3, tag & 7
-        if form == NUMBER:
+        field, wire_type = tag >> 3, tag & 7
+        if wire_type == VARINT:
             listed.append(signed(first))
-        elif form == FLOAT:
+        elif wire_type == I32:
             listed += self._wire.floats(first, last, 1)
-        elif form == PIECE and field == 8:
+        elif wire_type == LEN and field == 8:
             listed += self._wire.numbers(first, last, bounds.LISTED)
-        elif form == PIECE:
+        elif wire_type == LEN:
             listed += self._wire.floats(first, last, bounds.LISTED)
 
     def _value(self, start: int, end: int) -> tuple[str, Value]:
@@ -223,7 +224,7 @@ class _Reader:
                 name = self._wire.text(first, last)
                 dim = None if name in _NO_NAMES else name
         if isinstance(dim, int) and not 0 <= dim <= bounds.ELEMENTS:
-            return None  # some exporters write -1 for a size that is open
+            return None  # some exporters write -1 for an open dimension
         return dim
 
     def _function(self, start: int, end: int) -> tuple[str, Function]:

@@ -1,4 +1,4 @@
-"""Tensors of an ONNX file: counted by their dims, read only where they are small."""
+"""Tensors of an ONNX file: counted by their dims, and read only where they are small."""
 
 import struct
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Constant, Number
 from fairlead.analyze.names import printable
 from fairlead.analyze.onnx.external import ExternalData, ExternalDataFolder
-from fairlead.analyze.onnx.wire import NUMBER, PIECE, ProtobufReader, len_tag, signed, varint_tag
+from fairlead.analyze.onnx.wire import LEN, VARINT, ProtobufReader, len_tag, signed, varint_tag
 
 _CODES: Final = {
     "fp32": "f",
@@ -42,21 +42,21 @@ class _Parts:
 
 
 class TensorReader:
-    """Reads tensors, and knows the folder that their data may lie in."""
+    """Reads tensors, whose data may be external."""
 
-    __slots__ = ("_left", "_shelf", "_wire", "stripped")
+    __slots__ = ("_external", "_tensors_left", "_wire", "stripped")
 
-    def __init__(self, wire: ProtobufReader, shelf: ExternalDataFolder) -> None:
+    def __init__(self, wire: ProtobufReader, external: ExternalDataFolder) -> None:
         self._wire = wire
-        self._shelf = shelf
-        self._left = bounds.TENSORS
+        self._external = external
+        self._tensors_left = bounds.TENSORS
         self.stripped = False
-        """Whether some tensor came without its data: the sizes are known all the same."""
+        """Whether a tensor has no data; its size is still known."""
 
     def count_tensor(self) -> None:
         """Count a tensor or a described value against the bounds."""
-        self._left -= 1
-        if self._left < 0:
+        self._tensors_left -= 1
+        if self._tensors_left < 0:
             raise self._wire.limit_error(f"more than {bounds.TENSORS:,} tensors")
 
     def read(self, start: int, end: int) -> tuple[str, Constant]:
@@ -69,7 +69,7 @@ class TensorReader:
         values: tuple[Number, ...] | None = None
         wanted = elements <= bounds.VALUES and dtype in _CODES
         if parts.location == _EXTERNAL or (parts.external and parts.raw is None):
-            place = self._shelf.find(parts.external, size, parts.name)
+            place = self._external.find(parts.external, size, parts.name)
             values = self._external_values(place, elements, dtype) if place and wanted else None
         elif parts.raw is not None:
             values = self._raw(parts.raw, elements, dtype, wanted=wanted)
@@ -82,14 +82,14 @@ class TensorReader:
         return parts.name, Constant(dtype, tuple(parts.dims), elements, size, values)
 
     def read_sparse(self, start: int, end: int) -> tuple[str, Constant]:
-        """Return a sparse tensor and its name: only its values and their places are stored."""
+        """Return a sparse tensor and its name: only its values and their indices are stored."""
         stored: list[Constant] = []
         name, dims = "", list[int]()
         for tag, first, last in self._wire.fields(start, end):
             if tag in (len_tag(1), len_tag(2)):
-                found, tensor = self.read(first, last)
+                tensor_name, tensor = self.read(first, last)
                 stored.append(tensor)
-                name = found if tag == len_tag(1) else name
+                name = tensor_name if tag == len_tag(1) else name
             elif tag in (len_tag(3), varint_tag(3)):
                 self._dims(dims, tag, first, last)
         if not stored:
@@ -101,32 +101,32 @@ class TensorReader:
     def _parts(self, start: int, end: int) -> _Parts:
         parts, wire = _Parts(), self._wire
         for tag, first, last in wire.fields(start, end):
-            form = tag & 7
+            wire_type = tag & 7
             match tag >> 3:
                 case 1:
                     self._dims(parts.dims, tag, first, last)
-                case 2 if form == NUMBER:
+                case 2 if wire_type == VARINT:
                     parts.dtype = first
-                case 8 if form == PIECE:
+                case 8 if wire_type == LEN:
                     parts.name = wire.text(first, last)
-                case 9 if form == PIECE:
+                case 9 if wire_type == LEN:
                     parts.raw = (first, last)
                 case 6:
                     parts.texts += 1
-                case 13 if form == PIECE:
+                case 13 if wire_type == LEN:
                     self._entry(parts.external, first, last)
-                case 14 if form == NUMBER:
+                case 14 if wire_type == VARINT:
                     parts.location = first
-                case 4 | 5 | 7 | 10 | 11 as field_number if form == PIECE:
+                case 4 | 5 | 7 | 10 | 11 as field_number if wire_type == LEN:
                     parts.typed = (field_number, first, last)
                 case 4 | 5 | 7 | 10 | 11:
-                    parts.typed = parts.typed or (0, 0, 0)  # written one by one, as no exporter does
+                    parts.typed = parts.typed or (0, 0, 0)  # not packed, which no exporter writes
         return parts
 
     def _dims(self, dims: list[int], tag: int, first: int, last: int) -> None:
-        if tag & 7 == NUMBER:
+        if tag & 7 == VARINT:
             dims.append(signed(first))
-        elif tag & 7 == PIECE:
+        elif tag & 7 == LEN:
             dims.extend(self._wire.numbers(first, last, bounds.RANK + 1))
         if len(dims) > bounds.RANK:
             raise self._wire.limit_error(f"a tensor of more than {bounds.RANK} dimensions")
@@ -164,18 +164,18 @@ class TensorReader:
     def _typed(
         self, span: tuple[int, int, int], elements: int, dtype: str, *, wanted: bool
     ) -> tuple[Number, ...] | None:
-        form, start, end = span
-        if form in (_FLOAT_DATA, _DOUBLE_DATA):
-            width = (4 if form == _FLOAT_DATA else 8) * (2 if dtype.startswith("complex") else 1)
+        field_number, start, end = span
+        if field_number in (_FLOAT_DATA, _DOUBLE_DATA):
+            width = (4 if field_number == _FLOAT_DATA else 8) * (2 if dtype.startswith("complex") else 1)
             if end - start != width * elements:
                 raise self._wire.source.damaged_error(start)
             return _unpack(self._wire.source.read(start, end), elements, dtype) if wanted else None
-        if form and end - start < min(elements, dtypes.size(elements, dtype)):
+        if field_number and end - start < min(elements, dtypes.size(elements, dtype)):
             raise self._wire.source.damaged_error(start)
         if not wanted or dtype not in dtypes.INTEGERS | {"bool"}:
             return None
-        found = self._wire.numbers(start, end, elements)
-        return tuple(found) if len(found) == elements else None
+        values = self._wire.numbers(start, end, elements)
+        return tuple(values) if len(values) == elements else None
 
     def _external_values(self, place: ExternalData, elements: int, dtype: str) -> tuple[Number, ...] | None:
         data = place.read(dtypes.size(elements, dtype))

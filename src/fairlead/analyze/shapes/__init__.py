@@ -1,1 +1,1 @@
-"""How operators shape their outputs, by what they do."""
+"""Shape rules of operators, by the kind of operator."""

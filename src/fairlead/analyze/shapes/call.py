@@ -1,4 +1,4 @@
-"""One operator and what is known of its inputs, as shape rules see it."""
+"""One operator and the facts of its inputs: the argument of a shape rule."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,34 +9,34 @@ from fairlead.analyze.graph import Attribute, Constant, Dims, Fact, Number
 
 
 class UnknownShapeError(Exception):
-    """A rule lacks something; the outputs stay unknown."""
+    """A rule lacks an input or a size; the outputs stay unknown."""
 
 
 @dataclass(slots=True)
 class OperatorCall:
-    """An operator about to be understood."""
+    """One operator, its inputs and its attributes."""
 
     op: str
     args: Sequence[Fact | None]
-    """None: left out."""
+    """None: an omitted input."""
     attributes: Mapping[str, Attribute]
     outputs: int
-    """How many outputs someone gave a name."""
+    """The number of named outputs."""
     opset: int = 0
 
     def has(self, place: int) -> bool:
-        """Say whether an input is given."""
+        """Say whether an input is present."""
         return place < len(self.args) and self.args[place] is not None
 
     def arg(self, place: int) -> Fact:
-        """Return an input, which must be given."""
+        """Return an input, which must be present."""
         fact = self.args[place] if place < len(self.args) else None
         if fact is None:
             raise UnknownShapeError
         return fact
 
     def dims(self, place: int) -> Dims:
-        """Return an input's sizes, whose number must be known."""
+        """Return an input's sizes; its rank must be known."""
         dims = self.arg(place).dims
         if dims is None:
             raise UnknownShapeError
@@ -50,7 +50,7 @@ class OperatorCall:
         return tuple(int(value) for value in values)
 
     def numbers(self, place: int) -> tuple[Number, ...] | None:
-        """Return an input's elements, where it is given and they are known."""
+        """Return an input's elements, where it is present and they are known."""
         fact = self.args[place] if place < len(self.args) else None
         return fact.values if fact is not None else None
 
@@ -60,17 +60,17 @@ class OperatorCall:
         return value if isinstance(value, int) else default
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers, or nothing."""
+        """Return an attribute that is a list of integers, or an empty one."""
         value = self.attributes.get(name, ())
         return tuple(int(item) for item in value) if isinstance(value, tuple) else ()
 
     def floats(self, name: str) -> tuple[float, ...]:
-        """Return an attribute that is a list of numbers, or nothing."""
+        """Return an attribute that is a list of numbers, or an empty one."""
         value = self.attributes.get(name, ())
         return tuple(float(item) for item in value) if isinstance(value, tuple) else ()
 
     def text(self, name: str, default: str = "") -> str:
-        """Return an attribute that is a text."""
+        """Return an attribute that is a string."""
         value = self.attributes.get(name, default)
         return value if isinstance(value, str) else default
 
@@ -81,7 +81,7 @@ class OperatorCall:
 
 
 Rule: TypeAlias = Callable[[OperatorCall], list[Fact]]
-"""What an operator makes of its inputs; raises where it cannot say."""
+"""Returns the facts of an operator's outputs; raises where they cannot be known."""
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -92,12 +92,12 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def product(dims: Dims) -> int | None:
-    """Return how many elements there are, where that is known."""
+    """Return the number of elements, where it is known."""
     return None if None in dims else prod(dim for dim in dims if dim is not None)
 
 
 def broadcast(*shapes: Dims) -> Dims:
-    """Return the sizes of several shapes stretched to fit one another."""
+    """Return the sizes of several shapes broadcast together."""
     rank = max(map(len, shapes), default=0)
     result: list[int | None] = []
     for place in range(-rank, 0):

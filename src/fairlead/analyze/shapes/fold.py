@@ -1,4 +1,4 @@
-"""Work out small values beforehand: the arithmetic that exporters write around shapes."""
+"""Fold small constants: the arithmetic that exporters write around shapes."""
 
 import math
 import operator
@@ -39,7 +39,7 @@ def _typed(values: Values, dtype: str) -> Values:
         return tuple(float(value) for value in values)
     whole = tuple(int(value) for value in values)
     if any(abs(value) >= 2**63 for value in whole):
-        raise UnknownShapeError  # no type holds it, and it would grow
+        raise UnknownShapeError  # no type holds it, and it would grow without bound
     return whole
 
 
@@ -52,7 +52,7 @@ def _input_values(call: OperatorCall, place: int) -> tuple[Values, tuple[int, ..
 
 
 def _small(fact: Fact) -> tuple[int, ...]:
-    """Return sizes of which none is large: next to a size of none at all, any other may be."""
+    """Return the sizes, none of which may be large: beside a size of zero, any other could be."""
     dims = tuple(dim for dim in fact.dims or () if dim is not None)
     if any(dim > bounds.VALUES for dim in dims):
         raise UnknownShapeError
@@ -64,7 +64,7 @@ def _strides(dims: Sequence[int]) -> list[int]:
 
 
 def _broadcast_values(call: OperatorCall, place: int, dims: tuple[int, ...]) -> Values:
-    """Return an input's values as often as stretching repeats them."""
+    """Return an input's values, repeated as broadcasting repeats them."""
     values, own = _input_values(call, place)
     if own == dims:
         return values
@@ -136,7 +136,7 @@ def _range(call: OperatorCall, dims: tuple[int, ...]) -> Values:
 
 
 def _pick(values: Values, dims: Sequence[int], choice: Sequence[Sequence[int]]) -> Values:
-    """Return the elements at every combination of the places chosen along each axis."""
+    """Return the elements at every combination of the indices chosen along each axis."""
     steps = _strides(dims)
     return tuple(
         values[sum(index * step for index, step in zip(at, steps, strict=True))] for at in places(*choice)
@@ -165,9 +165,9 @@ def _transpose(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _input_values(call, 0)
     order = call.ints("perm") or tuple(reversed(range(len(own))))
     steps = _strides(own)
-    turned = [steps[axis] for axis in order]
+    permuted = [steps[axis] for axis in order]
     return tuple(
-        values[sum(index * step for index, step in zip(at, turned, strict=True))]
+        values[sum(index * step for index, step in zip(at, permuted, strict=True))]
         for at in places(*map(range, dims))
     )
 
@@ -186,16 +186,16 @@ def _concat(call: OperatorCall, dims: tuple[int, ...]) -> Values:
 
 
 def _split(call: OperatorCall, results: Sequence[Fact]) -> list[Fact]:
-    """Cut known values of one dimension."""
+    """Split known values of one dimension."""
     fact = call.args[0]
     if fact is None or fact.values is None or fact.dims is None or len(fact.dims) != 1:
         return list(results)
-    found, start = [], 0
+    parts, start = [], 0
     for result in results:
         end = start + result.elements
-        found.append(Fact(result.dtype, result.dims, fact.values[start:end]))
+        parts.append(Fact(result.dtype, result.dims, fact.values[start:end]))
         start = end
-    return found
+    return parts
 
 
 def _reduce(function: Callable[[Sequence[Number]], Number]) -> _Fold:
@@ -212,8 +212,8 @@ def _reduce(function: Callable[[Sequence[Number]], Number]) -> _Fold:
 
 def _non_zero(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _input_values(call, 0)
-    found = [at for at, value in zip(places(*map(range, own)), values, strict=True) if value]
-    return tuple(at[axis] for axis in range(len(own)) for at in found)
+    indices = [at for at, value in zip(places(*map(range, own)), values, strict=True) if value]
+    return tuple(at[axis] for axis in range(len(own)) for at in indices)
 
 
 def _where(call: OperatorCall, dims: tuple[int, ...]) -> Values:

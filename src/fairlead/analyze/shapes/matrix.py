@@ -17,14 +17,14 @@ def product_dims(left: Dims, right: Dims) -> Dims:
     return (*broadcast(left[:-2], right[:-2]), *rows, *columns)
 
 
-def _transposed(dims: Dims, *, turn: bool) -> Dims:
-    return (*dims[:-2], dims[-1], dims[-2]) if turn and len(dims) > 1 else dims
+def _transposed(dims: Dims, *, transpose: bool) -> Dims:
+    return (*dims[:-2], dims[-1], dims[-2]) if transpose and len(dims) > 1 else dims
 
 
 def matmul(call: OperatorCall) -> list[Fact]:
-    """Shape a matrix product; ONNX Runtime's own kinds may turn either side."""
-    left = _transposed(call.dims(0), turn=bool(call.integer("transA")))
-    right = _transposed(call.dims(1), turn=bool(call.integer("transB")))
+    """Shape a matrix product; ONNX Runtime's own operators may transpose either side."""
+    left = _transposed(call.dims(0), transpose=bool(call.integer("transA")))
+    right = _transposed(call.dims(1), transpose=bool(call.integer("transB")))
     return [Fact(call.arg(0).dtype, product_dims(left, right))]
 
 
@@ -39,7 +39,7 @@ def float_from_integers(call: OperatorCall) -> list[Fact]:
 
 
 def q_matmul(call: OperatorCall) -> list[Fact]:
-    """Shape a matrix product of quantised values: each comes with a scale and a zero."""
+    """Shape a matrix product of quantised values: each has a scale and a zero point."""
     return [Fact(call.arg(0).dtype, product_dims(call.dims(0), call.dims(3)))]
 
 
@@ -49,16 +49,16 @@ def packed_matmul(call: OperatorCall) -> list[Fact]:
 
 
 def gemm(call: OperatorCall) -> list[Fact]:
-    """Shape a matrix product with a sum."""
-    left = _transposed(call.dims(0), turn=bool(call.integer("transA")))
-    right = _transposed(call.dims(1), turn=bool(call.integer("transB")))
+    """Shape a matrix product with an addition."""
+    left = _transposed(call.dims(0), transpose=bool(call.integer("transA")))
+    right = _transposed(call.dims(1), transpose=bool(call.integer("transB")))
     return [Fact(call.arg(0).dtype, (left[0], right[-1]))]
 
 
 def q_gemm(call: OperatorCall) -> list[Fact]:
-    """Shape the same of quantised values."""
-    left = _transposed(call.dims(0), turn=bool(call.integer("transA")))
-    right = _transposed(call.dims(3), turn=bool(call.integer("transB")))
+    """Shape a Gemm of quantised values."""
+    left = _transposed(call.dims(0), transpose=bool(call.integer("transA")))
+    right = _transposed(call.dims(3), transpose=bool(call.integer("transB")))
     dtype = call.arg(8).dtype if call.has(8) else "fp32"
     return [Fact(dtype, (left[0], right[-1]))]
 

@@ -1,4 +1,4 @@
-"""Shapes of what moves elements about without computing."""
+"""Shapes of operators that move elements without computing."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -9,7 +9,7 @@ from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, axis_o
 
 
 def reshape(call: OperatorCall) -> list[Fact]:
-    """Shape the same elements in another shape; -1 is what is left over, 0 stays as it was."""
+    """Shape the same elements in another shape; -1 is inferred, 0 keeps the size."""
     data = call.arg(0)
     wanted: Sequence[int] = call.values(1) if call.has(1) else call.ints("shape")
     dims = data.dims or ()
@@ -27,12 +27,12 @@ def reshape(call: OperatorCall) -> list[Fact]:
 
 
 def _only_unknown(dims: Dims, result: list[int | None], hole: int) -> int | None:
-    """Return 0 where an empty tensor leaves no doubt; otherwise the size stays open."""
+    """Return 0 where an empty tensor decides the size; otherwise the size stays open."""
     return 0 if 0 in dims and None not in dims and 0 not in result[:hole] + result[hole + 1 :] else None
 
 
 def flatten(call: OperatorCall) -> list[Fact]:
-    """Shape a matrix: the axes before a place, and the rest."""
+    """Shape a matrix: the axes before an axis, and the rest."""
     dims = call.dims(0)
     axis = call.integer("axis", 1)
     axis += len(dims) if axis < 0 else 0
@@ -73,7 +73,7 @@ def transpose(call: OperatorCall) -> list[Fact]:
 
 
 def concat(call: OperatorCall) -> list[Fact]:
-    """Shape inputs laid end to end."""
+    """Shape inputs concatenated along an axis."""
     shapes = [call.dims(place) for place, fact in enumerate(call.args) if fact is not None]
     axis = axis_of(call.integer("axis", 1), len(shapes[0]))
     sizes = [shape[axis] for shape in shapes]
@@ -86,7 +86,7 @@ def concat(call: OperatorCall) -> list[Fact]:
 
 
 def split(call: OperatorCall) -> list[Fact]:
-    """Shape an input cut into parts."""
+    """Shape an input split into parts."""
     dims = call.dims(0)
     axis = axis_of(call.integer("axis"), len(dims))
     sizes: Sequence[int | None] = call.values(1) if call.has(1) else call.ints("split")
@@ -100,7 +100,7 @@ def split(call: OperatorCall) -> list[Fact]:
 
 
 def bounds_of_slice(call: OperatorCall) -> list[tuple[int, int, int, int]]:
-    """Return axis, start, end and step of every axis that is cut, as they are written."""
+    """Return axis, start, end and step of every sliced axis, as the file has them."""
     if len(call.args) < 2:
         starts, ends, axes = call.ints("starts"), call.ints("ends"), call.ints("axes")
         steps: tuple[int, ...] = ()
@@ -123,12 +123,12 @@ def slice_(call: OperatorCall) -> list[Fact]:
 
 
 def _end(end: int, step: int) -> int | None:
-    """Return an end as Python means it: far below zero, backwards, is past the front."""
+    """Return an end as Python understands it: far below zero, backwards, is before the first element."""
     return None if step < 0 and end < -(2**31) + 2 else end
 
 
 def pad(call: OperatorCall) -> list[Fact]:
-    """Shape the input with a margin."""
+    """Shape the input with padding."""
     dims = list(call.dims(0))
     pads = call.values(1) if call.has(1) else call.ints("pads") or call.ints("paddings")
     axes = call.values(3) if call.has(3) else tuple(range(len(dims)))
@@ -142,31 +142,31 @@ def pad(call: OperatorCall) -> list[Fact]:
 
 
 def tile(call: OperatorCall) -> list[Fact]:
-    """Shape the input several times over."""
+    """Shape the input repeated along its axes."""
     dims = call.dims(0)
     sizes = (None if dim is None else dim * times for dim, times in zip(dims, call.values(1), strict=True))
     return [Fact(call.arg(0).dtype, tuple(sizes))]
 
 
 def expand(call: OperatorCall) -> list[Fact]:
-    """Shape the input stretched to a shape."""
+    """Shape the input broadcast to a shape."""
     return [Fact(call.arg(0).dtype, broadcast(call.dims(0), call.values(1)))]
 
 
 def gather(call: OperatorCall) -> list[Fact]:
-    """Shape rows picked by number."""
+    """Shape rows selected by index."""
     dims = call.dims(0)
     axis = axis_of(call.integer("axis"), len(dims))
     return [Fact(call.arg(0).dtype, (*dims[:axis], *call.dims(1), *dims[axis + 1 :]))]
 
 
 def gather_elements(call: OperatorCall) -> list[Fact]:
-    """Shape elements picked by number."""
+    """Shape elements selected by index."""
     return [Fact(call.arg(0).dtype, call.dims(1))]
 
 
 def gather_nd(call: OperatorCall) -> list[Fact]:
-    """Shape parts picked by several numbers."""
+    """Shape slices selected by several indices."""
     dims, places = call.dims(0), call.dims(1)
     if places[-1] is None:
         raise UnknownShapeError
@@ -175,14 +175,14 @@ def gather_nd(call: OperatorCall) -> list[Fact]:
 
 
 def one_hot(call: OperatorCall) -> list[Fact]:
-    """Shape a row of one for each number."""
+    """Shape a one-hot row for each index."""
     dims, (depth, *_) = call.dims(0), call.values(1)
     axis = axis_of(call.integer("axis", -1), len(dims) + 1)
     return [Fact(call.arg(2).dtype, (*dims[:axis], depth, *dims[axis:]))]
 
 
 def range_(call: OperatorCall) -> list[Fact]:
-    """Shape numbers from one to another."""
+    """Shape a range of numbers."""
     ends = [call.numbers(place) for place in range(3)]
     start, limit, step = (numbers[0] if numbers else None for numbers in ends)
     dtype = call.arg(0).dtype
@@ -204,7 +204,7 @@ def eye(call: OperatorCall) -> list[Fact]:
 
 
 def random(call: OperatorCall) -> list[Fact]:
-    """Shape random numbers in a shape that is given, or that an input has."""
+    """Shape random numbers in a given shape, or in that of an input."""
     dtype = dtypes.ONNX.get(call.integer("dtype"), call.arg(0).dtype if call.args else "fp32")
     return [Fact(dtype, call.dims(0) if call.args else call.ints("shape"))]
 
@@ -219,13 +219,13 @@ def shape(call: OperatorCall) -> list[Fact]:
 
 
 def count(call: OperatorCall) -> list[Fact]:
-    """Shape how many elements the input has."""
+    """Shape the number of elements of the input."""
     total = product(call.dims(0))
     return [Fact("int64", (), None if total is None else (total,))]
 
 
 def crop_pad(call: OperatorCall) -> list[Fact]:
-    """Shape the middle of the input, or the input with a margin, in a given size."""
+    """Shape the input, cropped or padded around its centre to a given size."""
     dims, sizes = list(call.dims(0)), call.values(1)
     for axis, size in zip(call.ints("axes") or range(len(sizes)), sizes, strict=True):
         dims[axis_of(axis, len(dims))] = size

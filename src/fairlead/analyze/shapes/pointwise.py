@@ -1,4 +1,4 @@
-"""Shapes of what works element by element."""
+"""Shapes of operators that work element by element."""
 
 from fairlead.analyze import dtypes
 from fairlead.analyze.graph import Fact
@@ -12,20 +12,20 @@ def same(call: OperatorCall) -> list[Fact]:
 
 
 def same_bool(call: OperatorCall) -> list[Fact]:
-    """Shape like the first input, true or false."""
+    """Shape like the first input, as bool."""
     return [Fact("bool", call.dims(0))]
 
 
 def broadcast_inputs(call: OperatorCall) -> list[Fact]:
-    """Shape all inputs stretched to fit one another."""
-    given = [fact for fact in call.args if fact is not None]
-    if call.integer("broadcast"):  # before opset 7 the second input was laid along an axis of the first
+    """Shape all inputs broadcast together."""
+    present = [fact for fact in call.args if fact is not None]
+    if call.integer("broadcast"):  # before opset 7 the second input was aligned to an axis of the first
         return same(call)
-    return [Fact(call.arg(0).dtype, broadcast(*(_dims(fact) for fact in given)))]
+    return [Fact(call.arg(0).dtype, broadcast(*(_dims(fact) for fact in present)))]
 
 
 def compared(call: OperatorCall) -> list[Fact]:
-    """Shape two inputs stretched to fit, true or false."""
+    """Shape two inputs broadcast together, as bool."""
     return [Fact("bool", broadcast(call.dims(0), call.dims(1)))]
 
 
@@ -40,7 +40,7 @@ def cast(call: OperatorCall) -> list[Fact]:
 
 
 def typed(call: OperatorCall) -> list[Fact]:
-    """Shape like the first input, in a type that may be named."""
+    """Shape like the first input, in a type that an attribute may name."""
     first = call.arg(0)
     return [Fact(dtypes.ONNX.get(call.integer("dtype"), first.dtype), first.dims)]
 
@@ -63,22 +63,22 @@ def dequantised(call: OperatorCall) -> list[Fact]:
 
 
 def dynamically_quantised(call: OperatorCall) -> list[Fact]:
-    """Shape the same in few bits, with the scale and the zero that were found."""
+    """Shape the same in few bits, with the computed scale and zero point."""
     return [Fact("uint8", call.dims(0)), Fact("fp32", ()), Fact("uint8", ())]
 
 
 def dropout(call: OperatorCall) -> list[Fact]:
-    """Shape the input, and which elements were kept: all of them."""
+    """Shape the input and the mask of kept elements, which are all of them."""
     return [*same(call), Fact("bool", call.dims(0))]
 
 
 def q_binary(call: OperatorCall) -> list[Fact]:
-    """Shape two quantised inputs, each with a scale and a zero."""
+    """Shape two quantised inputs, each with a scale and a zero point."""
     return [Fact(call.arg(0).dtype, broadcast(call.dims(0), call.dims(3)))]
 
 
 def skip_norm(call: OperatorCall) -> list[Fact]:
-    """Shape a sum, normalised; the sum itself may be wanted as the last output."""
+    """Shape a normalised sum; the sum itself may be the last output."""
     fact = same(call)[0]
     return [fact, Fact("fp32"), Fact("fp32"), fact]
 

@@ -1,11 +1,11 @@
-"""Shapes of what makes few numbers of many, or as many as the data holds."""
+"""Shapes of reductions, and of outputs whose size depends on the data."""
 
 from fairlead.analyze.graph import Dims, Fact
 from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, axis_of, product
 
 
 def reduced(call: OperatorCall) -> list[Fact]:
-    """Shape some axes made one; no axes named means all, unless told to do nothing."""
+    """Shape a reduction of some axes; no axes means all, unless `noop_with_empty_axes` is set."""
     dims = call.dims(0)
     axes = call.values(1) if call.has(1) else call.ints("axes")
     if not axes and call.integer("noop_with_empty_axes"):
@@ -19,14 +19,14 @@ def _without(dims: Dims, gone: set[int], *, keep: bool) -> Dims:
 
 
 def arg_reduced(call: OperatorCall) -> list[Fact]:
-    """Shape the place of the largest or smallest along one axis."""
+    """Shape the index of the largest or smallest along one axis."""
     dims = call.dims(0)
     axis = axis_of(call.integer("axis"), len(dims))
     return [Fact("int64", _without(dims, {axis}, keep=bool(call.integer("keepdims", 1))))]
 
 
 def top_k(call: OperatorCall) -> list[Fact]:
-    """Shape the largest along one axis, and their places."""
+    """Shape the largest along one axis, and their indices."""
     dims = list(call.dims(0))
     numbers = call.numbers(1)
     dims[axis_of(call.integer("axis", -1), len(dims))] = (
@@ -36,10 +36,10 @@ def top_k(call: OperatorCall) -> list[Fact]:
 
 
 def non_zero(call: OperatorCall) -> list[Fact]:
-    """Shape the places of what is not zero: as many as the data holds."""
+    """Shape the indices of nonzero elements: their number depends on the data."""
     values = call.numbers(0)
-    found = sum(1 for value in values if value) if values is not None else None
-    return [Fact("int64", (len(call.dims(0)), found))]
+    count = sum(1 for value in values if value) if values is not None else None
+    return [Fact("int64", (len(call.dims(0)), count))]
 
 
 def non_max(call: OperatorCall) -> list[Fact]:
@@ -48,7 +48,7 @@ def non_max(call: OperatorCall) -> list[Fact]:
 
 
 def unique(call: OperatorCall) -> list[Fact]:
-    """Shape what occurs, once each: as much as the data holds."""
+    """Shape the distinct elements: their number depends on the data."""
     dims = list(call.dims(0))
     if "axis" in call.attributes:
         dims[axis_of(call.integer("axis"), len(dims))] = None
@@ -65,7 +65,7 @@ def unique(call: OperatorCall) -> list[Fact]:
 
 
 def compress(call: OperatorCall) -> list[Fact]:
-    """Shape what a condition lets through."""
+    """Shape the elements that a condition selects."""
     dims = list(call.dims(0))
     kept = call.numbers(1)
     count = None if kept is None else sum(1 for value in kept if value)
@@ -90,19 +90,19 @@ def fourier(call: OperatorCall) -> list[Fact]:
     dims = list(call.dims(0))
     axis = int((call.numbers(2) or (call.integer("axis", -2 if call.opset >= 20 else 1),))[0])
     at = axis_of(axis, len(dims))
-    length, given = call.numbers(1), dims[at]
-    if given is None:
+    length, size_before = call.numbers(1), dims[at]
+    if size_before is None:
         raise UnknownShapeError
     back = bool(call.integer("inverse"))
     one_sided = bool(call.integer("onesided"))
-    size = int(length[0]) if length else 2 * (given - 1) if one_sided and back else given
+    size = int(length[0]) if length else 2 * (size_before - 1) if one_sided and back else size_before
     dims[at] = size // 2 + 1 if one_sided and not back else size
     dims[-1] = 1 if one_sided and back else 2
     return [Fact(call.arg(0).dtype, tuple(dims))]
 
 
 def short_fourier(call: OperatorCall) -> list[Fact]:
-    """Shape fourier transforms of a signal, frame by frame."""
+    """Shape Fourier transforms of a signal, frame by frame."""
     dims, (step, *_) = call.dims(0), call.values(1)
     window = call.dims(2)[0] if call.has(2) else None
     length = call.values(3)[0] if call.has(3) else window

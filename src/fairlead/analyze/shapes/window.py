@@ -1,4 +1,4 @@
-"""Shapes of what slides a window over an image, or changes its size."""
+"""Shapes of operators that slide a window over an image, or resize it."""
 
 from math import floor
 
@@ -51,7 +51,7 @@ def conv(call: OperatorCall) -> list[Fact]:
 
 
 def q_conv(call: OperatorCall) -> list[Fact]:
-    """Shape a convolution of quantised values: each comes with a scale and a zero."""
+    """Shape a convolution of quantised values: each has a scale and a zero point."""
     return [_conv(call, call.args[0], 3)]
 
 
@@ -71,7 +71,7 @@ def _conv(call: OperatorCall, image: Fact | None, weights: int) -> Fact:
 
 
 def conv_transpose(call: OperatorCall) -> list[Fact]:
-    """Shape a convolution run backwards."""
+    """Shape a transposed convolution."""
     dims, kernel = call.dims(0), call.dims(1)
     channels = None if kernel[1] is None else kernel[1] * call.integer("group", 1)
     sizes, window, rank = dims[2:], kernel[2:], len(dims) - 2
@@ -94,13 +94,13 @@ def conv_transpose(call: OperatorCall) -> list[Fact]:
 
 
 def deform_conv(call: OperatorCall) -> list[Fact]:
-    """Shape a convolution whose window is bent by the third input."""
-    dims, kernel, bend = call.dims(0), call.dims(1), call.dims(2)
-    return [Fact(call.arg(0).dtype, (dims[0], kernel[0], *bend[2:]))]
+    """Shape a deformable convolution, whose third input offsets the window."""
+    dims, kernel, offsets = call.dims(0), call.dims(1), call.dims(2)
+    return [Fact(call.arg(0).dtype, (dims[0], kernel[0], *offsets[2:]))]
 
 
 def pool(call: OperatorCall) -> list[Fact]:
-    """Shape a pool over windows, with the places of what was found where wanted."""
+    """Shape a pool over windows, and the indices of its elements."""
     dims, kernel = call.dims(0), call.ints("kernel_shape")
     ceil = bool(call.integer("ceil_mode"))
     if _last(call):
@@ -119,7 +119,7 @@ def global_pool(call: OperatorCall) -> list[Fact]:
 
 
 def unpool(call: OperatorCall) -> list[Fact]:
-    """Shape a pool undone."""
+    """Shape the inverse of a pool."""
     dims, kernel = call.dims(0), call.ints("kernel_shape")
     if call.has(2):
         return [Fact(call.arg(0).dtype, call.values(2))]
@@ -133,13 +133,13 @@ def unpool(call: OperatorCall) -> list[Fact]:
 
 
 def regions(call: OperatorCall) -> list[Fact]:
-    """Shape windows cut out of an image, all of one size."""
+    """Shape regions of an image, all of one size."""
     rows = call.ints("pooled_shape") or (call.integer("output_height", 1), call.integer("output_width", 1))
     return [Fact(call.arg(0).dtype, (call.dims(1)[0], call.dims(0)[1], *rows))]
 
 
 def resize(call: OperatorCall) -> list[Fact]:
-    """Shape an image in another size, by scales or by sizes."""
+    """Shape a resized image, by scales or by sizes."""
     dims = call.dims(0)
     axes = [axis % len(dims) for axis in call.ints("axes")] or range(len(dims))
     result = list(dims)
@@ -163,7 +163,7 @@ def resize(call: OperatorCall) -> list[Fact]:
 
 
 def upsample(call: OperatorCall) -> list[Fact]:
-    """Shape an image enlarged, as it was written before Resize."""
+    """Shape an enlarged image: the operator before Resize."""
     dims = call.dims(0)
     scales = call.numbers(1) or call.floats("scales")
     sizes = (None if dim is None else floor(dim * scale) for dim, scale in zip(dims, scales, strict=True))
@@ -171,18 +171,18 @@ def upsample(call: OperatorCall) -> list[Fact]:
 
 
 def sampled(call: OperatorCall) -> list[Fact]:
-    """Shape an image read at the places of a grid."""
+    """Shape an image sampled at the points of a grid."""
     return [Fact(call.arg(0).dtype, (*call.dims(0)[:2], *call.dims(1)[1:-1]))]
 
 
 def affine_grid(call: OperatorCall) -> list[Fact]:
-    """Shape the places of a grid."""
+    """Shape the points of a grid."""
     size = call.values(1)
     return [Fact(call.arg(0).dtype, (size[0], *size[2:], len(size) - 2))]
 
 
 def to_depth(call: OperatorCall) -> list[Fact]:
-    """Shape blocks of an image laid into channels."""
+    """Shape blocks of an image moved into channels."""
     batch, channels, *sizes = call.dims(0)
     block = call.integer("blocksize", 1)
     depth = None if channels is None else channels * block * block
@@ -190,7 +190,7 @@ def to_depth(call: OperatorCall) -> list[Fact]:
 
 
 def to_space(call: OperatorCall) -> list[Fact]:
-    """Shape channels laid out as blocks of an image."""
+    """Shape channels moved into blocks of an image."""
     batch, channels, *sizes = call.dims(0)
     block = call.integer("blocksize", 1)
     depth = None if channels is None else channels // (block * block)
@@ -198,7 +198,7 @@ def to_space(call: OperatorCall) -> list[Fact]:
 
 
 def col_to_im(call: OperatorCall) -> list[Fact]:
-    """Shape columns put back into an image."""
+    """Shape an image assembled from columns."""
     block = product(call.values(2))
     batch, rows = call.dims(0)[:2]
     if rows is None or not block:

@@ -1,4 +1,4 @@
-"""TFLite files: flatbuffers, followed offset by offset."""
+"""TFLite files: flatbuffers, parsed in place."""
 
 from fairlead.analyze.tflite.model import read
 

@@ -1,4 +1,4 @@
-"""Follow flatbuffers: every offset is checked before it is believed."""
+"""Parse flatbuffers: every offset is checked before it is used."""
 
 import struct
 from typing import Final
@@ -23,23 +23,23 @@ class FlatbufferReader:
         self._vtables: dict[int, tuple[int, ...]] = {}
 
     def root(self) -> "FlatbufferTable":
-        """Return the table that everything hangs from."""
+        """Return the root table."""
         return FlatbufferTable(self, self.word(0))
 
     def word(self, place: int) -> int:
-        """Return an unsigned number of four bytes."""
+        """Return a uint32."""
         return int(self._number(place, _WORD))
 
     def signed(self, place: int) -> int:
-        """Return a signed number of four bytes."""
+        """Return an int32."""
         return int(self._number(place, _INT))
 
     def byte(self, place: int) -> int:
-        """Return a signed number of one byte."""
+        """Return an int8."""
         return int(self._number(place, _BYTE))
 
     def long(self, place: int) -> int:
-        """Return an unsigned number of eight bytes."""
+        """Return a uint64."""
         return int(self._number(place, _LONG))
 
     def _number(self, place: int, form: struct.Struct) -> int:
@@ -51,7 +51,7 @@ class FlatbufferReader:
         return value
 
     def vtable(self, place: int) -> tuple[int, ...]:
-        """Return where a table keeps each field, from its own beginning; 0 for one that it has not."""
+        """Return the offset of each field from the start of its table; 0 for a missing field."""
         if place not in self._vtables:
             if len(self._vtables) > 100_000:
                 self._vtables.clear()
@@ -63,7 +63,7 @@ class FlatbufferReader:
         return self._vtables[place]
 
     def vector(self, place: int, width: int, limit: int) -> tuple[int, int]:
-        """Return where a vector's items begin and how many there are."""
+        """Return the start of a vector's items and their number."""
         start = place + self.word(place)
         count = self.word(start)
         if start + 4 + count * width > self.source.size:
@@ -73,22 +73,22 @@ class FlatbufferReader:
         return start + 4, count
 
     def text(self, place: int) -> str:
-        """Return a text."""
+        """Return a string."""
         start, length = self.vector(place, 1, bounds.NAME)
         self._text -= length
         if self._text < 0:
             raise self.limit_error(f"more than {bounds.TEXT:,} bytes of names")
         return self.source.read(start, start + length).decode("utf-8", "replace")
 
-    def limit_error(self, what: str) -> AnalysisError:
+    def limit_error(self, excess: str) -> AnalysisError:
         """Return the error for a file beyond the bounds."""
         return AnalysisError(
-            f"{self.source.path}: {what}: no model looks like this", "fetch or export the model again"
+            f"{self.source.path}: {excess}: no model looks like this", "fetch or export the model again"
         )
 
 
 class FlatbufferTable:
-    """One table: fields by their number in the schema, with what they are when left out."""
+    """One table: fields by their number in the schema, with defaults for missing ones."""
 
     __slots__ = ("_at", "_flat", "_slots")
 
@@ -99,41 +99,41 @@ class FlatbufferTable:
         self._slots = flat.vtable(vtable)
 
     def _place(self, field: int) -> int:
-        """Return where a field is, or 0 where it was left out."""
+        """Return the place of a field, or 0 where it is missing."""
         offset = self._slots[field] if field < len(self._slots) else 0
         return self._at + offset if offset else 0
 
     def byte(self, field: int, default: int = 0) -> int:
-        """Return a number of one byte."""
+        """Return an int8 field."""
         place = self._place(field)
         return self._flat.byte(place) if place else default
 
     def number(self, field: int, default: int = 0) -> int:
-        """Return a number of four bytes."""
+        """Return an int32 field."""
         place = self._place(field)
         return self._flat.signed(place) if place else default
 
     def long(self, field: int, default: int = 0) -> int:
-        """Return a number of eight bytes."""
+        """Return a uint64 field."""
         place = self._place(field)
         return self._flat.long(place) if place else default
 
     def text(self, field: int) -> str:
-        """Return a text, or an empty one."""
+        """Return a string field, or an empty string."""
         place = self._place(field)
         return self._flat.text(place) if place else ""
 
     def table(self, field: int) -> "FlatbufferTable | None":
-        """Return a table within this one."""
+        """Return a nested table."""
         place = self._place(field)
         return FlatbufferTable(self._flat, place + self._flat.word(place)) if place else None
 
     def tables(self, field: int, limit: int) -> "list[FlatbufferTable]":
-        """Return a list of tables."""
+        """Return a vector of tables."""
         return [FlatbufferTable(self._flat, at + self._flat.word(at)) for at in self._items(field, limit)]
 
     def ints(self, field: int, limit: int) -> tuple[int, ...]:
-        """Return a list of numbers of four bytes."""
+        """Return a vector of int32."""
         place = self._place(field)
         if not place:
             return ()
@@ -141,7 +141,7 @@ class FlatbufferTable:
         return struct.unpack(f"<{count}i", self._flat.source.read(start, start + 4 * count))
 
     def span(self, field: int) -> tuple[int, int]:
-        """Return where a list of bytes begins and how long it is; it is not read."""
+        """Return the start and length of a vector of bytes, which is not read."""
         place = self._place(field)
         return self._flat.vector(place, 1, self._flat.source.size) if place else (0, 0)
 

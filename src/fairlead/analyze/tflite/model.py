@@ -1,4 +1,4 @@
-"""Read a TFLite file: what it is made of, but not its weights."""
+"""Read a TFLite file: its subgraphs, but not its weights."""
 
 import struct
 from math import prod
@@ -13,14 +13,14 @@ from fairlead.analyze.tflite.names import CUSTOM, name
 from fairlead.errors import AnalysisError
 
 BATCH: Final = "batch"
-"""What an open first dimension is called."""
+"""The name of an open first dimension."""
 _OPTIONS: Final = {
     "BATCH_MATMUL": ("adj_x", "adj_y"),
     "IF": ("then_branch", "else_branch"),
     "WHILE": ("cond", "body"),
     "CALL_ONCE": ("init",),
 }
-"""The options that matter, in the order of their fields."""
+"""The builtin options that the analysis reads, in the order of their fields."""
 _CODES: Final = {"int32": "i", "int64": "q", "fp32": "f", "bool": "?"}
 
 
@@ -50,7 +50,7 @@ class _Reader:
         return Model("tflite", graphs[0], bodies=tuple(graphs))
 
     def _code(self, table: FlatbufferTable) -> str:
-        number = max(table.byte(0), table.number(3))  # old writers fill the first, new ones both
+        number = max(table.byte(0), table.number(3))  # old writers set the first field, new ones both
         return f"custom.{table.text(1)}" if number == CUSTOM else name(number)
 
     def _graph(self, table: FlatbufferTable) -> Graph:
@@ -103,7 +103,7 @@ class _Reader:
         size = dtypes.size(elements, dtype)
         if tensor.table(6) is None and dtype in dtypes.BITS and length < size:
             raise AnalysisError(
-                f"{self._source.path}: tensor {printable(key)!r} has {length} bytes where its dims say {size}",
+                f"{self._source.path}: tensor {printable(key)!r} has {length} bytes, its dims need {size}",
                 "fetch or convert the model again",
             )
         values: tuple[Number, ...] | None = None
@@ -112,12 +112,12 @@ class _Reader:
         return Constant(dtype, dims, elements, length if dtype in dtypes.BITS else 0, values)
 
     def _data(self, index: int) -> tuple[int, int]:
-        """Return where a tensor's data begins in the file, and its length."""
+        """Return the start of a tensor's data in the file, and its length."""
         if not 0 < index < len(self._buffers):
             return 0, 0
         buffer = self._buffers[index]
         start, length = buffer.long(1), buffer.long(2)
-        if start > 1 and length:  # models beyond 2 GB keep their data behind the flatbuffer
+        if start > 1 and length:  # models beyond 2 GB store their data after the flatbuffer
             if start + length > self._source.size:
                 raise self._source.damaged_error(start)
             return start, length
@@ -136,19 +136,19 @@ class _Reader:
         return GraphNode(op, outputs[0] if outputs else op, inputs, outputs, self._options(op, table))
 
     def _options(self, op: str, table: FlatbufferTable) -> dict[str, Attribute]:
-        found: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
         if op.startswith("custom."):
-            found["opaque"] = max(table.span(5)[1], table.long(10))
-        wanted = _OPTIONS.get(op, ())
-        options = table.table(4) if wanted else None
-        for field, option in enumerate(wanted):
+            attributes["opaque"] = max(table.span(5)[1], table.long(10))
+        names = _OPTIONS.get(op, ())
+        options = table.table(4) if names else None
+        for field, option in enumerate(names):
             if options is not None:
                 flag = option.startswith("adj")
-                found[option] = options.byte(field) if flag else options.number(field)
+                attributes[option] = options.byte(field) if flag else options.number(field)
         composite = table.table(12) if op == "STABLEHLO_COMPOSITE" else None
         if composite is not None:
-            found["decomposition"] = composite.number(1)
-        return found
+            attributes["decomposition"] = composite.number(1)
+        return attributes
 
 
 def _dim(place: int, dim: int, sign: int) -> int | str | None:
@@ -158,12 +158,12 @@ def _dim(place: int, dim: int, sign: int) -> int | str | None:
 
 
 def _unique(names: list[str]) -> list[str]:
-    seen: set[str] = set()
-    found: list[str] = []
-    for index, given in enumerate(names):
-        key = given or f"tensor{index}"
-        while key in seen:
+    used: set[str] = set()
+    unique: list[str] = []
+    for index, name_ in enumerate(names):
+        key = name_ or f"tensor{index}"
+        while key in used:
             key = f"{key}#{index}"
-        seen.add(key)
-        found.append(key)
-    return found
+        used.add(key)
+        unique.append(key)
+    return unique

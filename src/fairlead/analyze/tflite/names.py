@@ -1,11 +1,11 @@
-"""The operators that TFLite's schema numbers."""
+"""The builtin operators of TFLite's schema."""
 
 from typing import Final
 
 _SHARED: Final = ("LSTM", "RNN")
-"""Names that ONNX has too, for something else."""
+"""Names that ONNX uses for another operator."""
 CUSTOM: Final = 32
-"""The number of an operator that goes by a name of its own."""
+"""The number of a custom operator, which has a name of its own."""
 
 NAMES: Final = (
     *("ADD", "AVERAGE_POOL_2D", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE"),
@@ -49,6 +49,6 @@ NAMES: Final = (
 
 
 def name(number: int) -> str:
-    """Return an operator's name; one of a later schema goes by its number."""
+    """Return an operator's name; an operator of a later schema is named by its number."""
     known = NAMES[number] if 0 <= number < len(NAMES) else f"BUILTIN_{number}"
     return f"tflite.{known}" if known in _SHARED else known
