@@ -1,4 +1,4 @@
-"""Models that this project makes itself: eight known networks, and a pack of small ones for calibration."""
+"""Models that this project builds itself: eight known networks, and a pack of small ones for calibration."""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +22,7 @@ from fairlead.zoo.pack import (
 )
 
 Builder = Callable[[int, str], NetGraph]
-"""A batch and a precision make a model."""
+"""Builds a model for a batch and a precision."""
 
 KNOWN: Final[dict[str, Builder]] = {
     "mobilenet_v1": mobilenet_v1,
@@ -34,7 +34,7 @@ KNOWN: Final[dict[str, Builder]] = {
     "efficientnet_b0": efficientnet_b0,
     "vit_tiny": vit_tiny,
 }
-"""Published networks: predictions are judged by them, so no calibration runs them."""
+"""Published networks: they measure the error of predictions, so no calibration runs them."""
 PACK: Final[dict[str, Builder]] = {
     "plain": plain,
     "points": points,
@@ -48,5 +48,5 @@ PACK: Final[dict[str, Builder]] = {
     "hourglass": hourglass,
     "thread": thread,
 }
-"""What calibration runs."""
+"""The models that calibration runs."""
 BUILDERS: Final = {**KNOWN, **PACK}

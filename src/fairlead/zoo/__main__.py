@@ -10,21 +10,21 @@ from fairlead.zoo.onnxfile import write
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the networks that are named, or every known one."""
+    """Write the named networks, or every known one."""
     parser = argparse.ArgumentParser(
         prog="python -m fairlead.zoo",
         description="Write networks with made-up weights as ONNX files, to try predictions with.",
     )
-    parser.add_argument("folder", metavar="FOLDER", help="where to write them; made if it is not there")
+    parser.add_argument("folder", metavar="FOLDER", help="where to write them; created if it does not exist")
     parser.add_argument(
         "names", metavar="NAME", nargs="*", help=f"some of: {', '.join(BUILDERS)} (default: the first eight)"
     )
     parser.add_argument("--batch", metavar="N", type=int, default=1, help="inputs of one run (default: 1)")
     parser.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
     options = parser.parse_args(argv)
-    odd = [name for name in options.names if name not in BUILDERS]
-    if odd:
-        parser.error(f"there is no network {odd[0]!r}; there are: {', '.join(BUILDERS)}")
+    unknown = [name for name in options.names if name not in BUILDERS]
+    if unknown:
+        parser.error(f"there is no network {unknown[0]!r}; there are: {', '.join(BUILDERS)}")
     if options.batch < 1:
         parser.error(f"--batch {options.batch}: at least 1")
     try:

@@ -1,4 +1,4 @@
-"""Networks of attention: a vision transformer and the blocks it is made of."""
+"""Networks of attention: a vision transformer and its blocks."""
 
 from math import sqrt
 
@@ -18,7 +18,7 @@ def vit_tiny(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def encoder(net: Net, x: NetValue, heads: int) -> NetValue:
-    """Add a block of a transformer: attention, then a perceptron, each with its input added."""
+    """Add a transformer block: attention, then a perceptron, each with a residual connection."""
     x = net.add(x, _attention(net, net.layer_norm(x), heads))
     return net.add(x, perceptron(net, net.layer_norm(x), 4 * x.shape[-1]))
 
@@ -30,18 +30,18 @@ def perceptron(net: Net, x: NetValue, wide: int) -> NetValue:
 
 def _attention(net: Net, x: NetValue, heads: int) -> NetValue:
     batch, length, wide = x.shape
-    each = wide // heads
-    parts = net.transpose(net.reshape(net.linear(x, 3 * wide), batch, length, 3, heads, each), 2, 0, 3, 1, 4)
-    asked, keys, values = (
-        net.op("Gather", (batch, heads, length, each), parts, net.index(part), axis=0) for part in range(3)
+    head = wide // heads
+    parts = net.transpose(net.reshape(net.linear(x, 3 * wide), batch, length, 3, heads, head), 2, 0, 3, 1, 4)
+    queries, keys, values = (
+        net.op("Gather", (batch, heads, length, head), parts, net.index(part), axis=0) for part in range(3)
     )
-    scores = net.matmul(net.mul(asked, net.constant(value=1 / sqrt(each))), net.transpose(keys, 0, 1, 3, 2))
+    scores = net.matmul(net.mul(queries, net.constant(value=1 / sqrt(head))), net.transpose(keys, 0, 1, 3, 2))
     mixed = net.transpose(net.matmul(net.softmax(scores), values), 0, 2, 1, 3)
     return net.linear(net.reshape(mixed, batch, length, wide), wide)
 
 
 def _patches(net: Net, x: NetValue, wide: int, side: int) -> NetValue:
-    """Turn an image into a sequence, a token for the class before it."""
+    """Turn an image into a sequence of patches, with a class token before it."""
     x = net.conv(x, wide, side, side, pad=0, bias=True)
     batch, _, height, width = x.shape
     x = net.transpose(net.reshape(x, batch, wide, height * width), 0, 2, 1)

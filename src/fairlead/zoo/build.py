@@ -1,4 +1,4 @@
-"""Build a model operator by operator: the shape of every value is known as it is made."""
+"""Build a model operator by operator: every value has its shape from the start."""
 
 from collections.abc import Sequence
 from math import prod, sqrt
@@ -10,7 +10,7 @@ Pair: TypeAlias = int | tuple[int, int]
 
 
 class Net:
-    """A model in the making; what its methods return is what the next one is given."""
+    """A model under construction; the result of a method is an argument of the next."""
 
     def __init__(self, name: str, dtype: str = "fp32") -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Net:
     def op(
         self, op: str, dims: Sequence[int], *inputs: NetValue | Weight, **attributes: Attribute
     ) -> NetValue:
-        """Add any operator that has one output."""
+        """Add an operator with one output."""
         name = f"{op.lower()}_{len(self._nodes)}"
         value = NetValue(name, tuple(dims), self.dtype)
         self._nodes.append(NetNode(op, tuple(item.name for item in inputs), (name,), attributes, name))
@@ -45,19 +45,19 @@ class Net:
         return value
 
     def noise(self, *dims: int, deviation: float) -> Weight:
-        """Add a weight of noise."""
+        """Add a weight filled with noise."""
         return self._add(Weight(self._next(), dims, self.dtype, deviation=deviation))
 
     def constant(self, *dims: int, value: float) -> Weight:
-        """Add a weight of one value."""
+        """Add a weight filled with one value."""
         return self._add(Weight(self._next(), dims, self.dtype, (value,)))
 
     def integers(self, *values: int) -> Weight:
-        """Add a list of integers: a shape, axes, places."""
+        """Add a list of integers: a shape, axes, indices."""
         return self._add(Weight(self._next(), (len(values),), "int64", values))
 
     def index(self, value: int) -> Weight:
-        """Add one integer, such as a place to take something from."""
+        """Add one integer, such as an index to gather."""
         return self._add(Weight(self._next(), (), "int64", (value,)))
 
     def conv(
@@ -71,7 +71,7 @@ class Net:
         groups: int = 1,
         bias: bool = False,
     ) -> NetValue:
-        """Convolve; without `pad` as much is added as keeps the size."""
+        """Convolve; without `pad` the padding keeps the size."""
         batch, channels, height, width = x.shape
         tall, wide = _pair(kernel)
         top, left = (tall // 2, wide // 2) if pad is None else _pair(pad)
@@ -90,7 +90,7 @@ class Net:
         )
 
     def norm(self, x: NetValue) -> NetValue:
-        """Normalise by the statistics of training, which runtimes fold into the convolution before."""
+        """Normalise by the statistics of training, which runtimes fold into the preceding convolution."""
         weights = [self.constant(x.shape[1], value=value) for value in (1.0, 0.0, 0.0, 1.0)]
         return self.op("BatchNormalization", x.shape, x, *weights, epsilon=1e-5)
 
@@ -108,11 +108,11 @@ class Net:
         return self.op("Add", left.shape, left, right)
 
     def mul(self, left: NetValue, right: NetValue | Weight) -> NetValue:
-        """Multiply two values, the second of which may be narrower."""
+        """Multiply two values; the second may be broadcast."""
         return self.op("Mul", left.shape, left, right)
 
     def concat(self, *parts: NetValue, axis: int = 1) -> NetValue:
-        """Put values behind one another."""
+        """Concatenate values along an axis."""
         dims = list(parts[0].shape)
         dims[axis] = sum(part.shape[axis] for part in parts)
         return self.op("Concat", dims, *parts, axis=axis)
@@ -126,11 +126,11 @@ class Net:
         )
 
     def mean(self, x: NetValue) -> NetValue:
-        """Take the mean of each channel and leave a row of them."""
+        """Return a row with the mean of each channel."""
         return self.flat(self.op("GlobalAveragePool", (*x.shape[:2], 1, 1), x))
 
     def flat(self, x: NetValue) -> NetValue:
-        """Lay all but the first axis in a row."""
+        """Flatten all axes but the first."""
         return self.op("Flatten", (x.shape[0], prod(x.shape[1:])), x, axis=1)
 
     def linear(self, x: NetValue, out: int) -> NetValue:
@@ -148,7 +148,7 @@ class Net:
         return self.op("MatMul", (*left.shape[:-1], right.shape[-1]), left, right)
 
     def softmax(self, x: NetValue, axis: int = -1) -> NetValue:
-        """Turn scores into shares."""
+        """Turn scores into probabilities."""
         return self.op("Softmax", x.shape, x, axis=axis)
 
     def reshape(self, x: NetValue, *dims: int) -> NetValue:
@@ -175,7 +175,7 @@ class Net:
     def unit(
         self, x: NetValue, out: int, kernel: Pair = 1, stride: int = 1, *, groups: int = 1, act: str = "relu"
     ) -> NetValue:
-        """Convolve, normalise and activate: what most of a convolutional network is made of."""
+        """Convolve, normalise and activate: the usual unit of a convolutional network."""
         return self.act(self.norm(self.conv(x, out, kernel, stride, groups=groups)), act)
 
     def _next(self) -> str:

@@ -38,14 +38,14 @@ def inception_v3(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def residual(net: Net, x: NetValue, out: int, stride: int = 1, *, bottleneck: bool = False) -> NetValue:
-    """Add a block whose input goes around it; a bottleneck is four times as wide at its end."""
+    """Add a residual block; a bottleneck is four times as wide at its end."""
     wide = out * 4 if bottleneck else out
     if bottleneck:
         inner = net.unit(net.unit(net.unit(x, out), out, 3, stride), wide, act="")
     else:
         inner = net.unit(net.unit(x, out, 3, stride), out, 3, act="")
-    around = x if x.shape == inner.shape else net.unit(x, wide, 1, stride, act="")
-    return net.act(net.add(inner, around), "relu")
+    shortcut = x if x.shape == inner.shape else net.unit(x, wide, 1, stride, act="")
+    return net.act(net.add(inner, shortcut), "relu")
 
 
 def _resnet(net: Net, batch: int, repeats: tuple[int, ...], *, bottleneck: bool) -> NetGraph:
@@ -58,7 +58,7 @@ def _resnet(net: Net, batch: int, repeats: tuple[int, ...], *, bottleneck: bool)
 
 
 def _narrowing(net: Net, x: NetValue, out: int, stride: int = 2) -> NetValue:
-    """Convolve without padding, which makes the image smaller."""
+    """Convolve without padding, which shrinks the image."""
     return net.act(net.norm(net.conv(x, out, 3, stride, pad=0)), "relu")
 
 

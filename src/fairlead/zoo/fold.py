@@ -1,4 +1,4 @@
-"""Fold norms into the convolutions before them, as every runtime does when it loads a model."""
+"""Fold norms into the preceding convolutions, as every runtime does when it loads a model."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,7 +7,7 @@ from fairlead.zoo.graph import NetGraph, NetNode, Weight
 
 
 def fold(graph: NetGraph) -> NetGraph:
-    """Return the graph without norms that follow a convolution: the zoo's have learnt nothing yet."""
+    """Return the graph without norms that follow a convolution: the zoo's norms are untrained."""
     readers = Counter(name for node in graph.nodes for name in node.inputs)
     nodes: dict[str, NetNode] = {}
     weights = {weight.name: weight for weight in graph.weights}
@@ -16,7 +16,7 @@ def fold(graph: NetGraph) -> NetGraph:
         if before is None or before.op != "Conv" or readers[node.inputs[0]] > 1:
             nodes[node.outputs[0]] = node
             continue
-        bias = node.inputs[2]  # the shift: the convolutions before norms have no bias of their own
+        bias = node.inputs[2]  # the shift: a convolution before a norm has no bias of its own
         del nodes[before.outputs[0]]
         nodes[node.outputs[0]] = replace(before, inputs=(*before.inputs[:2], bias), outputs=node.outputs)
     used = {name for node in nodes.values() for name in node.inputs}

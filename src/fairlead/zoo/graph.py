@@ -1,4 +1,4 @@
-"""A model as it is made: operators in order, with weights that are described rather than held."""
+"""A model to write: operators in order, with weights that are described rather than stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,34 +10,34 @@ Dims: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class NetValue:
-    """What operators hand to one another."""
+    """A value between operators."""
 
     name: str
     dims: tuple[int | str, ...]
-    """A text is the name of a size that is left open."""
+    """A string is the name of an open dimension."""
     dtype: str = "fp32"
 
     @property
     def shape(self) -> Dims:
-        """The sizes, where none is left open."""
+        """The sizes, where none is open."""
         return tuple(int(dim) for dim in self.dims)
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A constant tensor: either its values, or the noise that it is filled with."""
+    """A constant tensor: either its values, or the deviation of the noise that fills it."""
 
     name: str
     dims: Dims
     dtype: str = "fp32"
     values: tuple[float, ...] | None = None
-    """Every element; one alone fills the tensor."""
+    """Every element; a single one fills the tensor."""
     deviation: float = 0.0
-    """Of the noise around zero, where there are no values."""
+    """Standard deviation of the noise around zero, where there are no values."""
 
     @property
     def count(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return prod(self.dims)
 
 
@@ -66,4 +66,4 @@ class NetGraph:
     nodes: tuple[NetNode, ...]
     weights: tuple[Weight, ...] = ()
     values: tuple[NetValue, ...] = ()
-    """What is said of values inside; nothing need be."""
+    """Declarations of inner values; they are optional."""

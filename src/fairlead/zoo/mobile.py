@@ -67,13 +67,13 @@ def efficientnet_b0(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def separable(net: Net, x: NetValue, out: int, stride: int = 1, act: str = "relu") -> NetValue:
-    """Add a depthwise convolution and one of single points."""
+    """Add a depthwise and a pointwise convolution."""
     channels = x.shape[1]
     return net.unit(net.unit(x, channels, 3, stride, groups=channels, act=act), out, act=act)
 
 
 def squeeze(net: Net, x: NetValue, narrow: int) -> NetValue:
-    """Weigh the channels by what they hold on the whole."""
+    """Scale each channel by a gate computed from all channels: squeeze and excite."""
     pooled = net.op("GlobalAveragePool", (*x.shape[:2], 1, 1), x)
     inner = net.act(net.conv(pooled, narrow, bias=True), "silu")
     return net.mul(x, net.act(net.conv(inner, x.shape[1], bias=True), "sigmoid"))
@@ -89,7 +89,7 @@ def _v1_body(net: Net, x: NetValue) -> list[NetValue]:
 
 
 def _head(net: Net, x: NetValue, anchors: int, figures: int) -> NetValue:
-    """Predict so many figures for each box of each point, as rows."""
+    """Predict `figures` numbers for each anchor box of each point, as rows."""
     x = net.transpose(net.conv(x, anchors * figures, bias=True), 0, 2, 3, 1)
     batch, height, width, _ = x.shape
     return net.reshape(x, batch, height * width * anchors, figures)

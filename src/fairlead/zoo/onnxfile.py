@@ -1,6 +1,6 @@
 """Write a graph as an ONNX file, its weights as a stream: a large model takes no memory.
 
-Protocol buffers by hand: a message is a run of fields, and a message inside another needs its length first.
+Protocol buffers by hand: a message is a sequence of fields, and a nested message starts with its length.
 The same graph always gives the same bytes.
 """
 
@@ -26,14 +26,14 @@ FORMATS: Final = {
     "bool": "?", "fp16": "e", "fp64": "d", "uint32": "I", "uint64": "Q",
 }  # fmt: skip
 _NOISE: Final = 65_521
-"""Elements of the noise that weights are filled with, over and over; prime, so that no two rows are alike."""
+"""Elements of the noise that fills weights, repeated; prime, so that no two rows are equal."""
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS = 1, 2, 3, 4, 5, 6, 7
 
 
 def write(
     graph: NetGraph, path: str, *, opset: int = OPSET, domains: Mapping[str, int] | None = None
 ) -> None:
-    """Write a graph to a file, whole or not at all; `domains` are the versions of operators beside ONNX's."""
+    """Write a graph to a file, whole or not at all; `domains` are the opset versions of other domains."""
     with atomic_write(path) as out:
         save(graph, out, opset, domains or {})
 
@@ -137,7 +137,7 @@ def tensor(weight: Weight) -> bytes:
 
 
 def _tensor_head(weight: Weight) -> bytes:
-    """Return a tensor up to its data, which comes next."""
+    """Return a tensor up to its data, which follows."""
     dims = b"".join(varint_field(1, dim) for dim in weight.dims)
     return (
         dims + varint_field(2, DTYPES[weight.dtype]) + string_field(8, weight.name) + _head(9, size(weight))
@@ -153,22 +153,22 @@ def _value(value: NetValue) -> bytes:
 
 
 def varint_field(field: int, value: int) -> bytes:
-    """Return a field that is a number."""
+    """Return a varint field."""
     return varint.encode(field << 3) + varint.encode(value)
 
 
 def float_field(field: int, value: float) -> bytes:
-    """Return a field that is a float."""
+    """Return a float field."""
     return varint.encode(field << 3 | 5) + struct.pack("<f", value)
 
 
 def len_field(field: int, content: bytes) -> bytes:
-    """Return a field that is a message or bytes."""
+    """Return a length-delimited field: a message or bytes."""
     return _head(field, len(content)) + content
 
 
 def string_field(field: int, content: str) -> bytes:
-    """Return a field that is a text."""
+    """Return a string field."""
     return len_field(field, content.encode())
 
 

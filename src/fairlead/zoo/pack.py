@@ -1,7 +1,7 @@
-"""Ten small models that together ask of a device all that networks ask of it: the calibration pack.
+"""The calibration pack: small models that together do every kind of work that networks do.
 
-None is a published network: each leans on one kind of work, so that a device's speed at every kind can be
-told apart, and all are small, so that a slow board is through in a minute.
+None is a published network. Each consists mainly of one kind of work, so that a device's speed at every kind
+can be measured, and all are small, so that a slow board finishes in a minute.
 """
 
 from fairlead.zoo.attention import encoder, perceptron
@@ -12,7 +12,7 @@ from fairlead.zoo.mobile import separable, squeeze
 
 
 def plain(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Dense 3x3 convolutions and nothing else, from large and thin to small and thick."""
+    """Only dense 3x3 convolutions, from large images with few channels to small ones with many."""
     net = Net("plain", dtype)
     x = net.input(batch, 3, 192, 192)
     for wide in (32, 64, 128, 256, 512):
@@ -21,7 +21,7 @@ def plain(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def points(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Convolutions of single points: matrix products over an image."""
+    """Pointwise convolutions: matrix products over an image."""
     net = Net("points", dtype)
     x = net.unit(net.input(batch, 3, 128, 128), 64, 4, 4)
     for wide in (128, 128, 256, 256):
@@ -36,7 +36,7 @@ def points(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def depthwise(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Depthwise convolutions, with as little between them as there can be."""
+    """Depthwise convolutions, with as little work between them as possible."""
     net = Net("depthwise", dtype)
     x = net.unit(net.input(batch, 3, 160, 160), 48, 3, 2)
     for window, stride in ((3, 1), (5, 1), (3, 2), (3, 1), (5, 2), (3, 1), (3, 1), (5, 1)):
@@ -46,7 +46,7 @@ def depthwise(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def ladder(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Separable blocks that squeeze and weigh their channels: many kinds of small operators."""
+    """Separable blocks with squeeze and excite: many kinds of small operators."""
     net = Net("ladder", dtype)
     x = net.unit(net.input(batch, 3, 192, 192), 24, 3, 2, act="silu")
     for out, stride in ((48, 2), (48, 1), (96, 2), (96, 1), (96, 1), (192, 2), (192, 1), (192, 1)):
@@ -68,7 +68,7 @@ def shortcuts(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def branches(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Branches that are pooled, convolved and put together again, each block on top of all before it."""
+    """Branches of pools and convolutions, concatenated with the input of their block."""
     net = Net("branches", dtype)
     x = net.pool(net.unit(net.input(batch, 3, 160, 160), 48, 5, 2), 3, 2)
     for _ in range(6):
@@ -82,7 +82,7 @@ def branches(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def columns(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Large matrices that are used once: how fast weights come out of memory."""
+    """Large matrices that are used once: how fast memory delivers weights."""
     net = Net("columns", dtype)
     x = net.input(batch, 1024)
     for wide in (3072, 1536, 1536, 1024):
@@ -100,31 +100,31 @@ def sentence(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def mixer(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Perceptrons across places, then across channels: products, transpositions and smooth activations."""
+    """Perceptrons across positions, then across channels: products, transposes and smooth activations."""
     net = Net("mixer", dtype)
     x = net.input(batch, 144, 192)
     for _ in range(6):
-        turned = perceptron(net, net.transpose(net.layer_norm(x), 0, 2, 1), 288)
-        x = net.add(x, net.transpose(turned, 0, 2, 1))
+        mixed = perceptron(net, net.transpose(net.layer_norm(x), 0, 2, 1), 288)
+        x = net.add(x, net.transpose(mixed, 0, 2, 1))
         x = net.add(x, perceptron(net, net.layer_norm(x), 384))
     return net.graph(net.layer_norm(x))
 
 
 def hourglass(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Down and up again with what was seen on the way down: large images, resizing, little arithmetic."""
+    """Encoder and decoder with skip connections: large images, resizing, little arithmetic."""
     net = Net("hourglass", dtype)
     x = net.unit(net.input(batch, 3, 128, 128), 32, 3)
-    seen: list[NetValue] = []
+    skips: list[NetValue] = []
     for wide in (64, 96, 128):
-        seen.append(x)
+        skips.append(x)
         x = net.unit(net.pool(x, 2, 2), wide, 3)
-    for skipped in reversed(seen):
-        x = net.unit(net.concat(net.upsample(x, 2), skipped), skipped.shape[1], 3)
+    for skip in reversed(skips):
+        x = net.unit(net.concat(net.upsample(x, 2), skip), skip.shape[1], 3)
     return net.graph(net.act(net.conv(x, 1, bias=True), "sigmoid"))
 
 
 def thread(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Two hundred operators with nearly nothing to do: what it costs to begin one."""
+    """Two hundred operators with little work: the cost of launching one."""
     net = Net("thread", dtype)
     x = net.unit(net.input(batch, 3, 16, 16), 16, 3, 2)
     for _ in range(25):
