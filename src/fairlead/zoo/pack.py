@@ -111,7 +111,7 @@ def mixer(batch: int = 1, dtype: str = "fp32") -> NetGraph:
 
 
 def hourglass(batch: int = 1, dtype: str = "fp32") -> NetGraph:
-    """Encoder and decoder with skip connections: large images, resizing, little arithmetic."""
+    """Downsample and upsample with skip connections: large images, resizing, little arithmetic."""
     net = Net("hourglass", dtype)
     x = net.unit(net.input(batch, 3, 128, 128), 32, 3)
     skips: list[NetValue] = []
