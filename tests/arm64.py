@@ -56,8 +56,8 @@ TIMED: Final = (
 DIFFERENT: Final = (
     # The program of a virtual environment; an image has it elsewhere.
     "tests/cli/test_contract.py::test_the_installed_program_runs",
-    # The emulator prints the reason when a program is killed.
-    "tests/calibrate/test_trial.py::test_an_end_without_an_answer_is_a_reason",
+    # The emulator prints why a program ended.
+    "tests/calibrate/test_trial.py::test_an_exit_without_an_outcome_is_a_reason",
 )
 """Tests of behaviour that differs in an image, or under an emulator."""
 _TESTS_NEED: Final = frozenset(

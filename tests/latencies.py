@@ -1,4 +1,4 @@
-"""Published tables in small: devices differ in start, compute and memory; models are of three families."""
+"""Small synthetic tables: devices differ in start, compute and memory; models are of three families."""
 
 import csv
 import io
@@ -24,14 +24,14 @@ FAMILIES = ("resnet", "mobilenet", "vit")
 def models(count: int, seed: int = 0) -> list[Line]:
     """Return models with their amounts of work."""
     random = np.random.default_rng(seed)
-    found: list[Line] = []
+    rows: list[Line] = []
     for index in range(count):
         gmacs, mparams, mactivations = (
             random.lognormal(0, 1),
             random.lognormal(2, 0.8),
             random.lognormal(1, 0.8),
         )
-        found.append(
+        rows.append(
             {
                 "model": f"{FAMILIES[index % 3]}{index}",
                 "input_size": "224",
@@ -40,11 +40,11 @@ def models(count: int, seed: int = 0) -> list[Line]:
                 "mactivations": mactivations,
             }
         )
-    return found
+    return rows
 
 
 def latency_ms(model: Mapping[str, object], speed: Iterable[float]) -> float:
-    """Return what a model takes: a start, its compute, its memory, and a quirk of its family."""
+    """Return the latency of a model: a constant, its compute, its memory, and a quirk of its family."""
     start, compute, memory = speed
     amounts = [float(str(model[name])) for name in ("gmacs", "mparams", "mactivations")]
     quirk = 1 + 0.3 * (str(model["model"]).startswith("vit")) * compute / (compute + memory)
@@ -56,7 +56,7 @@ def lines(
 ) -> list[Line]:
     """Return the rows of a table."""
     random = np.random.default_rng(seed)
-    found: list[Line] = []
+    rows: list[Line] = []
     for device in range(devices):
         speed = random.lognormal(0, 0.7, 3) * (0.3, 2.0, 1.0)
         power = random.uniform(2, 40)
@@ -74,8 +74,8 @@ def lines(
             }
             if watts:
                 line["power_w"] = power * random.lognormal(0, 0.03)
-            found.append(line)
-    return found
+            rows.append(line)
+    return rows
 
 
 def text(rows: Iterable[Mapping[str, object]], header: Sequence[str] = HEADER) -> str:
@@ -96,8 +96,8 @@ def write(folder: Path, rows: Iterable[Mapping[str, object]]) -> str:
 
 def tables_of(rows: Iterable[Mapping[str, object]]) -> list[LatencyTable]:
     """Return rows as tables, one for each source."""
-    header, found = list(HEADER), list(csv.DictReader(io.StringIO(text(rows))))
-    return tables(read(header, found, "made up").rows, SHEETS)
+    header, measurements = list(HEADER), list(csv.DictReader(io.StringIO(text(rows))))
+    return tables(read(header, measurements, "made up").rows, SHEETS)
 
 
 CELLS = ("nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3", "skip_connect", "none")
@@ -112,8 +112,8 @@ def cells(count: int = 60, devices: Sequence[str] = ("a_1", "a_32", "b", "c", "d
         edges = [CELLS[place] for place in random.integers(0, 5, 6)]
         cell = "|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|".format(*edges)
         counts = np.array([edges.count(name) for name in CELLS[:4]])
-        took = [4 + float(counts @ costs[name]) * random.lognormal(0, 0.01) for name in devices]
-        out.append(cell + "," + ",".join(f"{value:.4f}" for value in took))
+        latencies = [4 + float(counts @ costs[name]) * random.lognormal(0, 0.01) for name in devices]
+        out.append(cell + "," + ",".join(f"{value:.4f}" for value in latencies))
     return "\n".join(out) + "\n"
 
 

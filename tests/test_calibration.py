@@ -1,4 +1,4 @@
-"""A profile, added up by the kinds of its operators."""
+"""Features: a profile, added up by the kinds of its operators."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.estimate.networks import network
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_nothing_is_lost(name: str) -> None:
+def test_features_add_up_to_the_whole_profile(name: str) -> None:
     profile = network(name)
     model = features(profile)
     works = model.work.values()
@@ -20,18 +20,18 @@ def test_nothing_is_lost(name: str) -> None:
     assert (model.digest, model.batch, model.peak_bytes) == (profile.digest, 1, profile.peak_bytes)
 
 
-def test_a_kernel_belongs_to_its_work() -> None:
+def test_a_kernel_counts_for_its_main_kind() -> None:
     work = features(network("resnet18")).work
     assert work["conv"].kernels == work["conv"].operators == 20
     assert work["norm"].kernels == 0
 
 
-def test_what_passes_between_host_and_device() -> None:
+def test_input_and_output_bytes_are_counted() -> None:
     model = features(network("resnet18"))
     assert (model.input_bytes, model.output_bytes) == (3 * 224 * 224 * 4, 1000 * 4)
 
 
-def test_exponentials_are_told_apart() -> None:
+def test_bytes_of_exponentials_are_counted() -> None:
     smooth = {
         name: sum(work.smooth_bytes for work in features(network(name)).work.values()) for name in BUILDERS
     }
@@ -40,5 +40,5 @@ def test_exponentials_are_told_apart() -> None:
     assert smooth["vit_tiny"] > 0
 
 
-def test_activations_are_what_is_not_weights() -> None:
+def test_moved_bytes_exclude_weights() -> None:
     assert OperatorWork(read_bytes=30, written_bytes=12, weight_bytes=20).moved_bytes == 22

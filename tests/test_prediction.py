@@ -1,4 +1,4 @@
-"""The noun of a prediction: its fields are a contract, its order is what people want to see."""
+"""Estimates: the fields are a contract, and the sort order is the one that people want."""
 
 from fairlead.prediction import BASES, CONFIDENCES, Estimate, sort_key
 from fairlead.units import Seconds
@@ -29,12 +29,12 @@ def test_the_fields_are_frozen() -> None:
     assert list(Estimate("t4", "m").to_json()) == FIELDS
 
 
-def test_the_usual_values_are_among_the_known() -> None:
+def test_the_default_confidence_and_basis_are_known() -> None:
     assert Estimate("t4", "m").confidence in CONFIDENCES
     assert Estimate("t4", "m").basis in BASES
 
 
-def test_what_runs_and_fits_comes_first() -> None:
+def test_estimates_that_run_and_fit_sort_first() -> None:
     slow = Estimate("slow", "m", seconds=Seconds(2.0))
     fast = Estimate("fast", "m", seconds=Seconds(1.0))
     full = Estimate("full", "m", fits=False, seconds=Seconds(0.1))

@@ -1,4 +1,4 @@
-"""Write tiny TFLite files: flatbuffers by hand, each table before what it points to."""
+"""Write tiny TFLite files: flatbuffers by hand, each table before its references."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,21 @@ from fairlead.analyze.tflite.names import CUSTOM, NAMES
 
 @dataclass(frozen=True)
 class Table:
-    """A table by the numbers of its fields; None is left out."""
+    """A table by the numbers of its fields; None is a missing field."""
 
     fields: "tuple[Field, ...]"
 
 
 @dataclass(frozen=True)
 class Byte:
-    """A number of one byte."""
+    """An int8."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Long:
-    """A number of eight bytes."""
+    """A uint64."""
 
     number: int
 
@@ -57,7 +57,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Sub:
-    """A graph."""
+    """A subgraph."""
 
     tensors: Sequence[T]
     ops: Sequence[Op]
@@ -66,7 +66,7 @@ class Sub:
 
 
 def zeros(count: int) -> bytes:
-    """Return data."""
+    """Return zeros as data."""
     return bytes(count)
 
 
@@ -93,13 +93,13 @@ def _graph(graph: Sub, names: Sequence[str], buffers: list[Table]) -> Table:
     places = {tensor.name: place for place, tensor in enumerate(graph.tensors)}
     tensors = []
     for tensor in graph.tensors:
-        held = 0
+        buffer = 0
         if tensor.data is not None:
-            held = len(buffers)
+            buffer = len(buffers)
             buffers.append(Table((tensor.data,)))
         kind = Byte(TFLITE.index(tensor.dtype))
         tensors.append(
-            Table((tensor.dims, kind, held, tensor.name, None, None, None, tensor.signature or None))
+            Table((tensor.dims, kind, buffer, tensor.name, None, None, None, tensor.signature or None))
         )
     ops = [
         Table(
@@ -119,7 +119,7 @@ def _graph(graph: Sub, names: Sequence[str], buffers: list[Table]) -> Table:
 
 
 def _emit(out: bytearray, table: Table) -> int:
-    """Append a table and all that it points to; return where it begins."""
+    """Append a table and all its references; return its start."""
     slots, inline, later = [], bytearray(4), list[tuple[int, Field]]()
     for value in table.fields:
         if value is None:
@@ -148,7 +148,7 @@ def _emit(out: bytearray, table: Table) -> int:
 
 
 def _content(out: bytearray, value: Field) -> int:
-    """Append a text, bytes, a list or a table; return where it begins."""
+    """Append a string, bytes, a vector or a table; return its start."""
     if isinstance(value, Table):
         return _emit(out, value)
     out += bytes(-len(out) % 4)
@@ -157,7 +157,7 @@ def _content(out: bytearray, value: Field) -> int:
         data = value.encode() if isinstance(value, str) else value
         out += struct.pack("<I", len(data)) + data + b"\0"
         return start
-    items: Sequence[int | Table] = value  # type: ignore[assignment] # numbers stand in the table itself
+    items: Sequence[int | Table] = value  # type: ignore[assignment] # the table itself holds numbers
     out += struct.pack("<I", len(items)) + bytes(4 * len(items))
     for at, item in enumerate(items):
         place = start + 4 + 4 * at

@@ -1,4 +1,4 @@
-"""Work that is counted: lines and calls of Python, which are the same on a slow machine as on a fast one."""
+"""Count the work of a call: lines and calls of Python are the same on a slow machine as on a fast one."""
 
 import inspect
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lines(call: Callable[[], object]) -> int:
-    """Return how many lines run when something is called."""
+    """Return the number of Python lines that a call executes."""
     count = 0
 
     def trace(_: FrameType, event: str, __: Any) -> Any:
@@ -26,7 +26,7 @@ def lines(call: Callable[[], object]) -> int:
 
 
 def calls(function: Callable[..., object], call: Callable[[], object]) -> int:
-    """Return how often a function of Python runs when something is called."""
+    """Return how often a call runs a Python function."""
     count = 0
     code = inspect.unwrap(function).__code__
 

@@ -1,4 +1,4 @@
-"""Tiny models for the analyser: a few nodes, written as real files by the zoo's writer."""
+"""Tiny models for the analyser: a few nodes, written as real files with the zoo's writer."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +12,10 @@ Open = tuple[int | str, ...]
 
 
 def node(op: str, inputs: str, outputs: str, **attributes: Attribute) -> NetNode:
-    """Make a node from names with spaces between; `_` is an input that is left out."""
+    """Make a node from names separated by spaces; `_` is an omitted input."""
     domain, _, name = op.rpartition(".")
-    given = tuple("" if name == "_" else name for name in inputs.split())
-    return NetNode(name, given, tuple(outputs.split()), attributes, domain=domain)
+    names = tuple("" if name == "_" else name for name in inputs.split())
+    return NetNode(name, names, tuple(outputs.split()), attributes, domain=domain)
 
 
 def weight(name: str, *dims: int, dtype: str = "fp32") -> Weight:
@@ -29,7 +29,7 @@ def ints(name: str, *values: int, dims: Dims | None = None) -> Weight:
 
 
 def value(name: str, *dims: int | str, dtype: str = "fp32") -> NetValue:
-    """Describe an input, an output or what lies between."""
+    """Describe an input, an output or an inner value."""
     return NetValue(name, dims, dtype)
 
 
@@ -40,23 +40,23 @@ def graph(
     outputs: Sequence[str] = (),
     values: Sequence[NetValue] = (),
 ) -> NetGraph:
-    """Make a graph whose output, unless named, is what the last node makes; outputs are not described."""
+    """Make a graph whose output, unless named, is that of the last node; outputs are not described."""
     names = outputs or nodes[-1].outputs[:1]
     ends = tuple(NetValue(name, ()) for name in names)
     return NetGraph("tiny", tuple(inputs), ends, tuple(nodes), tuple(weights), tuple(values))
 
 
-def saved(folder: Path, made: NetGraph, opset: int = 17, name: str = "tiny.onnx") -> str:
+def saved(folder: Path, graph_: NetGraph, opset: int = 17, name: str = "tiny.onnx") -> str:
     """Write a graph to a file and return its path."""
     path = str(folder / name)
-    domains = {node.domain: 1 for node in made.nodes if node.domain}
-    write(made, path, opset=opset, domains=domains)
+    domains = {node.domain: 1 for node in graph_.nodes if node.domain}
+    write(graph_, path, opset=opset, domains=domains)
     return path
 
 
-def profile(folder: Path, made: NetGraph, opset: int = 17, **shapes: tuple[int, ...]) -> Profile:
+def profile(folder: Path, graph_: NetGraph, opset: int = 17, **shapes: tuple[int, ...]) -> Profile:
     """Write a graph and analyse it."""
-    return analyze(saved(folder, made, opset), shapes)
+    return analyze(saved(folder, graph_, opset), shapes)
 
 
 def by_op(found: Profile, op: str) -> Operator:

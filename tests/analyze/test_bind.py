@@ -1,4 +1,4 @@
-"""Open dimensions: none is guessed, and the error names the one that is missing and how to give it."""
+"""Open dimensions: none is guessed, and the error names the unbound one and how to bind it."""
 
 from pathlib import Path
 
@@ -60,10 +60,12 @@ def test_more_open_inputs_are_counted(tmp_path: Path) -> None:
         (("past", 3), ["past=0"], (0, 3)),
     ],
 )
-def test_what_is_bound_holds(tmp_path: Path, dims: Open, shapes: list[str], bound: tuple[int, ...]) -> None:
-    found = analyze(open_model(tmp_path, dims), parse_shapes(shapes))
-    assert found.inputs[0].dims == found.outputs[0].dims == bound
-    assert found.batch == bound[0]
+def test_bound_dimensions_apply(
+    tmp_path: Path, dims: Open, shapes: list[str], bound: tuple[int, ...]
+) -> None:
+    result = analyze(open_model(tmp_path, dims), parse_shapes(shapes))
+    assert result.inputs[0].dims == result.outputs[0].dims == bound
+    assert result.batch == bound[0]
 
 
 @pytest.mark.parametrize(
@@ -82,20 +84,20 @@ def test_what_is_bound_holds(tmp_path: Path, dims: Open, shapes: list[str], boun
         (("batch", 3), ["x=99999999x99999999"], "larger than any machine"),
     ],
 )
-def test_what_cannot_be_is_said(tmp_path: Path, dims: Open, shapes: list[str], message: str) -> None:
+def test_an_impossible_shape_is_refused(tmp_path: Path, dims: Open, shapes: list[str], message: str) -> None:
     with pytest.raises(AnalysisError) as caught:
         analyze(open_model(tmp_path, dims), parse_shapes(shapes))
     assert message in str(caught.value)
     assert caught.value.hint
 
 
-def test_a_typing_mistake_is_guessed(tmp_path: Path) -> None:
+def test_a_typing_mistake_gets_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(AnalysisError) as caught:
         analyze(open_model(tmp_path, ("batch", 3)), {"bach": (1,)})
     assert caught.value.hint == "did you mean batch?"
 
 
-def test_a_dimension_inside_can_be_bound_too(tmp_path: Path) -> None:
+def test_an_inner_dimension_can_be_bound(tmp_path: Path) -> None:
     made = graph(
         [node("my.Boxes", "x", "b"), node("MatMul", "b w", "y")],
         [value("x", 1, 4)],

@@ -1,4 +1,4 @@
-"""Branches, loops and functions: bodies are inlined; what the data decides is a lower bound."""
+"""Branches, loops and functions: bodies are inlined; work that depends on the data is a lower bound."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ PATH = value("x", 2, 4)
 
 
 def body(name: str, wide: int, op: str = "MatMul") -> NetGraph:
-    """Make a branch that multiplies by a matrix of its own, and reads x from around it."""
+    """Make a branch that multiplies by a matrix of its own, and reads x from the outer scope."""
     made = graph([node(op, "x v", "out")], [], [weight("v", 4, wide)])
     return NetGraph(name, (), made.outputs, made.nodes, made.weights)
 
@@ -24,26 +24,26 @@ def branches(**sides: NetGraph) -> NetGraph:
 
 
 def test_the_heavier_branch_is_counted_and_both_are_loaded(tmp_path: Path) -> None:
-    found = profile(tmp_path, branches(then_branch=body("a", 3), else_branch=body("b", 10)))
-    assert ops(found) == ["MatMul", "If"]
-    assert (found.macs, found.params, found.exact) == (2 * 4 * 10, 40 + 12, False)
-    assert found.outputs[0].dims == (2, None)
-    assert any("its heavier branch is counted" in note for note in found.notes)
+    result = profile(tmp_path, branches(then_branch=body("a", 3), else_branch=body("b", 10)))
+    assert ops(result) == ["MatMul", "If"]
+    assert (result.macs, result.params, result.exact) == (2 * 4 * 10, 40 + 12, False)
+    assert result.outputs[0].dims == (2, None)
+    assert any("its heavier branch is counted" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(("test", "wide"), [(True, 3), (False, 10)])
-def test_a_branch_that_is_sure_is_exact(tmp_path: Path, test: bool, wide: int) -> None:
+def test_a_branch_with_a_constant_condition_is_exact(tmp_path: Path, test: bool, wide: int) -> None:
     made = graph(
         [node("If", "test", "y", then_branch=body("a", 3), else_branch=body("b", 10))],
         [PATH],
         [Weight("test", (), "bool", (test,))],
     )
-    found = profile(tmp_path, made)
-    assert (found.macs, found.exact, found.outputs[0].dims) == (2 * 4 * wide, True, (2, wide))
-    assert found.notes == ()
+    result = profile(tmp_path, made)
+    assert (result.macs, result.exact, result.outputs[0].dims) == (2 * 4 * wide, True, (2, wide))
+    assert result.notes == ()
 
 
-def test_the_shape_of_an_input_can_settle_a_branch(tmp_path: Path) -> None:
+def test_the_shape_of_an_input_can_decide_a_branch(tmp_path: Path) -> None:
     made = graph(
         [
             node("Shape", "x", "s"),
@@ -75,13 +75,13 @@ def test_a_loop_is_counted_once(tmp_path: Path) -> None:
         [value("times", dtype="int64"), value("state", 4, 4)],
         outputs=["y", "all"],
     )
-    found = profile(tmp_path, made)
-    assert (found.macs, found.params) == (64, 16)
-    assert [tensor.dims for tensor in found.outputs] == [(4, 4), (None,)]
-    assert not any(record.exact for record in found.operators if record.op != "Identity")
+    result = profile(tmp_path, made)
+    assert (result.macs, result.params) == (64, 16)
+    assert [tensor.dims for tensor in result.outputs] == [(4, 4), (None,)]
+    assert not any(record.exact for record in result.operators if record.op != "Identity")
 
 
-def test_a_scan_knows_how_long_it_is(tmp_path: Path) -> None:
+def test_a_scan_knows_its_length(tmp_path: Path) -> None:
     inside = NetGraph(
         "body",
         (value("s", 3), value("e", 5)),
@@ -94,12 +94,12 @@ def test_a_scan_knows_how_long_it_is(tmp_path: Path) -> None:
         [value("start", 3), value("seq", 7, 5)],
         outputs=["y", "all"],
     )
-    found = profile(tmp_path, made)
-    assert (found.macs, [tensor.dims for tensor in found.outputs]) == (15, [(3,), (7, 3)])
+    result = profile(tmp_path, made)
+    assert (result.macs, [tensor.dims for tensor in result.outputs]) == (15, [(3,), (7, 3)])
 
 
 def nested(depth: int) -> NetGraph:
-    """Make branches within branches."""
+    """Make nested branches."""
     inner = body("leaf", 3)
     for level in range(depth):
         branch = node("If", "test", "out", then_branch=inner, else_branch=inner)
@@ -107,7 +107,7 @@ def nested(depth: int) -> NetGraph:
     return inner
 
 
-def test_bodies_may_lie_within_bodies_but_not_for_ever(tmp_path: Path) -> None:
+def test_nesting_of_bodies_is_bounded(tmp_path: Path) -> None:
     sides = nested(4)
     assert profile(tmp_path, branches(then_branch=sides, else_branch=sides)).macs == 24
     deep = nested(1)
@@ -146,27 +146,27 @@ def with_functions(folder: Path, made: NetGraph, *functions: bytes) -> str:
     return str(path)
 
 
-def test_a_function_is_written_out_with_what_its_caller_gives(tmp_path: Path) -> None:
-    turned = string_field(1, "transB") + string_field(21, "turn") + varint_field(20, 2)
-    product = function("Linear", "a b", "c", raw("Gemm", "a b", "t", "", turned), raw("Relu", "t", "c"))
+def test_a_function_is_inlined_with_the_attributes_of_its_caller(tmp_path: Path) -> None:
+    transposed = string_field(1, "transB") + string_field(21, "turn") + varint_field(20, 2)
+    product = function("Linear", "a b", "c", raw("Gemm", "a b", "t", "", transposed), raw("Relu", "t", "c"))
     made = graph(
         [node("mine.Linear", "x w", "m", turn=1), node("mine.Linear", "m v", "y", turn=0)],
         [PATH],
         [weight("w", 8, 4), weight("v", 8, 3)],
     )
-    found = analyze(with_functions(tmp_path, made, product))
-    assert ops(found) == ["Gemm", "Relu", "Gemm", "Relu"]
-    assert (found.macs, found.outputs[0].dims) == (2 * 4 * 8 + 2 * 8 * 3, (2, 3))
+    result = analyze(with_functions(tmp_path, made, product))
+    assert ops(result) == ["Gemm", "Relu", "Gemm", "Relu"]
+    assert (result.macs, result.outputs[0].dims) == (2 * 4 * 8 + 2 * 8 * 3, (2, 3))
 
 
-def test_functions_that_never_end_are_refused(tmp_path: Path) -> None:
+def test_recursive_functions_are_refused(tmp_path: Path) -> None:
     again = function("Linear", "a", "c", raw("Linear", "a", "c", "mine"))
     made = graph([node("mine.Linear", "x", "y")], [PATH])
     with pytest.raises(AnalysisError, match="nested bodies or calls"):
         analyze(with_functions(tmp_path, made, again))
 
 
-def test_functions_that_double_are_refused_in_time(tmp_path: Path) -> None:
+def test_functions_that_grow_exponentially_are_refused_in_time(tmp_path: Path) -> None:
     doubling = [
         function(f"F{at}", "a", "d", *(raw(f"F{at + 1}", "a", f"{name}", "mine") for name in "bcdefg"))
         for at in range(15)

@@ -1,4 +1,4 @@
-"""The name of a model's work: the same for the same structure, whatever the weights."""
+"""The digest of a model's work: the same for the same structure, whatever the weights."""
 
 from pathlib import Path
 
@@ -15,15 +15,15 @@ def reshaped(*to: int, fill: float = 0.0, op: str = "Relu", wide: int = 4) -> Ne
     )
 
 
-def test_the_same_work_has_the_same_name(tmp_path: Path) -> None:
+def test_the_same_work_has_the_same_digest(tmp_path: Path) -> None:
     one = profile(tmp_path, reshaped(1, -1), n=(2,)).digest
     assert profile(tmp_path, reshaped(1, -1, fill=0.5), n=(2,)).digest == one
     assert len(one) == 40
     assert set(one) <= set("0123456789abcdef")
 
 
-def test_other_work_has_another_name(tmp_path: Path) -> None:
-    found = {
+def test_other_work_has_another_digest(tmp_path: Path) -> None:
+    digests = {
         profile(tmp_path, made, n=(batch,)).digest
         for made, batch in (
             (reshaped(1, -1), 2),
@@ -33,4 +33,4 @@ def test_other_work_has_another_name(tmp_path: Path) -> None:
             (reshaped(1, -1, wide=6), 2),
         )
     }
-    assert len(found) == 5
+    assert len(digests) == 5

@@ -1,4 +1,4 @@
-"""Shape arithmetic: what exporters write around a dynamic shape is worked out, and costs nothing."""
+"""Shape arithmetic: the operators that exporters write around a dynamic shape are folded and cost nothing."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 from fairlead.zoo.graph import NetNode, Weight
 from tests.analyze.models import graph, ints, node, ops, profile, value, weight
 
-Story = tuple[list[NetNode], list[Weight], tuple[int, ...]]
-STORIES: dict[str, Story] = {
+Case = tuple[list[NetNode], list[Weight], tuple[int, ...]]
+CASES: dict[str, Case] = {
     "flatten by hand": (
         [
             node("Shape", "x", "s"),
@@ -77,7 +77,7 @@ STORIES: dict[str, Story] = {
         ],
         (3, 4, 4, 6),
     ),
-    "what is not zero": (
+    "nonzero elements": (
         [
             node("NonZero", "mask", "n"),
             node("Squeeze", "n axis", "where"),
@@ -89,22 +89,22 @@ STORIES: dict[str, Story] = {
 }
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_arithmetic_is_worked_out_and_gone(tmp_path: Path, name: str) -> None:
-    nodes, weights, dims = STORIES[name]
-    found = profile(tmp_path, graph(nodes, [value("x", "batch", 4, 4, 6)], weights), batch=(3,))
-    assert found.outputs[0].dims == dims
-    assert found.exact
-    assert set(ops(found)) <= {"Reshape", "Transpose", "Resize", "Add", "Gather"}
+@pytest.mark.parametrize("name", CASES)
+def test_shape_arithmetic_is_folded(tmp_path: Path, name: str) -> None:
+    nodes, weights, dims = CASES[name]
+    result = profile(tmp_path, graph(nodes, [value("x", "batch", 4, 4, 6)], weights), batch=(3,))
+    assert result.outputs[0].dims == dims
+    assert result.exact
+    assert set(ops(result)) <= {"Reshape", "Transpose", "Resize", "Add", "Gather"}
 
 
-def test_numbers_do_not_grow_for_ever(tmp_path: Path) -> None:
+def test_folded_numbers_are_bounded(tmp_path: Path) -> None:
     squares = [node("Mul", f"n{at} n{at}", f"n{at + 1}") for at in range(300)]
     made = graph([*squares, node("Reshape", "x n300", "y")], [value("x", 2, 3)], [ints("n0", 10, 10)], ["y"])
     assert not profile(tmp_path, made).outputs[0].dims
 
 
-def test_a_size_beside_none_at_all_is_not_walked(tmp_path: Path) -> None:
+def test_a_large_size_beside_zero_is_not_folded(tmp_path: Path) -> None:
     made = graph(
         [node("Reshape", "e to", "a", allowzero=1), node("Transpose", "a", "b"), node("Add", "x x", "y")],
         [value("x", 2)],

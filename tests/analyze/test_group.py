@@ -56,7 +56,7 @@ CHAINS: dict[str, tuple[list[NetNode], list[list[str]]]] = {
         ],
         [["ReduceMean", "Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul"]],
     ),
-    "two readers end it": (
+    "two readers end a group": (
         [node("Conv", "x w", "c"), node("Relu", "c", "r"), node("MaxPool", "c", "p", kernel_shape=(6, 6))],
         [["Conv"], ["Relu"], ["MaxPool"]],
     ),
@@ -74,14 +74,14 @@ CHAINS: dict[str, tuple[list[NetNode], list[list[str]]]] = {
 @pytest.mark.parametrize("name", CHAINS)
 def test_kernels(tmp_path: Path, name: str) -> None:
     nodes, groups = CHAINS[name]
-    outputs = ["r", "p"] if name == "two readers end it" else ["y"]
-    found = profile(tmp_path, graph(nodes, [IMAGE], WEIGHTS, outputs))
-    assert grouped(found) == groups
-    assert found.groups == len(groups)
+    outputs = ["r", "p"] if name == "two readers end a group" else ["y"]
+    result = profile(tmp_path, graph(nodes, [IMAGE], WEIGHTS, outputs))
+    assert grouped(result) == groups
+    assert result.groups == len(groups)
 
 
 def attended(*between: NetNode) -> list[NetNode]:
-    """Make attention with something between its first product and its second."""
+    """Make attention with nodes between its first product and its second."""
     last = between[-1].outputs[0]
     return [node("MatMul", "q k", "scores"), *between, node("MatMul", f"{last} v", "y")]
 
@@ -110,15 +110,15 @@ def test_attention_is_recognised(tmp_path: Path, between: list[NetNode]) -> None
     ]
     kept = [*heads, value("keep", 1, 1, 5, 5, dtype="bool")]
     scalars = [weight("half"), weight("low"), weight("zero")]
-    found = profile(tmp_path, graph(attended(*between), kept, scalars))
-    products = [record for record in found.operators if record.op == "MatMul"]
+    result = profile(tmp_path, graph(attended(*between), kept, scalars))
+    products = [record for record in result.operators if record.op == "MatMul"]
     assert [record.kind for record in products] == ["attention"] * 2
     assert len({record.group for record in products}) == 1
-    assert by_op(found, "Softmax").group == products[0].group
+    assert by_op(result, "Softmax").group == products[0].group
     assert [record.macs for record in products] == [2 * 5 * 5 * 4] * 2
 
 
-def test_a_product_with_weights_is_no_attention(tmp_path: Path) -> None:
+def test_a_product_with_weights_is_not_attention(tmp_path: Path) -> None:
     made = graph(
         [node("MatMul", "x k", "s"), node("Softmax", "s", "p"), node("MatMul", "p w", "y")],
         [value("x", 5, 4), value("k", 4, 5)],
@@ -127,16 +127,16 @@ def test_a_product_with_weights_is_no_attention(tmp_path: Path) -> None:
     assert [record.kind for record in profile(tmp_path, made).operators] == ["matmul", "activation", "matmul"]
 
 
-def test_a_long_chain_and_a_wide_sum_take_no_time(tmp_path: Path) -> None:
+def test_long_chains_and_wide_sums_are_grouped_quickly(tmp_path: Path) -> None:
     chain = [node("Relu", f"v{at}", f"v{at + 1}") for at in range(1000)]
     wide = [node("Abs", "v0", f"a{at}") for at in range(1000)]
     total = node("Sum", " ".join(["v1000", *(f"a{at}" for at in range(1000))]), "y")
-    found = profile(tmp_path, graph([*chain, *wide, total], [value("v0", 4)]))
-    assert grouped(found)[0] == ["Relu"] * 1000
-    assert len(ops(found)) == 2001
+    result = profile(tmp_path, graph([*chain, *wide, total], [value("v0", 4)]))
+    assert grouped(result)[0] == ["Relu"] * 1000
+    assert len(ops(result)) == 2001
 
 
-def test_integers_of_shapes_do_not_stand_between(tmp_path: Path) -> None:
+def test_shape_constants_do_not_split_a_group(tmp_path: Path) -> None:
     weights: list[Weight] = [weight("w", 8, 8), ints("to", 1, -1)]
     made = graph(
         [node("MatMul", "x w", "c"), node("Reshape", "c to", "r"), node("Gelu", "r", "y")],

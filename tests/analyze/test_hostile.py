@@ -1,4 +1,4 @@
-"""Files of a stranger: whatever they hold, there is a profile or a clear error, soon and in little memory."""
+"""Untrusted files: whatever they hold, the result is a profile or a clear error, soon and in little space."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ QUICK = settings(max_examples=150, suppress_health_check=[HealthCheck.function_s
 
 
 def busy() -> NetGraph:
-    """Make a model with one of everything that readers and passes look at."""
+    """Make a model with one of everything that readers and passes handle."""
     branch = NetGraph("side", (), (value("o"),), (node("Relu", "r", "o"),))
     return graph(
         [
@@ -73,27 +73,29 @@ def outcome(folder: Path, data: bytes) -> Profile | AnalysisError:
     path = folder / "model"
     path.write_bytes(data)
     try:
-        found = analyze(str(path))
+        result = analyze(str(path))
     except AnalysisError as error:
-        said = error
+        refusal = error
     else:
-        for record in found.operators:
+        for record in result.operators:
             assert min(record.macs, record.params, record.read_bytes, record.written_bytes) >= 0
-        assert found.peak_bytes >= 0
-        return found
-    assert said.hint
-    assert str(said).isprintable()
-    assert len(str(said)) < 1000
-    return said
+        assert result.peak_bytes >= 0
+        return result
+    assert refusal.hint
+    assert str(refusal).isprintable()
+    assert len(str(refusal)) < 1000
+    return refusal
 
 
 @pytest.mark.parametrize("form", ["onnx", "tflite"])
-def test_the_seeds_are_sound(tmp_path: Path, seeds: dict[str, bytes], form: str) -> None:
+def test_the_seeds_are_valid_models(tmp_path: Path, seeds: dict[str, bytes], form: str) -> None:
     assert isinstance(outcome(tmp_path, seeds[form]), Profile)
 
 
 @pytest.mark.parametrize("form", ["onnx", "tflite"])
-def test_cut_off_anywhere(tmp_path: Path, seeds: dict[str, bytes], form: str) -> None:
+def test_a_file_cut_off_anywhere_is_refused_or_analysed(
+    tmp_path: Path, seeds: dict[str, bytes], form: str
+) -> None:
     data = seeds[form]
     for length in range(0, len(data), 1 + len(data) // 400):
         outcome(tmp_path, data[:length])
@@ -116,7 +118,7 @@ CHANGES = st.lists(
 @pytest.mark.parametrize("form", ["onnx", "tflite"])
 @given(changes=CHANGES)
 @QUICK
-def test_bytes_changed_anywhere(
+def test_a_file_with_changed_bytes_is_refused_or_analysed(
     tmp_path: Path, seeds: dict[str, bytes], form: str, changes: list[tuple[int, bytes, int]]
 ) -> None:
     data = bytearray(seeds[form])
@@ -133,7 +135,7 @@ def test_bytes_changed_anywhere(
 @example(b"\x00\x00\x00\x00TFL3")
 @example(b"\xff\xff\xff\xffTFL3")
 @QUICK
-def test_no_model_at_all(tmp_path: Path, data: bytes) -> None:
+def test_random_bytes_are_refused_or_analysed(tmp_path: Path, data: bytes) -> None:
     outcome(tmp_path, data)
 
 
@@ -155,7 +157,7 @@ def test_other_files_are_named(tmp_path: Path, data: bytes, message: str) -> Non
         analyze(str(path))
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
     for path in (str(tmp_path), str(tmp_path / "gone"), "a\0b", "/dev/zero"):
         with pytest.raises(AnalysisError):
             analyze(path)
@@ -173,17 +175,17 @@ except AnalysisError as error:
 with open("/proc/self/status") as status:
     print(time.process_time() - began, re.search(r"VmHWM:\\s*(\\d+)", status.read())[1])
 """
-"""A program that analyses one file and says what it said, its seconds, and its most memory in KiB."""
+"""A program that analyses one file and prints its messages, its seconds, and its peak memory in KiB."""
 
 
 def alone(path: Path) -> tuple[str, float, float]:
-    """Analyse a file in a process of its own; return what it said, seconds and MiB."""
+    """Analyse a file in a process of its own; return its messages, seconds and MiB."""
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(path)], capture_output=True, text=True, check=True, timeout=120
     )
-    *said, figures = done.stdout.splitlines()
-    seconds, most = figures.split()
-    return "".join(said), float(seconds), int(most) / 1024
+    *messages, figures = done.stdout.splitlines()
+    seconds, peak = figures.split()
+    return "".join(messages), float(seconds), int(peak) / 1024
 
 
 def whole(*fields: bytes) -> bytes:
@@ -199,24 +201,24 @@ X = len_field(
 Y = len_field(12, string_field(1, "y"))
 
 
-def relu(given: str, made: str) -> bytes:
-    return len_field(1, string_field(1, given) + string_field(2, made) + string_field(4, "Relu"))
+def relu(input_: str, output: str) -> bytes:
+    return len_field(1, string_field(1, input_) + string_field(2, output) + string_field(4, "Relu"))
 
 
 HUGE: dict[str, tuple[bytes, str]] = {
     "a name of 10 MB": (whole(X, Y, relu("x", "n" * 10_000_000)), "a name of 10,000,000 bytes"),
     "too many operators": (whole(X, Y, *[relu("x", "y")] * 101_000), "more than 100,000 operators"),
-    "inputs without end": (
+    "too many inputs": (
         whole(
             X, Y, len_field(1, string_field(1, "x") * 401_000 + string_field(2, "y") + string_field(4, "Sum"))
         ),
         "more than 400,000 inputs and outputs",
     ),
-    "fields without end": (
+    "too many fields": (
         varint_field(1, 8) + varint_field(99, 1) * 3_001_000,
         "more than 3,000,000 fields",
     ),
-    "names without end": (
+    "too many bytes of names": (
         whole(X, Y, *[relu("x", f"{at:04}" + "n" * 16_000) for at in range(4300)]),
         "more than 67,108,864 bytes of names",
     ),
@@ -237,8 +239,8 @@ def test_bounds_hold(tmp_path: Path, name: str) -> None:
     data, message = HUGE[name]
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    said, seconds, mebibytes = alone(path)
-    assert message in said
+    messages, seconds, mebibytes = alone(path)
+    assert message in messages
     assert seconds < 15
     assert mebibytes < 300
 
@@ -252,11 +254,11 @@ def test_shapes_that_grow_are_refused(tmp_path: Path) -> None:
         analyze(saved(tmp_path, graph(more, [value("v0", 4)], [ints("axes", 0)])))
 
 
-def test_names_cannot_steer_a_terminal(tmp_path: Path) -> None:
-    made = graph([node("Relu", "x\x1b[2J", "y\x07")], [value("x\x1b[2J", 2)])
-    found = analyze(saved(tmp_path, made))
-    assert (found.inputs[0].name, found.outputs[0].name) == ("x?[2J", "y?")
-    assert found.operators[0].name.isprintable()
+def test_names_cannot_control_a_terminal(tmp_path: Path) -> None:
+    graph_ = graph([node("Relu", "x\x1b[2J", "y\x07")], [value("x\x1b[2J", 2)])
+    result = analyze(saved(tmp_path, graph_))
+    assert (result.inputs[0].name, result.outputs[0].name) == ("x?[2J", "y?")
+    assert result.operators[0].name.isprintable()
     with pytest.raises(AnalysisError) as caught:
         analyze(saved(tmp_path, graph([node("Relu", "x", "y")], [value("x", "\x1b[31m")])))
     assert str(caught.value).isprintable()

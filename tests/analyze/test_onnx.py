@@ -1,4 +1,4 @@
-"""ONNX files: how tensors may be stored, where their data may lie, and that weights are never read."""
+"""ONNX files: how tensors are stored, where external data may be, and that weights are never read."""
 
 import os
 import struct
@@ -30,7 +30,7 @@ def tensor(*fields: bytes, name: str = "w", dims: tuple[int, ...] = MATRIX, dtyp
 
 
 def with_tensors(folder: Path, made: NetGraph, *tensors: bytes) -> str:
-    """Write a model whose weights are made by hand: a graph may come in several pieces, but not here."""
+    """Write a model whose initializers are encoded by hand; the graph is one field."""
     path = folder / "tiny.onnx"
     with open(path, "wb") as out:
         save(made, out, 17, {})
@@ -49,13 +49,13 @@ def with_tensors(folder: Path, made: NetGraph, *tensors: bytes) -> str:
 
 
 def product(folder: Path, *tensors: bytes) -> Profile:
-    """Analyse a product with a matrix that is stored in some way."""
+    """Analyse a product with a matrix in the given encoding."""
     made = graph([node("MatMul", "x w", "y")], [value("x", 2, 4)])
     return analyze(with_tensors(folder, made, *tensors))
 
 
 def entry(**pairs: str) -> bytes:
-    """Return where a tensor's data lies."""
+    """Return the fields of a tensor's external data."""
     fields = b"".join(
         len_field(13, string_field(1, key) + string_field(2, pair)) for key, pair in pairs.items()
     )
@@ -73,10 +73,10 @@ def entry(**pairs: str) -> bytes:
     ids=["raw", "typed", "stripped", "empty"],
 )
 def test_a_matrix_counts_however_it_is_stored(tmp_path: Path, fields: list[bytes]) -> None:
-    found = product(tmp_path, tensor(*fields))
-    assert (found.macs, found.params, found.weight_bytes) == (48, 24, 96)
+    result = product(tmp_path, tensor(*fields))
+    assert (result.macs, result.params, result.weight_bytes) == (48, 24, 96)
     stripped = "the file has no weight data: weights are counted from their dims"
-    assert found.notes == ((stripped,) if not fields or fields == [len_field(9, b"")] else ())
+    assert result.notes == ((stripped,) if not fields or fields == [len_field(9, b"")] else ())
 
 
 @pytest.mark.parametrize(
@@ -104,29 +104,29 @@ def test_half_the_bits_take_half_the_bytes(tmp_path: Path) -> None:
     four_bits = tensor(len_field(9, bytes(12)), name="q", dtype=22)
     scale = tensor(len_field(9, bytes(4)), name="s", dims=())
     made = graph([node("DequantizeLinear", "q s", "w"), node("MatMul", "x w", "y")], [value("x", 2, 4)])
-    found = analyze(with_tensors(tmp_path, made, four_bits, scale))
-    assert (found.params, found.weight_bytes, found.operators[0].read_bytes) == (24, 16, 32 + 12)
+    result = analyze(with_tensors(tmp_path, made, four_bits, scale))
+    assert (result.params, result.weight_bytes, result.operators[0].read_bytes) == (24, 16, 32 + 12)
 
 
 def test_a_sparse_matrix_counts_what_it_stores(tmp_path: Path) -> None:
     values = varint_field(1, 3) + varint_field(2, 1) + string_field(8, "w") + len_field(9, bytes(12))
-    places = varint_field(1, 3) + varint_field(2, 7) + len_field(9, bytes(24))
+    indices = varint_field(1, 3) + varint_field(2, 7) + len_field(9, bytes(24))
     sparse = len_field(
-        15, len_field(1, values) + len_field(2, places) + varint_field(3, 4) + varint_field(3, 6)
+        15, len_field(1, values) + len_field(2, indices) + varint_field(3, 4) + varint_field(3, 6)
     )
-    found = product(tmp_path, sparse)
-    assert (found.macs, found.params, found.weight_bytes) == (48, 3, 36)
+    result = product(tmp_path, sparse)
+    assert (result.macs, result.params, result.weight_bytes) == (48, 3, 36)
 
 
 def test_data_beside_the_model_is_measured(tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "w.bin").write_bytes(bytes(1000))
     place = {"location": "weights/w.bin", "offset": "904", "length": "96"}
-    found = product(tmp_path, tensor(entry(**place)))
-    assert (found.params, found.weight_bytes, found.notes) == (24, 96, ())
+    result = product(tmp_path, tensor(entry(**place)))
+    assert (result.params, result.weight_bytes, result.notes) == (24, 96, ())
 
 
-def test_small_integers_are_read_wherever_they_lie(tmp_path: Path) -> None:
+def test_small_external_integers_are_read(tmp_path: Path) -> None:
     (tmp_path / "all.bin").write_bytes(bytes(8) + struct.pack("<2q", -1, 2))
     shape = tensor(entry(location="all.bin", offset="8", length="16"), name="w", dims=(2,), dtype=7)
     made = graph([node("Reshape", "x w", "y")], [value("x", 2, 4)])
@@ -134,9 +134,9 @@ def test_small_integers_are_read_wherever_they_lie(tmp_path: Path) -> None:
 
 
 def test_missing_data_is_noted(tmp_path: Path) -> None:
-    found = product(tmp_path, tensor(entry(location="gone.bin")))
-    assert found.params == 24
-    assert found.notes == ("external data is missing: weights are counted from their dims",)
+    result = product(tmp_path, tensor(entry(location="gone.bin")))
+    assert result.params == 24
+    assert result.notes == ("external data is missing: weights are counted from their dims",)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,9 @@ def test_missing_data_is_noted(tmp_path: Path) -> None:
         ({"location": "w.bin", "offset": "9" * 30}, "an invalid offset or length"),
     ],
 )
-def test_data_elsewhere_is_refused(tmp_path: Path, place: dict[str, str], message: str) -> None:
+def test_external_data_outside_the_folder_is_refused(
+    tmp_path: Path, place: dict[str, str], message: str
+) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "folder").mkdir()
@@ -178,7 +180,7 @@ def test_a_hub_links_model_and_data_to_one_folder(tmp_path: Path) -> None:
 
 
 def test_weights_are_never_read(tmp_path: Path) -> None:
-    """A matrix of 4 GB that takes no room on the disk takes none in memory either."""
+    """A sparse file with a matrix of 4 GB takes no memory."""
     side = 32768
     size = side * side * 4
     made = graph([node("MatMul", "x w", "y")], [value("x", 1, side)])
@@ -198,10 +200,10 @@ def test_weights_are_never_read(tmp_path: Path) -> None:
         out.write(data[: data.index(b"\x3a")] + b"\x3a" + varint.encode(len(inner) + size) + inner)
         out.truncate(out.tell() + size)
     tracemalloc.start()
-    found = analyze(str(path))
+    result = analyze(str(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (found.params, found.weight_bytes) == (side * side, size)
+    assert (result.params, result.weight_bytes) == (side * side, size)
     assert peak < 2**20
     os.truncate(path, size // 2)
     with pytest.raises(AnalysisError, match="cut off or damaged"):

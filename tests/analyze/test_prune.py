@@ -1,4 +1,4 @@
-"""What no runtime carries out is not counted: constants, dead code and nothing at all."""
+"""Steps that no runtime executes are not counted: constants, dead code and no-ops."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ def test_dead_code_goes_with_its_weights(tmp_path: Path) -> None:
         [weight("w", 4, 4), weight("v", 4, 400), weight("never", 1000)],
         ["y"],
     )
-    found = profile(tmp_path, made)
-    assert (ops(found), found.macs, found.params) == (["MatMul"], 32, 16)
+    result = profile(tmp_path, made)
+    assert (ops(result), result.macs, result.params) == (["MatMul"], 32, 16)
 
 
-def test_constants_are_worked_out_beforehand(tmp_path: Path) -> None:
+def test_constants_are_folded(tmp_path: Path) -> None:
     made = graph(
         [
             node("Transpose", "w", "t"),
@@ -34,12 +34,12 @@ def test_constants_are_worked_out_beforehand(tmp_path: Path) -> None:
         [value("x", 2, 4)],
         [weight("w", 6, 4, dtype="fp16"), weight("b", 6), ints("axis", 0)],
     )
-    found = profile(tmp_path, made)
-    assert ops(found) == ["MatMul", "Add"]
-    assert [(record.params, record.weight_bytes) for record in found.operators] == [(24, 48), (6, 24)]
+    result = profile(tmp_path, made)
+    assert ops(result) == ["MatMul", "Add"]
+    assert [(record.params, record.weight_bytes) for record in result.operators] == [(24, 48), (6, 24)]
 
 
-def test_nothing_is_left_out_and_outputs_keep_their_names(tmp_path: Path) -> None:
+def test_no_ops_are_removed_and_outputs_keep_their_names(tmp_path: Path) -> None:
     made = graph(
         [
             node("Identity", "x", "a"),
@@ -50,22 +50,22 @@ def test_nothing_is_left_out_and_outputs_keep_their_names(tmp_path: Path) -> Non
         ],
         [value("x", 2, 4)],
     )
-    found = profile(tmp_path, made)
-    assert ops(found) == ["Relu"]
-    assert found.outputs == (Tensor("y", (2, 4), "fp32"),)
+    result = profile(tmp_path, made)
+    assert ops(result) == ["Relu"]
+    assert result.outputs == (Tensor("y", (2, 4), "fp32"),)
 
 
-def test_random_numbers_are_made_anew(tmp_path: Path) -> None:
+def test_random_numbers_are_not_folded(tmp_path: Path) -> None:
     made = graph(
         [node("RandomNormalLike", "w", "r"), node("Add", "x r", "y")], [value("x", 3)], [weight("w", 3)]
     )
     assert ops(profile(tmp_path, made)) == ["RandomNormalLike", "Add"]
 
 
-def test_any_order_will_do_that_is_one(tmp_path: Path) -> None:
+def test_nodes_in_any_order_are_sorted(tmp_path: Path) -> None:
     nodes = [node("Relu", "b", "y"), node("Relu", "x", "a"), node("Abs", "a", "b")]
-    found = profile(tmp_path, graph(nodes, [value("x", 2)], outputs=["y"]))
-    assert ops(found) == ["Relu", "Abs", "Relu"]
+    result = profile(tmp_path, graph(nodes, [value("x", 2)], outputs=["y"]))
+    assert ops(result) == ["Relu", "Abs", "Relu"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_any_order_will_do_that_is_one(tmp_path: Path) -> None:
         ([node("Relu", "nowhere", "b")], "value 'nowhere' is read but never produced"),
     ],
 )
-def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: list[NetNode], message: str) -> None:
+def test_an_invalid_graph_is_refused(tmp_path: Path, nodes: list[NetNode], message: str) -> None:
     path = saved(tmp_path, graph(nodes, [value("x", 2)]))
     with pytest.raises(AnalysisError, match=message):
         analyze(path)

@@ -1,4 +1,4 @@
-"""Whole networks: their counts agree with what was published of them, and large files take no time."""
+"""Whole networks: their counts agree with published ones, and large files are analysed quickly."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,17 +31,17 @@ def test_counts_agree_with_what_was_published(
     tmp_path: Path, build: Callable[[], NetGraph], macs: float, params: float, activations: float | None
 ) -> None:
     write(build(), str(tmp_path / "net.onnx"))
-    found = analyze(str(tmp_path / "net.onnx"))
-    assert found.macs == pytest.approx(macs, rel=0.01)
-    assert found.params == pytest.approx(params, rel=0.01)
-    assert activations is None or found.activations == pytest.approx(activations, rel=0.01)
-    assert found.exact
-    assert {record.kind for record in found.operators} <= set(KINDS)
-    assert sum(record.params for record in found.operators) == found.params
+    result = analyze(str(tmp_path / "net.onnx"))
+    assert result.macs == pytest.approx(macs, rel=0.01)
+    assert result.params == pytest.approx(params, rel=0.01)
+    assert activations is None or result.activations == pytest.approx(activations, rel=0.01)
+    assert result.exact
+    assert {record.kind for record in result.operators} <= set(KINDS)
+    assert sum(record.params for record in result.operators) == result.params
 
 
 def large(path: Path, count: int, side: int) -> None:
-    """Write a chain of products whose weights are holes: large on paper, small on the disk."""
+    """Write a chain of products whose weights are holes of a sparse file: large in size, small on disk."""
     nodes = [node("MatMul", f"v{at} w{at}", f"v{at + 1}") for at in range(count)]
     with open(path, "wb") as out:
         save(graph(nodes, [value("v0", 1, side)]), out, 17, {})
@@ -74,8 +74,8 @@ def test_half_a_gigabyte_takes_under_a_second_and_little_memory(tmp_path: Path) 
     path = tmp_path / "large.onnx"
     large(path, 2000, 256)
     assert path.stat().st_size > 500e6
-    said, seconds, mebibytes = alone(path)
-    assert said == ""
+    messages, seconds, mebibytes = alone(path)
+    assert messages == ""
     assert seconds < 1
     assert mebibytes < 100
 
@@ -87,6 +87,6 @@ def test_the_smallest_model_is_one_too(tmp_path: Path) -> None:
         varint_field(1, 8)
         + len_field(7, len_field(11, string_field(1, "x") + tensor) + len_field(12, string_field(1, "x")))
     )
-    found = analyze(str(path))
-    assert (found.operators, found.macs, found.groups, found.precision) == ((), 0, 0, "unknown")
-    assert found.peak_bytes == 16
+    result = analyze(str(path))
+    assert (result.operators, result.macs, result.groups, result.precision) == ((), 0, 0, "unknown")
+    assert result.peak_bytes == 16

@@ -1,4 +1,4 @@
-"""Quantised graphs: Quantize and Dequantize are no work, and weights weigh what they are stored in."""
+"""Quantised graphs: Quantize and Dequantize are not work, and weights count with their stored size."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def quantise(source: str, target: str) -> NetNode:
     return node("QuantizeLinear", f"{source} s z", target)
 
 
-def restore(source: str, target: str) -> NetNode:
+def dequantise(source: str, target: str) -> NetNode:
     return node("DequantizeLinear", f"{source} s z", target)
 
 
@@ -20,52 +20,52 @@ def test_a_quantised_convolution_is_one_operator_in_int8(tmp_path: Path) -> None
     made = graph(
         [
             quantise("x", "xq"),
-            restore("xq", "xd"),
-            restore("wq", "w"),
-            restore("bq", "b"),
+            dequantise("xq", "xd"),
+            dequantise("wq", "w"),
+            dequantise("bq", "b"),
             node("Conv", "xd w b", "c"),
             node("Relu", "c", "r"),
             quantise("r", "rq"),
-            restore("rq", "y"),
+            dequantise("rq", "y"),
         ],
         [value("x", 1, 8, 6, 6)],
         [weight("wq", 4, 8, 1, 1, dtype="int8"), weight("bq", 4, dtype="int32"), *SCALE],
     )
-    found = profile(tmp_path, made)
-    assert ops(found) == ["QuantizeLinear", "Conv", "Relu", "DequantizeLinear"]
-    conv = by_op(found, "Conv")
+    result = profile(tmp_path, made)
+    assert ops(result) == ["QuantizeLinear", "Conv", "Relu", "DequantizeLinear"]
+    conv = by_op(result, "Conv")
     assert (conv.macs, conv.params, conv.precision) == (36 * 32, 36, "int8")
     assert (conv.weight_bytes, conv.read_bytes) == (32 + 16, 288 + 32 + 16)
-    assert by_op(found, "Relu").written_bytes == 144
-    assert (found.precision, found.macs, found.exact) == ("int8", 36 * 32, True)
+    assert by_op(result, "Relu").written_bytes == 144
+    assert (result.precision, result.macs, result.exact) == ("int8", 36 * 32, True)
 
 
 def test_two_operators_in_a_row_hand_over_int8(tmp_path: Path) -> None:
     made = graph(
         [
             quantise("x", "xq"),
-            restore("xq", "xd"),
-            restore("wq", "w"),
+            dequantise("xq", "xd"),
+            dequantise("wq", "w"),
             node("MatMul", "xd w", "a"),
             quantise("a", "aq"),
-            restore("aq", "ad"),
-            restore("vq", "v"),
+            dequantise("aq", "ad"),
+            dequantise("vq", "v"),
             node("MatMul", "ad v", "b"),
             node("Add", "b ad", "y"),
         ],
         [value("x", 5, 16)],
         [weight("wq", 16, 16, dtype="int8"), weight("vq", 16, 16, dtype="int8"), *SCALE],
     )
-    found = profile(tmp_path, made)
-    assert ops(found) == ["QuantizeLinear", "MatMul", "MatMul", "Add"]
-    assert [record.precision for record in found.operators] == ["int8", "int8", "int8", "fp32"]
-    assert [record.written_bytes for record in found.operators] == [80, 80, 320, 320]
-    assert grouped(found) == [["QuantizeLinear"], ["MatMul"], ["MatMul", "Add"]]
+    result = profile(tmp_path, made)
+    assert ops(result) == ["QuantizeLinear", "MatMul", "MatMul", "Add"]
+    assert [record.precision for record in result.operators] == ["int8", "int8", "int8", "fp32"]
+    assert [record.written_bytes for record in result.operators] == [80, 80, 320, 320]
+    assert grouped(result) == [["QuantizeLinear"], ["MatMul"], ["MatMul", "Add"]]
 
 
 def test_only_the_weights_may_be_narrow(tmp_path: Path) -> None:
     made = graph(
-        [restore("wq", "w"), node("Transpose", "w", "t"), node("MatMul", "x t", "y")],
+        [dequantise("wq", "w"), node("Transpose", "w", "t"), node("MatMul", "x t", "y")],
         [value("x", 5, 16)],
         [weight("wq", 8, 16, dtype="int8"), *SCALE],
     )
@@ -74,7 +74,7 @@ def test_only_the_weights_may_be_narrow(tmp_path: Path) -> None:
     assert record.read_bytes == 320 + 128
 
 
-def test_what_someone_else_reads_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_value_with_another_reader_stays_unquantised(tmp_path: Path) -> None:
     made = graph(
         [node("Relu", "x", "r"), quantise("r", "q"), node("Abs", "r", "y")],
         [value("x", 4)],
@@ -94,8 +94,8 @@ def test_operators_on_quantised_values(tmp_path: Path) -> None:
         [value("x", 1, 8, 6, 6, dtype="int8")],
         [weight("w", 8, 8, 1, 1, dtype="int8"), weight("b", 8, dtype="int32"), *SCALE],
     )
-    found = profile(tmp_path, made)
-    assert [record.macs for record in found.operators] == [36 * 64, 0, 36 * 64]
-    assert [record.params for record in found.operators] == [72, 0, 0]
-    assert [record.precision for record in found.operators] == ["int8"] * 3
-    assert found.outputs[0].dtype == "int32"
+    result = profile(tmp_path, made)
+    assert [record.macs for record in result.operators] == [36 * 64, 0, 36 * 64]
+    assert [record.params for record in result.operators] == [72, 0, 0]
+    assert [record.precision for record in result.operators] == ["int8"] * 3
+    assert result.outputs[0].dtype == "int32"

@@ -1,4 +1,4 @@
-"""Shapes by operator, checked against what the reference implementation of ONNX returns."""
+"""Shapes by operator, checked against the reference implementation of ONNX."""
 
 from pathlib import Path
 
@@ -79,43 +79,43 @@ CASES: list[Case] = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_shapes(tmp_path: Path, case: Case) -> None:
     op, inputs, weights, attributes, shapes = case
-    given = [value(f"x{place}", *dims) for place, dims in enumerate(inputs)]
-    names = " ".join([*(each.name for each in given), *(each.name for each in weights)])
+    inputs_ = [value(f"x{place}", *dims) for place, dims in enumerate(inputs)]
+    names = " ".join([*(each.name for each in inputs_), *(each.name for each in weights)])
     outputs = " ".join(f"y{place}" for place in range(len(shapes)))
-    made = graph([node(op, names, outputs, **attributes)], given, weights, outputs.split())
-    found = profile(tmp_path, made)
-    assert [tensor.dims for tensor in found.outputs] == shapes
+    made = graph([node(op, names, outputs, **attributes)], inputs_, weights, outputs.split())
+    result = profile(tmp_path, made)
+    assert [tensor.dims for tensor in result.outputs] == shapes
 
 
-def test_what_the_file_says_is_used_where_nothing_better_is_known(tmp_path: Path) -> None:
+def test_a_declared_shape_is_used_where_inference_has_none(tmp_path: Path) -> None:
     made = graph(
         [node("my.own.Thing", "x", "a"), node("Conv", "a w", "y")],
         [value("x", "n", 5)],
         [weight("w", 4, 3, 1, 1)],
         values=[value("a", "n", 3, 8, 8)],
     )
-    found = profile(tmp_path, made, n=(2,))
-    assert found.outputs == (Tensor("y", (2, 4, 8, 8), "fp32"),)
-    assert [(record.op, record.exact) for record in found.operators] == [
+    result = profile(tmp_path, made, n=(2,))
+    assert result.outputs == (Tensor("y", (2, 4, 8, 8), "fp32"),)
+    assert [(record.op, record.exact) for record in result.operators] == [
         ("my.own.Thing", False),
         ("Conv", True),
     ]
-    assert "my.own.Thing is an unknown operator: its own work is not counted" in found.notes
+    assert "my.own.Thing is an unknown operator: its own work is not counted" in result.notes
 
 
-def test_what_nobody_knows_is_a_lower_bound(tmp_path: Path) -> None:
+def test_unknown_sizes_are_lower_bounds(tmp_path: Path) -> None:
     made = graph(
         [node("NonZero", "x", "n"), node("Transpose", "n", "t"), node("MatMul", "f w", "y")],
         [value("x", 4, 4), value("f", 3, 5)],
         [weight("w", 5, 6)],
         outputs=["t", "y"],
     )
-    found = profile(tmp_path, made)
-    assert found.outputs[0].dims == (None, 2)
-    assert [record.exact for record in found.operators] == [False, False, True]
-    assert "2 of 3 operators are not exact: the figures are lower bounds" in found.notes
+    result = profile(tmp_path, made)
+    assert result.outputs[0].dims == (None, 2)
+    assert [record.exact for record in result.operators] == [False, False, True]
+    assert "2 of 3 operators are not exact: the figures are lower bounds" in result.notes
 
 
-def test_a_shape_that_cannot_be_is_not_believed(tmp_path: Path) -> None:
+def test_an_impossible_shape_stays_unknown(tmp_path: Path) -> None:
     made = graph([node("Pad", "x p", "y")], [value("x", 2)], [ints("p", -9, 0)])
     assert profile(tmp_path, made).outputs[0].dims == ()

@@ -13,13 +13,13 @@ CAUSES = ("format", "operator", "precision", "shape")
 
 
 def convolution(folder: Path, *more: str) -> Profile:
-    """Analyse a convolution with other operators of one input behind it."""
+    """Analyse a convolution followed by other operators of one input."""
     nodes = [node("Conv", "x w", "v0")]
     nodes += [node(op, f"v{at}", f"v{at + 1}") for at, op in enumerate(more)]
     return profile(folder, graph(nodes, [value("x", 1, 4, 6, 6)], [weight("w", 4, 4, 1, 1)]))
 
 
-def test_every_runtime_says_where_it_was_read() -> None:
+def test_every_runtime_names_its_source() -> None:
     assert set(runtimes()) == {"edgetpu", "tensorrt", "onnxruntime-cpu", "onnxruntime-cuda", "tflite"}
     for runtime in runtimes().values():
         assert runtime.source
@@ -28,7 +28,7 @@ def test_every_runtime_says_where_it_was_read() -> None:
 
 @pytest.mark.parametrize("name", ["edgetpu", "tensorrt", "onnxruntime-cuda"])
 def test_names_in_the_table_are_operators(name: str) -> None:
-    """A name that is not known at all is more likely a slip of the pen than an operator."""
+    """A name that is not a known operator is more likely a typing mistake than an operator."""
     runtime = runtimes()[name]
     ours = {*ONNX, *TFLITE, *(f"com.microsoft.{op}" for op in ONNX), "custom.edgetpu-custom-op"}
     assert not (runtime.takes or set()) - ours
@@ -36,45 +36,45 @@ def test_names_in_the_table_are_operators(name: str) -> None:
     assert set(runtime.converted.values()) <= (runtime.takes or set())
 
 
-def test_onnx_of_every_day_runs_on_what_reads_onnx(tmp_path: Path) -> None:
-    found = convolution(tmp_path, "Relu")
-    assert set(found.unsupported) == {"edgetpu", "tflite"}
-    assert found.unsupported["edgetpu"] == (
+def test_common_onnx_runs_on_runtimes_that_read_onnx(tmp_path: Path) -> None:
+    result = convolution(tmp_path, "Relu")
+    assert set(result.unsupported) == {"edgetpu", "tflite"}
+    assert result.unsupported["edgetpu"] == (
         "format: the Edge TPU reads tflite, and this is onnx: convert it",
         "precision: the Edge TPU computes in int8, this model in fp32: quantise it",
     )
-    assert found.unsupported["tflite"] == ("format: TFLite reads tflite, and this is onnx: convert it",)
+    assert result.unsupported["tflite"] == ("format: TFLite reads tflite, and this is onnx: convert it",)
 
 
-def test_an_operator_that_is_missing_is_named_with_what_becomes_of_it(tmp_path: Path) -> None:
-    found = convolution(tmp_path, "HardSwish", "Det", "com.microsoft.QuickGelu", "my.Own")
-    edge = found.unsupported["edgetpu"]
+def test_a_missing_operator_is_named_with_its_fallback(tmp_path: Path) -> None:
+    result = convolution(tmp_path, "HardSwish", "Det", "com.microsoft.QuickGelu", "my.Own")
+    edge = result.unsupported["edgetpu"]
     assert "operator: the Edge TPU does not run HardSwish: it and what follows run on the CPU" in edge
     assert "shape: the Edge TPU needs every size to be fixed" in edge
-    assert found.unsupported["tensorrt"] == (
+    assert result.unsupported["tensorrt"] == (
         "operator: TensorRT does not run Det",
         "operator: TensorRT does not run com.microsoft.QuickGelu",
         "operator: TensorRT does not run my.Own",
     )
     assert [
         text.partition(" does not run ")[2].partition(":")[0]
-        for text in found.unsupported["onnxruntime-cuda"]
+        for text in result.unsupported["onnxruntime-cuda"]
     ] == [
         "Det",
         "my.Own",
     ]
-    assert found.unsupported["onnxruntime-cpu"] == ("operator: ONNX Runtime on a CPU does not run my.Own",)
+    assert result.unsupported["onnxruntime-cpu"] == ("operator: ONNX Runtime on a CPU does not run my.Own",)
 
 
-def test_reasons_begin_with_their_cause_and_are_not_endless(tmp_path: Path) -> None:
-    found = convolution(tmp_path, *(f"my.Own{at}" for at in range(40)))
-    for reasons in found.unsupported.values():
+def test_reasons_begin_with_their_cause_and_are_bounded(tmp_path: Path) -> None:
+    result = convolution(tmp_path, *(f"my.Own{at}" for at in range(40)))
+    for reasons in result.unsupported.values():
         assert all(reason.partition(":")[0] in CAUSES for reason in reasons)
         assert len(reasons) < 20
-    assert found.unsupported["onnxruntime-cpu"][-1] == "operator: and 28 more kinds of operators"
+    assert result.unsupported["onnxruntime-cpu"][-1] == "operator: and 28 more kinds of operators"
 
 
-def test_what_is_worked_out_beforehand_runs_nowhere(tmp_path: Path) -> None:
+def test_folded_operators_need_no_runtime(tmp_path: Path) -> None:
     made = graph(
         [node("Unique", "u", "n"), node("Shape", "x", "s"), node("Reshape", "x s", "y")],
         [value("x", 2, 3)],

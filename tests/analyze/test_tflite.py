@@ -1,4 +1,4 @@
-"""TFLite files: operators by either number, quantised types, bodies by number, and what was compiled."""
+"""TFLite files: operators by either number, quantised types, bodies by number, and compiled models."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.analyze.models import by_op, grouped, ops
 from tests.tflites import Byte, Op, Sub, T, model, zeros
 
 
-def found(folder: Path, *graphs: Sub, **shapes: tuple[int, ...]) -> Profile:
+def profile(folder: Path, *graphs: Sub, **shapes: tuple[int, ...]) -> Profile:
     path = folder / "tiny.tflite"
     path.write_bytes(model(*graphs))
     return analyze(str(path), shapes)
@@ -20,7 +20,7 @@ def found(folder: Path, *graphs: Sub, **shapes: tuple[int, ...]) -> Profile:
 def one(
     op: str, dims: list[tuple[int, ...]], out: tuple[int, ...], dtype: str = "fp32", **options: int
 ) -> Sub:
-    """Make a graph of one operator: an image, constants, and what comes out."""
+    """Make a subgraph of one operator: an image, constants, and the output."""
     width = 4 if dtype == "fp32" else 1
     names = [f"t{at}" for at in range(len(dims))]
     tensors = [T(names[0], dims[0], dtype)]
@@ -48,12 +48,12 @@ ROWS: list[tuple[Sub, str, int, int]] = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].ops[0].name)
 def test_work_and_parameters(tmp_path: Path, row: tuple[Sub, str, int, int]) -> None:
     graph, kind, macs, params = row
-    result = found(tmp_path, graph)
+    result = profile(tmp_path, graph)
     assert [record.kind for record in result.operators] == [kind]
     assert (result.macs, result.params, result.exact, result.format) == (macs, params, True, "tflite")
 
 
-def test_a_transposed_convolution_is_told_its_shape(tmp_path: Path) -> None:
+def test_a_transposed_convolution_has_its_shape_as_an_input(tmp_path: Path) -> None:
     graph = Sub(
         [
             T("shape", (4,), "int32", b"".join(n.to_bytes(4, "little") for n in (1, 8, 8, 5))),
@@ -65,7 +65,7 @@ def test_a_transposed_convolution_is_told_its_shape(tmp_path: Path) -> None:
         "x",
         "y",
     )
-    result = found(tmp_path, graph)
+    result = profile(tmp_path, graph)
     assert (result.macs, result.params, result.weight_bytes) == (48 * 20, 60, 240 + 16)
 
 
@@ -83,7 +83,7 @@ def test_int8_throughout_suits_the_edge_tpu(tmp_path: Path) -> None:
         "x",
         "y",
     )
-    result = found(tmp_path, graph)
+    result = profile(tmp_path, graph)
     conv = by_op(result, "CONV_2D")
     assert (result.precision, result.params, conv.read_bytes) == ("int8", 40, 256 + 32 + 32)
     assert grouped(result) == [["CONV_2D", "RELU6", "RESHAPE"]]
@@ -93,7 +93,7 @@ def test_int8_throughout_suits_the_edge_tpu(tmp_path: Path) -> None:
     assert result.peak_bytes == 256 + 512
 
 
-def test_weights_that_are_restored_first_weigh_what_they_are_stored_in(tmp_path: Path) -> None:
+def test_dequantised_weights_count_with_their_stored_size(tmp_path: Path) -> None:
     graph = Sub(
         [
             T("x", (1, 4)),
@@ -105,7 +105,7 @@ def test_weights_that_are_restored_first_weigh_what_they_are_stored_in(tmp_path:
         "x",
         "y",
     )
-    (record,) = found(tmp_path, graph).operators
+    (record,) = profile(tmp_path, graph).operators
     assert (record.params, record.weight_bytes, record.read_bytes, record.precision) == (
         24,
         48,
@@ -126,21 +126,21 @@ def test_an_open_batch_is_refused_until_it_is_bound(tmp_path: Path) -> None:
         "y",
     )
     with pytest.raises(AnalysisError) as caught:
-        found(tmp_path, graph)
+        profile(tmp_path, graph)
     assert "input 'x' leaves open: batch (batch x 4)" in str(caught.value)
     assert caught.value.hint == "bind it: --shape batch=1"
-    assert found(tmp_path, graph, batch=(5,)).macs == 5 * 24
-    assert found(tmp_path, graph, x=(5, 4)).outputs == (Tensor("y", (5, 6), "fp32"),)
+    assert profile(tmp_path, graph, batch=(5,)).macs == 5 * 24
+    assert profile(tmp_path, graph, x=(5, 4)).outputs == (Tensor("y", (5, 6), "fp32"),)
 
 
-def test_what_was_compiled_is_opaque(tmp_path: Path) -> None:
+def test_a_compiled_model_is_opaque(tmp_path: Path) -> None:
     graph = Sub(
         [T("x", (1, 8), "int8"), T("y", (1, 9), "int8")],
         [Op("custom.edgetpu-custom-op", "x", "y", custom=zeros(5000))],
         "x",
         "y",
     )
-    result = found(tmp_path, graph)
+    result = profile(tmp_path, graph)
     assert (result.macs, result.weight_bytes, result.exact) == (0, 5000, False)
     assert any("compiled for the Edge TPU" in note for note in result.notes)
     assert not any(reason.startswith("operator") for reason in result.unsupported["edgetpu"])
@@ -154,22 +154,22 @@ def loop(body: int) -> tuple[Sub, Sub]:
 
 
 def test_bodies_are_found_by_number(tmp_path: Path) -> None:
-    result = found(tmp_path, *loop(1))
+    result = profile(tmp_path, *loop(1))
     assert (ops(result), result.macs, result.exact) == (["FULLY_CONNECTED", "WHILE"], 8, False)
-    assert any("no body" in note for note in found(tmp_path, *loop(9)).notes)
+    assert any("no body" in note for note in profile(tmp_path, *loop(9)).notes)
 
 
-def test_a_body_that_runs_itself_is_refused(tmp_path: Path) -> None:
+def test_a_recursive_body_is_refused(tmp_path: Path) -> None:
     main, _ = loop(1)
     with pytest.raises(AnalysisError, match="nested bodies"):
-        found(tmp_path, main, main)
+        profile(tmp_path, main, main)
 
 
 def test_names_may_be_missing_or_the_same(tmp_path: Path) -> None:
     graph = Sub(
         [T("x", (2,)), T("", (2,)), T("y", (2,))], [Op("ABS", "x", ""), Op("ABS", "x", "y")], "x", "y"
     )
-    assert found(tmp_path, graph).outputs[0].name == "y"
+    assert profile(tmp_path, graph).outputs[0].name == "y"
 
 
 def test_data_shorter_than_its_dims_is_refused(tmp_path: Path) -> None:
@@ -180,4 +180,4 @@ def test_data_shorter_than_its_dims_is_refused(tmp_path: Path) -> None:
         "y",
     )
     with pytest.raises(AnalysisError, match="tensor 'w' has 95 bytes, its dims need 96"):
-        found(tmp_path, graph)
+        profile(tmp_path, graph)

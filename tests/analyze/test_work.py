@@ -1,4 +1,4 @@
-"""Multiply-adds and parameters of single operators, worked out by hand."""
+"""Multiply-adds and parameters of single operators, computed by hand."""
 
 from pathlib import Path
 
@@ -74,14 +74,14 @@ def test_work_and_parameters(tmp_path: Path, row: Row) -> None:
     op, dims, weights, attributes, macs, params = row
     names = " ".join(["x", *(each.name for each in weights)])
     made = graph([node(op, names, "y", **attributes)], [value("x", *dims)], weights)
-    found = profile(tmp_path, made)
-    assert (found.macs, found.params, found.exact) == (macs, params, True)
+    result = profile(tmp_path, made)
+    assert (result.macs, result.params, result.exact) == (macs, params, True)
 
 
 @pytest.mark.parametrize(
     ("weights", "group", "kind"), [((8, 1, 3, 3), 8, "depthwise"), ((16, 4, 3, 3), 2, "conv")]
 )
-def test_one_channel_each_is_another_kind(
+def test_a_convolution_of_one_channel_per_group_is_depthwise(
     tmp_path: Path, weights: tuple[int, ...], group: int, kind: str
 ) -> None:
     made = graph([node("Conv", "x w", "y", group=group)], [value("x", 1, 8, 9, 9)], [weight("w", *weights)])
@@ -89,7 +89,7 @@ def test_one_channel_each_is_another_kind(
 
 
 def attention(op: str, heads: int, *dims: Open, **attributes: Attribute) -> NetGraph:
-    """Make one attention operator with all its inputs open to the run."""
+    """Make one attention operator whose inputs all change from run to run."""
     names = "qkvabcde"[: len(dims)]
     shapes = [value(name, *shape) for name, shape in zip(names, dims, strict=True)]
     return graph([node(op, " ".join(names), "y", **attributes)], shapes)
@@ -136,13 +136,13 @@ def test_parameters_are_counted_once_and_statistics_not(tmp_path: Path) -> None:
             Weight("to", (2,), "int64", (1, -1)),
         ],
     )
-    found = profile(tmp_path, made)
-    assert [record.params for record in found.operators] == [16, 8, 0, 0, 0]
-    assert [record.weight_bytes for record in found.operators] == [64, 64, 0, 4, 0]
-    assert (found.params, found.weight_bytes) == (24, 132)
+    result = profile(tmp_path, made)
+    assert [record.params for record in result.operators] == [16, 8, 0, 0, 0]
+    assert [record.weight_bytes for record in result.operators] == [64, 64, 0, 4, 0]
+    assert (result.params, result.weight_bytes) == (24, 132)
 
 
-def test_activations_are_what_products_write(tmp_path: Path) -> None:
+def test_activations_are_the_outputs_of_products(tmp_path: Path) -> None:
     made = graph(
         [node("Conv", "x w", "a"), node("Relu", "a", "r"), node("GlobalAveragePool", "r", "y")],
         [value("x", 1, 3, 8, 8)],

@@ -1,4 +1,4 @@
-"""What the kernel says of a process, and what is made of it where it says nothing."""
+"""Memory and waits of a process as the kernel reports them, and where it reports nothing."""
 
 import os
 import time
@@ -20,7 +20,7 @@ def test_memory_and_waits_of_a_process(tmp_path: Path) -> None:
     assert process.waits(folder) == {"7": 1.5, "8": 0.25}
 
 
-def test_a_kernel_that_does_not_say(tmp_path: Path) -> None:
+def test_missing_kernel_figures_read_as_zero(tmp_path: Path) -> None:
     assert process.memory("peak", str(tmp_path)) == 0
     assert process.waits(str(tmp_path)) == {}
     (tmp_path / "status").write_text("Name:\tx\n")
@@ -34,7 +34,7 @@ def test_a_kernel_that_does_not_say(tmp_path: Path) -> None:
     ("limit", "count"),
     [("max 100000", 10**6), ("150000 100000", 2), ("50000 100000", 1), ("9900000 100000", 99), ("", 10**6)],
 )
-def test_a_limit_on_cpus_counts_as_that_many(limit: str, count: int, tmp_path: Path) -> None:
+def test_a_cpu_quota_limits_the_number_of_cpus(limit: str, count: int, tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text(f"{limit}\n")
     here = len(os.sched_getaffinity(0))
     assert process.cpus(str(tmp_path / "cpu.max")) == min(count, here)

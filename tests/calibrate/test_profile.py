@@ -1,4 +1,4 @@
-"""Profiles as files: what is written is read back; what is damaged is refused and says why."""
+"""Profiles as files: saved profiles load again; a damaged file is refused with the reason."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ CALIBRATION = Calibration(
 )
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_a_saved_calibration_loads_again(tmp_path: Path) -> None:
     file = str(tmp_path / "new" / "folder" / "profile.json")
     save(CALIBRATION, file)
     assert load(file) == CALIBRATION
@@ -49,7 +49,7 @@ def test_a_damaged_file_is_refused(text: str, says: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seconds", [0, -1, "NaN", None, "x", 1e300])
-def test_times_that_cannot_be_are_refused(seconds: object, tmp_path: Path) -> None:
+def test_impossible_times_are_refused(seconds: object, tmp_path: Path) -> None:
     document = CALIBRATION.to_json()
     document["trials"][0]["measured"]["seconds"] = seconds
     (tmp_path / "profile.json").write_text(json.dumps(document))
@@ -57,7 +57,7 @@ def test_times_that_cannot_be_are_refused(seconds: object, tmp_path: Path) -> No
         load(str(tmp_path / "profile.json"))
 
 
-def test_a_missing_file_and_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unwritable_path_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         load(str(tmp_path / "none.json"))
     (tmp_path / "file").write_text("")
@@ -73,5 +73,5 @@ def test_a_missing_file_and_a_place_that_cannot_be_written(tmp_path: Path) -> No
         ({"HOME": "/home/x", "XDG_DATA_HOME": "data"}, "/home/x/.local/share/fairlead/profiles"),
     ],
 )
-def test_profiles_lie_where_the_xdg_rules_say(environ: dict[str, str], place: str) -> None:
+def test_the_profile_folder_follows_the_xdg_specification(environ: dict[str, str], place: str) -> None:
     assert default_folder(environ) == place

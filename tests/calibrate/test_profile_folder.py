@@ -1,4 +1,4 @@
-"""A folder of profiles: all of it is read, damage hides nothing, and what comes in is added."""
+"""A folder of profiles: a damaged file does not hide others, and added profiles are merged."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from fairlead.units import Bytes, Seconds
 from tests.profiles import MEASURED, SETUP, calibration, observed
 
 
-def test_what_was_seen_is_written_and_read_back(tmp_path: Path) -> None:
+def test_a_saved_observed_use_loads_again(tmp_path: Path) -> None:
     path = observed_file(str(tmp_path), observed())
     save_observed(observed(), path)
     assert load_observed(path) == load_any(path) == observed()
@@ -43,12 +43,12 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a profile, and not called one")
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
-    found = load_all(within)
-    assert (found.calibrations, found.seen) == ((calibration(),), (observed(),))
-    assert [Path(line.partition(":")[0]).name for line in found.damaged] == ["half.json", "binary.json"]
+    profiles = load_all(within)
+    assert (profiles.calibrations, profiles.seen) == ((calibration(),), (observed(),))
+    assert [Path(line.partition(":")[0]).name for line in profiles.damaged] == ["half.json", "binary.json"]
 
 
-def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
     assert load_all(str(tmp_path / "none")) == ProfileFolder()
     (tmp_path / "file").write_text("")
     assert load_all(str(tmp_path / "file")).damaged[0].endswith("Not a directory")
@@ -67,7 +67,7 @@ def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
         ("version", 99),
     ],
 )
-def test_what_cannot_have_been_seen_is_refused(field: str, value: object, tmp_path: Path) -> None:
+def test_an_impossible_observed_use_is_refused(field: str, value: object, tmp_path: Path) -> None:
     path = tmp_path / "seen.json"
     path.write_text(json.dumps({**observed().to_json(), field: value}))
     with pytest.raises(UserError, match=r"seen\.json: ") as caught:
@@ -75,7 +75,7 @@ def test_what_cannot_have_been_seen_is_refused(field: str, value: object, tmp_pa
     assert caught.value.hint
 
 
-def test_what_comes_in_is_added_to_the_file_of_its_setup(tmp_path: Path) -> None:
+def test_added_profiles_are_merged_into_the_file_of_their_setup(tmp_path: Path) -> None:
     within = str(tmp_path)
     own = calibration_file(within, calibration())
     save(calibration(), own)
@@ -94,7 +94,7 @@ def test_what_comes_in_is_added_to_the_file_of_its_setup(tmp_path: Path) -> None
     assert add_profiles([], [], within) == []
 
 
-def test_a_setup_is_forgotten_and_others_stay(tmp_path: Path) -> None:
+def test_removing_a_setup_keeps_the_others(tmp_path: Path) -> None:
     within = str(tmp_path)
     add_profiles([calibration(), calibration(host="another board")], [observed()], within)
     (tmp_path / "damaged.json").write_text("")

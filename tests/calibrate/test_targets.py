@@ -1,4 +1,4 @@
-"""Which accelerators can be calibrated and through what: a table of machines."""
+"""Which accelerators can be calibrated and through which provider: a table of machines."""
 
 import pytest
 
@@ -22,20 +22,22 @@ MACHINES: list[tuple[Accelerator, set[str], list[str], str]] = [
 
 
 @pytest.mark.parametrize(("acc", "available", "providers", "reason"), MACHINES)
-def test_ways_and_refusals(acc: Accelerator, available: set[str], providers: list[str], reason: str) -> None:
-    found, refused = targets([acc], available)
-    assert [target.provider for target in found] == providers
-    assert [refusal.reason for refusal in refused] == ([reason] if reason else [])
+def test_providers_and_reasons(
+    acc: Accelerator, available: set[str], providers: list[str], reason: str
+) -> None:
+    reachable, skipped = targets([acc], available)
+    assert [target.provider for target in reachable] == providers
+    assert [accelerator.reason for accelerator in skipped] == ([reason] if reason else [])
 
 
-def test_a_setup_tells_runtimes_precisions_and_threads_apart() -> None:
-    one = CalibrationTarget(CPU, "cpu").setup("onnxruntime", "1.2", "fp32", 4)
-    two = CalibrationTarget(NVIDIA, "cuda").setup("onnxruntime", "1.2", "fp16", 4)
-    assert one.name == "cpu-x86-64-avx2-onnxruntime-cpu-fp32-4t"
-    assert two.name == "l4-onnxruntime-cuda-fp16"
-    assert (one.threads, two.threads) == (4, 0)
+def test_a_setup_name_has_runtime_precision_and_threads() -> None:
+    cpu = CalibrationTarget(CPU, "cpu").setup("onnxruntime", "1.2", "fp32", 4)
+    gpu = CalibrationTarget(NVIDIA, "cuda").setup("onnxruntime", "1.2", "fp16", 4)
+    assert cpu.name == "cpu-x86-64-avx2-onnxruntime-cpu-fp32-4t"
+    assert gpu.name == "l4-onnxruntime-cuda-fp16"
+    assert (cpu.threads, gpu.threads) == (4, 0)
 
 
-def test_only_nvidia_gpus_are_known_by_uuid() -> None:
+def test_only_nvidia_gpus_have_a_uuid() -> None:
     assert CalibrationTarget(NVIDIA, "cuda").gpu == "GPU-1"
     assert CalibrationTarget(CPU, "cpu").gpu == ""

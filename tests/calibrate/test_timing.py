@@ -1,4 +1,4 @@
-"""Figures from many runs: steady on a busy machine, and never less than what the thread itself worked."""
+"""Summaries of many runs: steady on a busy machine, and never less than the CPU time of the thread."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ from fairlead.calibrate.timing import (
 
 
 class World:
-    """A clock that only a step moves; every fourth step, others have the CPU for a while."""
+    """A clock that only a step advances; every fourth step, other programs have the CPU for a while."""
 
     def __init__(self, takes: float, stolen: float = 0.0) -> None:
         self.now = self.worked = 0.0
@@ -47,7 +47,7 @@ def test_a_model_runs_for_as_long_as_its_budget() -> None:
     ("takes", "runs"),
     [
         (0.4, 5),  # slow: the fewest runs, beyond the budget
-        (20.0, 1),  # hopeless: one run is enough to say so
+        (20.0, 1),  # far too slow: one run is enough
         (1e-6, 10_000),  # quick: as many as make a difference
     ],
 )
@@ -62,15 +62,15 @@ def test_warming_up_counts_for_nothing_and_runs_at_least_once() -> None:
     assert world.steps == 1
 
 
-def test_time_that_others_had_the_cpu_is_taken_off() -> None:
+def test_time_waiting_for_a_cpu_is_subtracted() -> None:
     world = World(0.01, stolen=0.05)
-    found = summarise([sample(world.step, 1.0, world.clocks)])
-    assert found.seconds == pytest.approx(0.01)
-    assert found.p90 == pytest.approx(0.01)
-    assert found.waited == pytest.approx(0.05 / 0.09, abs=0.05)
+    timing = summarise([sample(world.step, 1.0, world.clocks)])
+    assert timing.seconds == pytest.approx(0.01)
+    assert timing.p90 == pytest.approx(0.01)
+    assert timing.waited == pytest.approx(0.05 / 0.09, abs=0.05)
 
 
-def test_no_more_is_taken_off_than_leaves_the_work_of_the_thread_itself() -> None:
+def test_the_time_of_a_run_is_at_least_its_cpu_time() -> None:
     assert RunSample(wall=10.0, waited=9.5, worked=8.0).seconds == 8.0
     assert RunSample(wall=10.0, waited=1.0, worked=8.0).seconds == 9.0
 
@@ -78,8 +78,8 @@ def test_no_more_is_taken_off_than_leaves_the_work_of_the_thread_itself() -> Non
 def test_the_quickest_round_counts() -> None:
     slow = [RunSample(1.5)] * 9
     quick = [RunSample(1.0)] * 7 + [RunSample(3.0)] * 2
-    found = summarise([slow, quick, []])
-    assert (found.seconds, found.p90, found.runs) == (1.0, 3.0, 18)
+    timing = summarise([slow, quick, []])
+    assert (timing.seconds, timing.p90, timing.runs) == (1.0, 3.0, 18)
 
 
 def test_runs_that_waited_are_left_out_where_there_are_others() -> None:
@@ -92,11 +92,11 @@ def test_runs_that_waited_are_left_out_where_there_are_others() -> None:
     [
         ({}, {}, 0.0),
         ({"1": 1.0, "2": 5.0}, {"1": 1.5, "2": 5.2}, 0.5),
-        ({"1": 1.0}, {"1": 1.0, "9": 4.0}, 0.0),  # a thread that was not there before
-        ({"1": 1.0, "2": 1.0}, {"1": 1.1}, 0.1),  # a thread that has gone
+        ({"1": 1.0}, {"1": 1.0, "9": 4.0}, 0.0),  # a thread that started during the run
+        ({"1": 1.0, "2": 1.0}, {"1": 1.1}, 0.1),  # a thread that ended during the run
     ],
 )
-def test_the_wait_of_a_run_is_that_of_the_thread_that_waited_most(
+def test_the_wait_of_a_run_is_the_longest_wait_of_a_thread(
     before: Mapping[str, float], after: Mapping[str, float], seconds: float
 ) -> None:
     assert longest_wait(before, after) == pytest.approx(seconds)
@@ -107,5 +107,5 @@ def rounds() -> Iterator[list[RunSample]]:
 
 
 def test_one_run_is_enough_for_figures() -> None:
-    found = summarise(list(rounds()))
-    assert (found.seconds, found.p90, found.runs, found.waited) == (1.0, 1.0, 3, 0.0)
+    timing = summarise(list(rounds()))
+    assert (timing.seconds, timing.p90, timing.runs, timing.waited) == (1.0, 1.0, 3, 0.0)

@@ -1,4 +1,4 @@
-"""PyTorch and ONNX Runtime give the same answer for every model of the zoo."""
+"""PyTorch and ONNX Runtime give the same outputs for every model of the zoo."""
 
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ def test_both_runtimes_agree(name: str, tmp_path: Path) -> None:
     file = str(tmp_path / "model.onnx")
     write(BUILDERS[name](1, "fp32"), file)
     session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    given = {get_input_.name: eager.fixed[get_input_.name].numpy() for get_input_ in session.get_inputs()}
-    for ours, theirs in zip(outputs, session.run(None, given), strict=True):
+    inputs = {described.name: eager.fixed[described.name].numpy() for described in session.get_inputs()}
+    for ours, theirs in zip(outputs, session.run(None, inputs), strict=True):
         torch.testing.assert_close(
             ours, torch.from_numpy(theirs), rtol=1e-3, atol=1e-3 * float(abs(theirs).max())
         )

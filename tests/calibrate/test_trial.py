@@ -1,4 +1,4 @@
-"""Models in child processes: however one ends, there is a row for it."""
+"""Models in child processes: however a process ends, its model has a row."""
 
 import json
 import sys
@@ -14,20 +14,20 @@ from fairlead.units import Bytes, Watts
 
 JOB = TrialJob("thread", "/nowhere.onnx", "onnxruntime-cpu")
 NOTHING = Features("digest", 1, 1, Bytes(0))
-ANSWER = TrialOutcome((RunSample(0.5, 0.1, 0.3),), "1.2", Bytes(100), Bytes(10), Watts(7.0))
+OUTCOME = TrialOutcome((RunSample(0.5, 0.1, 0.3),), "1.2", Bytes(100), Bytes(10), Watts(7.0))
 
 
 def child(source: str) -> Sequence[str]:
-    """Return a command that does something else than a child does."""
+    """Return a command that replaces the child."""
     return (sys.executable, "-c", source)
 
 
-def test_an_answer_is_the_last_line() -> None:
-    done = trials.run_job(JOB, child(f"print('a library says hello'); print({ANSWER.to_text()!r})"))
-    assert done == ANSWER
+def test_the_outcome_is_the_last_line() -> None:
+    done = trials.run_job(JOB, child(f"print('a message of a library'); print({OUTCOME.to_text()!r})"))
+    assert done == OUTCOME
 
 
-def test_the_child_is_given_the_job() -> None:
+def test_the_child_reads_the_job() -> None:
     echo = (
         "import sys, json; job = json.loads(sys.stdin.readline());"
         "print(json.dumps({'samples': [], 'reason': job['model']}))"
@@ -47,17 +47,17 @@ def test_the_child_is_given_the_job() -> None:
         ('print(\'{"samples": [{"odd": 1}]}\')', "printed no outcome"),
     ],
 )
-def test_an_end_without_an_answer_is_a_reason(source: str, reason: str) -> None:
+def test_an_exit_without_an_outcome_is_a_reason(source: str, reason: str) -> None:
     assert reason in trials.run_job(JOB, child(source)).reason
 
 
-def test_the_real_child_answers_what_a_runtime_raises() -> None:
-    found = trials.run_job(JOB)
-    assert found.reason.startswith(("MissingPartError", "NoSuchFile", "Fail"))
-    assert "\n" not in found.reason
+def test_the_real_child_reports_an_exception_of_the_runtime() -> None:
+    outcome = trials.run_job(JOB)
+    assert outcome.reason.startswith(("MissingPartError", "NoSuchFile", "Fail"))
+    assert "\n" not in outcome.reason
 
 
-def test_the_gpu_that_is_asked_of_is_the_only_one_seen() -> None:
+def test_only_the_gpu_of_the_job_is_visible() -> None:
     job = TrialJob("thread", "", "onnxruntime-cuda", gpu="GPU-1234")
     inherited = {"CUDA_VISIBLE_DEVICES": "7", "HOME": "/home/x"}
     assert trials.child_environment(job, inherited)["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
@@ -67,20 +67,20 @@ def test_the_gpu_that_is_asked_of_is_the_only_one_seen() -> None:
 
 def test_rounds_of_one_model_become_one_row() -> None:
     slow = TrialOutcome((RunSample(0.9),), "1.2", Bytes(120), Bytes(12), Watts(9.0))
-    found = trials.merge_outcomes("thread", NOTHING, [ANSWER, slow]).measured
-    assert found is not None
-    assert (found.seconds, found.wall, found.runs) == (0.4, 0.5, 2)
-    assert (found.peak_bytes, found.base_bytes, found.watts) == (120, 10, 8.0)
+    measured = trials.merge_outcomes("thread", NOTHING, [OUTCOME, slow]).measured
+    assert measured is not None
+    assert (measured.seconds, measured.wall, measured.runs) == (0.4, 0.5, 2)
+    assert (measured.peak_bytes, measured.base_bytes, measured.watts) == (120, 10, 8.0)
 
 
 def test_a_model_that_failed_once_has_a_reason_and_no_figures() -> None:
-    found = trials.merge_outcomes("thread", NOTHING, [ANSWER, TrialOutcome(reason="it crashed")])
-    assert (found.measured, found.reason) == (None, "it crashed")
+    trial = trials.merge_outcomes("thread", NOTHING, [OUTCOME, TrialOutcome(reason="it crashed")])
+    assert (trial.measured, trial.reason) == (None, "it crashed")
     assert trials.merge_outcomes("thread", NOTHING, []).reason == "not run"
 
 
-def test_jobs_and_outcomes_travel_as_lines() -> None:
+def test_jobs_and_outcomes_are_single_lines() -> None:
     assert TrialJob.of(JOB.to_text()) == JOB
-    assert TrialOutcome.of(ANSWER.to_text()) == ANSWER
-    assert "\n" not in ANSWER.to_text()
+    assert TrialOutcome.of(OUTCOME.to_text()) == OUTCOME
+    assert "\n" not in OUTCOME.to_text()
     assert json.loads(JOB.to_text())["runtime"] == "onnxruntime-cpu"

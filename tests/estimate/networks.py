@@ -1,4 +1,4 @@
-"""Networks as profiles: the zoo's, each analysed once, and one more that published tables speak of."""
+"""Networks as profiles: the zoo's, each analysed once, and one more of published tables."""
 
 import tempfile
 from functools import cache

@@ -18,11 +18,11 @@ def of(name: str, batch: int = 1, dtype: str = "fp32") -> dict[str, float]:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_amounts_add_up_to_the_model(name: str) -> None:
-    profile, found = network(name), of(name)
+    profile, by_name = network(name), of(name)
     depthwise = sum(operator.macs for operator in profile.operators if operator.kind == "depthwise")
-    assert found["call"] == 1
-    assert found["macs.conv"] + found["macs.product"] + depthwise == profile.macs
-    assert found["kernels.conv"] + found["kernels.other"] == profile.groups
+    assert by_name["call"] == 1
+    assert by_name["macs.conv"] + by_name["macs.product"] + depthwise == profile.macs
+    assert by_name["kernels.conv"] + by_name["kernels.other"] == profile.groups
     work = amounts(features(profile))
     assert work.weights == profile.weight_bytes
     assert work.memory[1] + work.memory[3] == pytest.approx(profile.weight_bytes)
@@ -30,7 +30,7 @@ def test_amounts_add_up_to_the_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v1", "vit_tiny"])
 @pytest.mark.parametrize(("batch", "dtype"), [(4, "fp32"), (1, "fp16"), (4, "fp16")])
-def test_scaling_is_what_another_file_would_have(name: str, batch: int, dtype: str) -> None:
+def test_scaled_amounts_equal_those_of_another_file(name: str, batch: int, dtype: str) -> None:
     scaled = amounts(features(network(name))).scaled(batch, 0.5 if dtype == "fp16" else 1.0)
     real = amounts(features(network(name, batch, dtype)))
     assert scaled.time == pytest.approx(real.time, rel=0.02)
@@ -50,7 +50,7 @@ def test_weights_are_read_once_for_a_batch(batch: float, width: float) -> None:
     assert many.weights == pytest.approx(one.weights * width)
 
 
-def test_a_model_of_nothing() -> None:
+def test_an_empty_model_has_no_amounts() -> None:
     nothing = amounts(Features("", 1, 0, Bytes(0)))
     assert nothing.time.tolist() == [1.0, *[0.0] * (len(NAMES) - 1)]
     assert nothing.memory.tolist() == [1.0, *[0.0] * (len(MEMORY) - 1)]

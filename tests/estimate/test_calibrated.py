@@ -1,4 +1,4 @@
-"""What runs say of a device."""
+"""The fit of a calibrated device."""
 
 from dataclasses import replace
 
@@ -17,103 +17,103 @@ from tests.estimate.networks import network
 from tests.estimate.worlds import EIGHT, JOULES, MEMORY, SPEEDS, calibration, setup, truth
 
 
-def fitted(found: Calibration) -> CalibratedFit:
-    result = fit(found, shipped())
+def fitted(measured: Calibration) -> CalibratedFit:
+    result = fit(measured, shipped())
     assert result is not None
     return result
 
 
-def errors(found: CalibratedFit) -> list[float]:
-    said = [float(amounts(features(network(name))).time @ found.times) for name in EIGHT]
-    return [abs(seconds / truth(name) - 1) for seconds, name in zip(said, EIGHT, strict=True)]
+def errors(result: CalibratedFit) -> list[float]:
+    predicted = [float(amounts(features(network(name))).time @ result.times) for name in EIGHT]
+    return [abs(seconds / truth(name) - 1) for seconds, name in zip(predicted, EIGHT, strict=True)]
 
 
-def test_the_pack_tells_what_other_networks_take() -> None:
-    found = fitted(calibration(setup()))
-    assert max(errors(found)) < 0.1
-    assert found.spread < 0.2
+def test_the_pack_predicts_other_networks() -> None:
+    result = fitted(calibration(setup()))
+    assert max(errors(result)) < 0.1
+    assert result.spread < 0.2
 
 
 def test_noise_of_some_percent_does_little_harm() -> None:
-    found = fitted(calibration(setup(), noise=0.03))
-    assert float(np.mean(errors(found))) < 0.12
+    result = fitted(calibration(setup(), noise=0.03))
+    assert float(np.mean(errors(result))) < 0.12
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_a_few_models_are_better_than_none_and_never_nonsense(count: int) -> None:
-    found = fitted(calibration(setup(), names=tuple(PACK)[:count]))
-    assert (found.times >= 0).all()
-    assert max(errors(found)) < 2
+    result = fitted(calibration(setup(), names=tuple(PACK)[:count]))
+    assert (result.times >= 0).all()
+    assert max(errors(result)) < 2
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.floats(0.1, 10), min_size=len(SPEEDS), max_size=len(SPEEDS)))
-def test_any_device_can_be_told_from_the_pack(factors: list[float]) -> None:
+def test_any_device_can_be_fitted_from_the_pack(factors: list[float]) -> None:
     speeds = SPEEDS * np.array(factors)
-    found = fitted(calibration(setup(), speeds))
-    said = [float(amounts(features(network(name))).time @ found.times) for name in EIGHT]
-    off = [abs(seconds / truth(name, speeds) - 1) for seconds, name in zip(said, EIGHT, strict=True)]
+    result = fitted(calibration(setup(), speeds))
+    predicted = [float(amounts(features(network(name))).time @ result.times) for name in EIGHT]
+    off = [abs(seconds / truth(name, speeds) - 1) for seconds, name in zip(predicted, EIGHT, strict=True)]
     assert float(np.mean(off)) < 0.3
 
 
-def test_a_model_that_stands_there_thirty_times_is_one_model() -> None:
+def test_a_model_listed_thirty_times_counts_once() -> None:
     once = calibration(setup(), names=tuple(PACK)[:1])
     many = replace(once, trials=once.trials * 30)
     assert fitted(many).spread == fitted(once).spread > 0.3
 
 
-def test_memory_of_the_process_is_told_too() -> None:
-    found = fitted(calibration(setup()))
+def test_the_memory_of_the_process_is_fitted() -> None:
+    result = fitted(calibration(setup()))
     for name in EIGHT:
         work = amounts(features(network(name))).memory
-        assert work @ found.memory == pytest.approx(work @ MEMORY, rel=0.05)
+        assert work @ result.memory == pytest.approx(work @ MEMORY, rel=0.05)
 
 
-def test_joules_where_watts_were_measured() -> None:
-    found = fitted(calibration(setup()))
-    assert found.power is not None
+def test_joules_are_fitted_where_watts_were_measured() -> None:
+    result = fitted(calibration(setup()))
+    assert result.power is not None
     for name in EIGHT:
         work = amounts(features(network(name))).time
         true = float(work @ JOULES) / truth(name)
-        assert found.power.watts(work, truth(name)) == pytest.approx(true, rel=0.1)
+        assert result.power.watts(work, truth(name)) == pytest.approx(true, rel=0.1)
 
 
-def test_power_is_within_what_was_seen() -> None:
-    found = fitted(calibration(setup(), names=tuple(PACK)[:3]))
-    assert found.power is not None
+def test_power_stays_within_the_measured_range() -> None:
+    result = fitted(calibration(setup(), names=tuple(PACK)[:3]))
+    assert result.power is not None
     work = amounts(features(network("resnet50"))).time
-    assert found.power.watts(work, 1e-9) == found.power.most
-    assert found.power.watts(work, 1e9) == found.power.least
+    assert result.power.watts(work, 1e-9) == result.power.most
+    assert result.power.watts(work, 1e9) == result.power.least
 
 
-def test_few_models_leave_doubt() -> None:
+def test_few_models_give_a_wide_spread() -> None:
     assert fitted(calibration(setup(), names=tuple(PACK)[:3])).spread > 0.25
 
 
-def test_without_watts_nothing_is_said_of_power() -> None:
-    found = calibration(setup())
-    dark = [
-        replace(each, measured=replace(each.measured, watts=None)) for each in found.done if each.measured
+def test_without_watts_there_is_no_power() -> None:
+    measured = calibration(setup())
+    trials = [
+        replace(each, measured=replace(each.measured, watts=None)) for each in measured.done if each.measured
     ]
-    assert fitted(replace(found, trials=tuple(dark))).power is None
+    assert fitted(replace(measured, trials=tuple(trials))).power is None
 
 
-def test_without_memory_the_usual_is_said() -> None:
-    found = calibration(setup())
-    blind = [
+def test_without_measured_memory_the_runtime_figures_count() -> None:
+    measured = calibration(setup())
+    trials = [
         replace(each, measured=replace(each.measured, peak_bytes=Bytes(0)))
-        for each in found.done
+        for each in measured.done
         if each.measured
     ]
-    assert fitted(replace(found, trials=tuple(blind))).memory[0] > 100e6
+    assert fitted(replace(measured, trials=tuple(trials))).memory[0] > 100e6
 
 
-def test_a_calibration_that_says_nothing_is_none() -> None:
+def test_a_calibration_without_runs_or_known_device_has_no_fit() -> None:
     failed = Trial("plain", features(network("plain")), None, "it crashed")
     assert fit(replace(calibration(setup()), trials=(failed,)), shipped()) is None
-    assert fit(calibration(setup("nobody-knows")), shipped()) is None
+    assert fit(calibration(setup("unknown-device")), shipped()) is None
 
 
 def test_a_cpu_without_a_peak_in_the_catalog_can_be_calibrated() -> None:
-    found = fitted(calibration(setup("cpu-x86-64-avx2", power=None)))
-    assert max(errors(found)) < 0.3
+    result = fitted(calibration(setup("cpu-x86-64-avx2", power=None)))
+    assert max(errors(result)) < 0.3

@@ -1,4 +1,4 @@
-"""What people write for a device."""
+"""Names of devices with terms after `@`."""
 
 import pytest
 
@@ -23,12 +23,12 @@ from fairlead.estimate.device_expression import DeviceExpression, parse
         ("a100@80gb", {"memory": 80 << 30}),
     ],
 )
-def test_terms_come_after_the_id(text: str, fields: dict[str, object]) -> None:
+def test_terms_follow_the_id(text: str, fields: dict[str, object]) -> None:
     assert parse(text) == DeviceExpression(text, text.partition("@")[0].lower(), **fields)  # type: ignore[arg-type]  # a table
 
 
 @pytest.mark.parametrize("term", ["", "usb9", "pcie9x4", "15v", "nan", "inf", "-1", "1e3", "x", "1/2/3", "²"])
-def test_a_term_that_says_nothing_is_refused(term: str) -> None:
+def test_an_unknown_term_is_refused(term: str) -> None:
     with pytest.raises(SettingsError, match="unknown term") as caught:
         parse(f"a100@{term}")
     assert "a share (1/7)" in caught.value.hint

@@ -1,4 +1,4 @@
-"""Whether a model runs, through what, and what must be done first."""
+"""Whether a model runs, through which runtime, and which conversions it needs."""
 
 from dataclasses import replace
 
@@ -13,17 +13,19 @@ from tests.catalogs import shipped
 from tests.estimate.networks import network
 
 
-def plan_for(device: str, profile: Profile, asked: str | None = None) -> ExecutionPlan | Infeasible:
-    found = target(device, shipped())
-    return execution_plan(profile, speed(found.kind, found.vendor, found.family), tuple(found.rates), asked)
+def plan_for(device: str, profile: Profile, requested: str | None = None) -> ExecutionPlan | Infeasible:
+    where = target(device, shipped())
+    return execution_plan(
+        profile, speed(where.kind, where.vendor, where.family), tuple(where.rates), requested
+    )
 
 
 def feasible_plan(
-    device: str, profile: Profile, asked: str | None = None
+    device: str, profile: Profile, requested: str | None = None
 ) -> tuple[str, str, tuple[str, ...]]:
-    found = plan_for(device, profile, asked)
-    assert isinstance(found, ExecutionPlan)
-    return found.runtime.name, found.precision, found.needs
+    plan = plan_for(device, profile, requested)
+    assert isinstance(plan, ExecutionPlan)
+    return plan.runtime.name, plan.precision, plan.needs
 
 
 MOBILE, TRANSFORMER = network("mobilenet_v1"), network("vit_tiny")
@@ -48,22 +50,22 @@ HAILO = "compile it with Hailo's Dataflow Compiler"
         ("coral-usb", "fp32", "onnx", "int8", ("edgetpu", "int8", (TFLITE, COMPILE))),
     ],
 )  # fmt: skip
-def test_how_it_runs(
+def test_the_plan_names_runtime_precision_and_conversions(
     device: str, own: str, form: str, asked: str | None, expected: tuple[str, str, tuple[str, ...]]
 ) -> None:
     profile = replace(MOBILE, precision=own, format=form)
     assert feasible_plan(device, profile, asked) == expected
 
 
-def test_an_operator_that_is_lacking_is_a_reason() -> None:
-    found = plan_for("coral-usb", TRANSFORMER, "int8")
-    assert isinstance(found, Infeasible)
-    assert found.runtime == "edgetpu"
-    assert any("does not run LayerNormalization" in reason for reason in found.reasons)
-    assert not [reason for reason in found.reasons if reason.startswith(("format:", "precision:"))]
+def test_an_unsupported_operator_is_a_reason() -> None:
+    plan = plan_for("coral-usb", TRANSFORMER, "int8")
+    assert isinstance(plan, Infeasible)
+    assert plan.runtime == "edgetpu"
+    assert any("does not run LayerNormalization" in reason for reason in plan.reasons)
+    assert not [reason for reason in plan.reasons if reason.startswith(("format:", "precision:"))]
 
 
-def test_the_next_runtime_is_asked_where_the_first_refuses() -> None:
+def test_the_next_runtime_is_tried_where_the_first_refuses() -> None:
     odd = replace(MOBILE, unsupported={"tensorrt": ("operator: TensorRT does not run QLinearConv",)})
     assert feasible_plan("t4", odd)[0] == "onnxruntime-cuda"
 
@@ -71,25 +73,25 @@ def test_the_next_runtime_is_asked_where_the_first_refuses() -> None:
 def test_a_runtime_that_takes_the_file_as_it_is_comes_first() -> None:
     cpu = speed("cpu", "", "cpu-x86")
     for form, runtime in (("onnx", "onnxruntime-cpu"), ("tflite", "tflite")):
-        found = execution_plan(replace(MOBILE, format=form, unsupported={}), cpu, ("fp32",), None)
-        assert isinstance(found, ExecutionPlan)
-        assert (found.runtime.name, found.needs) == (runtime, ())
+        plan = execution_plan(replace(MOBILE, format=form, unsupported={}), cpu, ("fp32",), None)
+        assert isinstance(plan, ExecutionPlan)
+        assert (plan.runtime.name, plan.needs) == (runtime, ())
 
 
-def test_what_runs_in_parts_runs() -> None:
+def test_a_model_that_falls_back_in_part_runs() -> None:
     reason = "operator: it runs on the CPU"
     odd = replace(MOBILE, unsupported={"tensorrt": (reason,), "onnxruntime-cuda": (reason,)})
     assert feasible_plan("t4", odd)[0] == "onnxruntime-cuda"
 
 
-def test_a_precision_that_is_asked_for_is_had_or_not() -> None:
-    found = plan_for("jetson-tx2", MOBILE, "int8")
-    assert found == Infeasible(("precision: it computes in fp16 and fp32, not in int8",))
+def test_a_requested_precision_that_the_device_lacks_is_refused() -> None:
+    plan = plan_for("jetson-tx2", MOBILE, "int8")
+    assert plan == Infeasible(("precision: it computes in fp16 and fp32, not in int8",))
 
 
-def test_a_device_without_figures_is_no_guess() -> None:
-    found = plan_for("cpu-x86-64-avx2", MOBILE)
-    assert found == Infeasible(("speed: the catalog has no peak for it: calibrate it",))
+def test_a_device_without_a_peak_is_not_guessed() -> None:
+    plan = plan_for("cpu-x86-64-avx2", MOBILE)
+    assert plan == Infeasible(("speed: the catalog has no peak for it: calibrate it",))
 
 
 def test_fp32_is_computed_on_tensor_cores_where_there_are_any() -> None:

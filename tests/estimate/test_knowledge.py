@@ -1,4 +1,4 @@
-"""Which calibration is of a device as it is used."""
+"""Which calibration matches a device, its share, link and power mode."""
 
 from dataclasses import replace
 
@@ -18,8 +18,8 @@ CORAL = calibration(replace(setup("coral-usb", "int8", power=None), link_bits_pe
 
 def own(text: str, precision: str = "fp32") -> str | None:
     known = Knowledge.of([T4, XAVIER, CPU, CORAL], shipped())
-    found = known.own_fit(target(text, shipped()), precision)
-    return None if found is None else found.setup.name
+    fit_ = known.own_fit(target(text, shipped()), precision)
+    return None if fit_ is None else fit_.setup.name
 
 
 @pytest.mark.parametrize(
@@ -36,18 +36,20 @@ def own(text: str, precision: str = "fp32") -> str | None:
         ("coral-usb", "int8", None),
     ],
 )
-def test_only_the_same_setup_is_its_own(text: str, precision: str, found: str | None) -> None:
+def test_only_the_same_setup_is_the_calibration_of_a_device(
+    text: str, precision: str, found: str | None
+) -> None:
     assert own(text, precision) == found
 
 
 def test_more_threads_are_preferred() -> None:
     wide = replace(CPU, setup=replace(CPU.setup, threads=8))
-    found = Knowledge.of([wide, CPU], shipped()).own_fit(target("cpu-x86-64-avx2", shipped()), "fp32")
-    assert found is not None
-    assert found.setup.threads == 8
+    fit_ = Knowledge.of([wide, CPU], shipped()).own_fit(target("cpu-x86-64-avx2", shipped()), "fp32")
+    assert fit_ is not None
+    assert fit_.setup.threads == 8
 
 
-def test_processors_of_one_id_are_told_apart_by_their_rates() -> None:
+def test_rates_distinguish_processors_of_one_id() -> None:
     known = Knowledge.of([replace(CPU, setup=replace(CPU.setup, effective_ops=3e11))], shipped())
     bare = target("cpu-x86-64-avx2", shipped())
     same, wider = (replace(bare, rates={"fp32": Ops(rate)}) for rate in (3.1e11, 2e12))
@@ -56,12 +58,12 @@ def test_processors_of_one_id_are_told_apart_by_their_rates() -> None:
     assert known.own_fit(wider, "fp32") is None
 
 
-def test_a_cpu_has_the_rates_that_it_was_calibrated_at() -> None:
+def test_a_cpu_has_the_rates_of_its_calibration() -> None:
     known = Knowledge.of([replace(CPU, setup=replace(CPU.setup, effective_ops=3e11))], shipped())
     assert known.rates(target("cpu-x86-64-avx2", shipped())) == {"fp32": 3e11}
     assert known.rates(target("cpu-aarch64", shipped())) == {}
     assert known.rates(target("t4", shipped())) == target("t4", shipped()).rates
 
 
-def test_what_nobody_knows_is_passed_over() -> None:
-    assert Knowledge.of([calibration(setup("nobody-knows"))], shipped()).fitted == ()
+def test_an_unknown_device_is_skipped() -> None:
+    assert Knowledge.of([calibration(setup("unknown-device"))], shipped()).fitted == ()

@@ -1,4 +1,4 @@
-"""Sums of positive parts."""
+"""Non-negative least squares of the relative error."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairlead.estimate import nonnegative
 
 
-def test_true_parts_are_found() -> None:
+def test_the_fit_recovers_the_true_coefficients() -> None:
     random = np.random.default_rng(0)
     design = np.column_stack([np.ones(20), random.lognormal(0, 1, (20, 3))])
     parts = np.array([0.5, 2.0, 0.0, 0.1])
@@ -16,24 +16,24 @@ def test_true_parts_are_found() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 6))
-def test_no_part_is_negative_and_none_could_be_better_alone(seed: int, rows: int, columns: int) -> None:
+def test_the_fit_is_non_negative_and_optimal(seed: int, rows: int, columns: int) -> None:
     random = np.random.default_rng(seed)
     design, times = random.lognormal(0, 2, (rows, columns)), random.lognormal(0, 2, rows)
     parts = nonnegative.fit(design, times)
     assert (parts >= 0).all()
     scaled = design / times[:, None]
-    slope = scaled.T @ (1 - scaled @ parts)  # of half the squared error, with its sign turned
+    slope = scaled.T @ (1 - scaled @ parts)  # the negative gradient of half the squared error
     assert (slope <= 1e-5 * np.linalg.norm(scaled, axis=0) * len(times)).all()
     assert np.abs(slope * parts).max() <= 1e-5 * len(times)
 
 
-def test_a_column_of_nothing_and_of_the_same_does_no_harm() -> None:
+def test_zero_and_duplicate_columns_do_no_harm() -> None:
     design = np.column_stack([np.zeros(4), np.ones(4), np.ones(4)])
     parts = nonnegative.fit(design, np.full(4, 3.0))
     assert design @ parts == pytest.approx(3.0)
 
 
-def test_what_is_held_out_is_not_used() -> None:
+def test_a_held_out_time_does_not_change_its_own_prediction() -> None:
     design = np.column_stack([np.ones(6), np.arange(6.0)])
     times = 1 + np.arange(6.0)
     honest = nonnegative.held_out(design, times)
@@ -44,7 +44,7 @@ def test_what_is_held_out_is_not_used() -> None:
         assert nonnegative.held_out(design, changed)[spoilt] == pytest.approx(honest[spoilt])
 
 
-def test_many_are_held_out_by_folds_and_one_by_itself() -> None:
+def test_many_times_are_held_out_in_folds_and_a_single_one_by_itself() -> None:
     random = np.random.default_rng(1)
     design = np.column_stack([np.ones(90), random.lognormal(0, 1, 90)])
     assert nonnegative.held_out(design, design.sum(1)) == pytest.approx(np.log(design.sum(1)), abs=1e-6)
@@ -55,13 +55,13 @@ def test_many_are_held_out_by_folds_and_one_by_itself() -> None:
 USUAL = np.array([1.0, 2.0, 3.0])
 
 
-def test_what_runs_leave_open_is_as_usual_at_their_level() -> None:
+def test_coefficients_that_runs_leave_open_are_typical_at_the_level_of_the_runs() -> None:
     design = np.array([[1.0, 1.0, 0.0]])
     parts = nonnegative.fit_near(design, np.array([6.0]), USUAL, 0.05)
     assert parts == pytest.approx(2 * USUAL)
 
 
-def test_runs_say_more_than_what_is_usual() -> None:
+def test_runs_count_more_than_typical_coefficients() -> None:
     random = np.random.default_rng(1)
     design, true = random.lognormal(0, 1, (30, 3)), np.array([4.0, 0.5, 1.0])
     parts = nonnegative.fit_near(design, design @ true, USUAL, 0.05)
@@ -69,7 +69,7 @@ def test_runs_say_more_than_what_is_usual() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.001, 1))
-def test_no_part_is_for_nothing(seed: int, rows: int, strength: float) -> None:
+def test_no_coefficient_is_zero(seed: int, rows: int, strength: float) -> None:
     random = np.random.default_rng(seed)
     parts = nonnegative.fit_near(
         random.lognormal(0, 2, (rows, 3)), random.lognormal(0, 2, rows), USUAL, strength
@@ -77,6 +77,6 @@ def test_no_part_is_for_nothing(seed: int, rows: int, strength: float) -> None:
     assert (parts > 0).all()
 
 
-def test_a_row_that_weighs_nothing_says_nothing() -> None:
+def test_a_row_of_zero_weight_does_not_count() -> None:
     design = np.array([[1.0], [1.0]])
     assert nonnegative.fit(design, np.array([2.0, 8.0]), np.array([1.0, 0.0])) == pytest.approx([2.0])

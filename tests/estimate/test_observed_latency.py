@@ -1,4 +1,4 @@
-"""What was really seen."""
+"""Predictions corrected by observed latencies."""
 
 import pytest
 from hypothesis import given
@@ -11,24 +11,24 @@ from fairlead.units import Seconds
 SECONDS = st.floats(1e-6, 1e3)
 
 
-def seen(median: float, count: int, p90: float | None = None) -> Latency:
+def observed(median: float, count: int, p90: float | None = None) -> Latency:
     return Latency(Seconds(median), Seconds(p90 or median), count)
 
 
-def test_nothing_seen_changes_nothing() -> None:
-    assert correct(0.01, 0.02, seen(0.5, 0)) == (0.01, 0.02)
+def test_without_latencies_nothing_changes() -> None:
+    assert correct(0.01, 0.02, observed(0.5, 0)) == (0.01, 0.02)
 
 
-def test_one_latency_is_believed_in_part_and_many_wholly() -> None:
-    one, _ = correct(0.01, 0.02, seen(0.04, 1))
-    many, high = correct(0.01, 0.02, seen(0.04, 500))
+def test_one_latency_counts_in_part_and_many_count_wholly() -> None:
+    one, _ = correct(0.01, 0.02, observed(0.04, 1))
+    many, high = correct(0.01, 0.02, observed(0.04, 500))
     assert 0.01 < one < 0.04
     assert many == pytest.approx(0.04, rel=0.02)
     assert high == pytest.approx(0.04, rel=0.02)
 
 
 def test_the_ninth_decile_is_that_of_the_latencies() -> None:
-    _, high = correct(0.01, 0.011, seen(0.01, 100, 0.05))
+    _, high = correct(0.01, 0.011, observed(0.01, 100, 0.05))
     assert high > 0.04
 
 
@@ -36,6 +36,6 @@ def test_the_ninth_decile_is_that_of_the_latencies() -> None:
 def test_the_mean_lies_between_prediction_and_latencies(
     mean: float, wide: float, median: float, wider: float, count: int
 ) -> None:
-    found, high = correct(mean, mean * wide, seen(median, count, median * wider))
-    assert min(mean, median) * 0.999 <= found <= max(mean, median) * 1.001
-    assert high >= found
+    corrected, high = correct(mean, mean * wide, observed(median, count, median * wider))
+    assert min(mean, median) * 0.999 <= corrected <= max(mean, median) * 1.001
+    assert high >= corrected

@@ -1,4 +1,4 @@
-"""Whatever a profile holds that can be read at all, predictions are numbers that can be."""
+"""Whatever a readable profile holds, predictions are finite."""
 
 from math import isfinite
 
@@ -59,7 +59,7 @@ DEVICES = targets(["t4,l4,coral-usb,cpu-x86-64-avx2,jetson-nano,mi300x,t4@1/2"],
 @settings(deadline=None, max_examples=60)
 @pytest.mark.filterwarnings("error")
 @given(TRIALS, SETUPS)
-def test_predictions_are_numbers(trials: list[Trial], where: Setup) -> None:
+def test_predictions_from_any_profile_are_finite(trials: list[Trial], where: Setup) -> None:
     known = Knowledge.of([Calibration(where, "a host", "", tuple(trials))], shipped())
     for name in ("plain", "resnet50"):
         for each in estimate(Query.of(network(name)), DEVICES, known):

@@ -30,51 +30,51 @@ def predict(
     batch: int | None = None,
     slo: float | None = None,
 ) -> Estimate:
-    question = Query.of(profile, precision, batch, None if slo is None else Seconds(slo))
+    query = Query.of(profile, precision, batch, None if slo is None else Seconds(slo))
     where = target(device, shipped()) if isinstance(device, str) else device
-    [found] = estimate(question, [where], known)
-    return found
+    [result] = estimate(query, [where], known)
+    return result
 
 
 def seconds(profile: Profile, device: str, known: Knowledge = NOTHING, **asked: object) -> float:
-    found = predict(profile, device, known, **asked)  # type: ignore[arg-type]  # a table
-    assert found.seconds is not None
-    return found.seconds
+    result = predict(profile, device, known, **asked)  # type: ignore[arg-type]  # a table
+    assert result.seconds is not None
+    return result.seconds
 
 
 def test_a_data_sheet_is_of_low_confidence() -> None:
-    found = predict(network("resnet50"), "a100")
-    assert (found.runs, found.fits, found.confidence, found.basis) == (True, True, "low", "data sheet")
-    assert found.p90 is not None
-    assert found.seconds is not None
-    assert found.p90 > found.seconds
-    assert found.joules == pytest.approx(found.seconds * (found.watts or 0))
+    result = predict(network("resnet50"), "a100")
+    assert (result.runs, result.fits, result.confidence, result.basis) == (True, True, "low", "data sheet")
+    assert result.p90 is not None
+    assert result.seconds is not None
+    assert result.p90 > result.seconds
+    assert result.joules == pytest.approx(result.seconds * (result.watts or 0))
 
 
 @pytest.mark.parametrize("name", EIGHT)
-def test_a_calibrated_device_is_known_well(name: str) -> None:
-    found = predict(network(name), "t4", T4)
-    assert (found.basis, found.runtime) == ("calibrated", "onnxruntime-cuda")
-    assert found.confidence in ("high", "medium")
-    assert found.seconds == pytest.approx(truth(name), rel=0.1)
-    assert found.watts is not None
+def test_a_calibrated_device_has_small_errors(name: str) -> None:
+    result = predict(network(name), "t4", T4)
+    assert (result.basis, result.runtime) == ("calibrated", "onnxruntime-cuda")
+    assert result.confidence in ("high", "medium")
+    assert result.seconds == pytest.approx(truth(name), rel=0.1)
+    assert result.watts is not None
 
 
-def test_a_model_that_ran_there_is_as_it_ran() -> None:
-    found = predict(network("plain"), "t4", T4)
-    assert (found.basis, found.confidence, found.seconds) == ("measured", "high", truth("plain"))
+def test_a_model_measured_on_the_device_has_its_measured_time() -> None:
+    result = predict(network("plain"), "t4", T4)
+    assert (result.basis, result.confidence, result.seconds) == ("measured", "high", truth("plain"))
     doubled = predict(network("plain"), "t4", T4, batch=2)
     assert doubled.basis == "calibrated"
 
 
 def test_a_device_like_a_calibrated_one_learns_from_it() -> None:
     slow = Knowledge.of([calibration(setup("t4"), SPEEDS * 10)], shipped())
-    alone, told = (
+    alone, corrected = (
         predict(network("resnet50"), "rtx-2080-ti"),
         predict(network("resnet50"), "rtx-2080-ti", slow),
     )
-    assert (alone.basis, told.basis) == ("data sheet", "similar")
-    assert (told.seconds or 0) > 2 * (alone.seconds or 0)
+    assert (alone.basis, corrected.basis) == ("data sheet", "similar")
+    assert (corrected.seconds or 0) > 2 * (alone.seconds or 0)
     far = predict(network("resnet50"), "coral-usb", slow)
     assert far.basis == "data sheet"
 
@@ -90,7 +90,7 @@ def observed(profile: Profile, count: int, device: str = "t4") -> ObservedUse:
     return ObservedUse(setup(device), "a host", profile.digest, profile.name, "", "", Bytes(3 << 30), latency)
 
 
-def test_latencies_of_real_use_count_most() -> None:
+def test_observed_latencies_count_most() -> None:
     profile, runs = network("resnet50"), calibration(setup("t4"))
     many = predict(profile, "t4", Knowledge.of([runs], shipped(), [observed(profile, 50)]))
     assert many.seconds == pytest.approx(0.5, rel=0.2)
@@ -100,7 +100,7 @@ def test_latencies_of_real_use_count_most() -> None:
     assert truth("resnet50") < (few.seconds or 0) < 0.5
 
 
-def test_of_measured_peaks_the_largest_stays() -> None:
+def test_the_largest_measured_peak_stays() -> None:
     profile, runs = network("plain"), calibration(setup("t4"))
     ran = predict(profile, "t4", Knowledge.of([runs], shipped())).memory
     small = replace(observed(profile, 50), peak_bytes=Bytes(1 << 20))
@@ -108,7 +108,7 @@ def test_of_measured_peaks_the_largest_stays() -> None:
     assert predict(profile, "t4", Knowledge.of([runs], shipped(), [observed(profile, 50)])).memory == 3 << 30
 
 
-def test_real_use_elsewhere_or_of_other_work_is_not_this() -> None:
+def test_observed_use_of_another_device_batch_or_precision_does_not_count() -> None:
     profile = network("resnet50")
     known = Knowledge.of([], shipped(), [observed(profile, 50)])
     assert predict(profile, "t4", known).basis == "measured"
@@ -118,7 +118,7 @@ def test_real_use_elsewhere_or_of_other_work_is_not_this() -> None:
     assert predict(profile, "t4", known, precision="int8").basis == "data sheet"
 
 
-def test_of_two_machines_the_one_that_saw_more_counts() -> None:
+def test_of_two_machines_the_one_with_more_latencies_counts() -> None:
     profile = network("resnet50")
     known = Knowledge.of(
         [], shipped(), [observed(profile, 6), replace(observed(profile, 20), host="another")]
@@ -126,14 +126,14 @@ def test_of_two_machines_the_one_that_saw_more_counts() -> None:
     assert predict(profile, "t4", known).basis == "measured"
 
 
-def test_a_model_that_ran_on_others_is_carried_over() -> None:
+def test_a_model_measured_on_other_devices_is_transferred() -> None:
     odd = trial(features(network("resnet50")), "resnet50", SPEEDS * 3)
     others = [calibration(setup(device)) for device in ("l4", "a100", "a2", "rtx-3090")]
     others = [replace(other, trials=(*other.trials, odd)) for other in others]
     known = Knowledge.of([calibration(setup("t4")), *others], shipped())
-    found = predict(network("resnet50"), "t4", known)
-    assert found.basis == "similar"
-    assert found.seconds == pytest.approx(3 * truth("resnet50"), rel=0.3)
+    result = predict(network("resnet50"), "t4", known)
+    assert result.basis == "similar"
+    assert result.seconds == pytest.approx(3 * truth("resnet50"), rel=0.3)
 
 
 def test_a_batch_costs_less_than_its_parts() -> None:
@@ -150,27 +150,27 @@ def test_fewer_bits_are_faster_and_smaller() -> None:
     assert (narrow.memory or 0) < (wide.memory or 0)
 
 
-def test_memory_that_is_not_there_is_a_reason() -> None:
-    found = predict(network("resnet50"), "t4@1%")
-    assert (found.runs, found.fits, found.available) == (True, False, (16 << 30) // 100)
-    assert found.reasons[0].startswith("memory: it takes ")
-    assert not found.good
+def test_missing_memory_is_a_reason() -> None:
+    result = predict(network("resnet50"), "t4@1%")
+    assert (result.runs, result.fits, result.available) == (True, False, (16 << 30) // 100)
+    assert result.reasons[0].startswith("memory: it takes ")
+    assert not result.good
 
 
-def test_nine_of_ten_must_meet_the_objective() -> None:
-    found = predict(network("resnet50"), "t4", T4)
-    assert found.p90 is not None
-    assert found.seconds is not None
-    assert predict(network("resnet50"), "t4", T4, slo=found.p90 * 1.01).meets_slo is True
-    assert predict(network("resnet50"), "t4", T4, slo=(found.p90 + found.seconds) / 2).meets_slo is False
+def test_the_p90_decides_whether_the_slo_is_met() -> None:
+    result = predict(network("resnet50"), "t4", T4)
+    assert result.p90 is not None
+    assert result.seconds is not None
+    assert predict(network("resnet50"), "t4", T4, slo=result.p90 * 1.01).meets_slo is True
+    assert predict(network("resnet50"), "t4", T4, slo=(result.p90 + result.seconds) / 2).meets_slo is False
     assert predict(network("vit_tiny"), "coral-usb", slo=9.0).meets_slo is False
-    assert found.meets_slo is None
+    assert result.meets_slo is None
 
 
-def test_a_device_that_is_down_runs_nothing() -> None:
+def test_a_device_that_is_not_ready_runs_no_model() -> None:
     down = replace(target("t4", shipped()), reason="it is present only: no driver")
-    found = predict(network("resnet50"), down)
-    assert (found.runs, found.seconds, found.reasons) == (False, None, ("it is present only: no driver",))
+    result = predict(network("resnet50"), down)
+    assert (result.runs, result.seconds, result.reasons) == (False, None, ("it is present only: no driver",))
 
 
 def test_a_lower_bound_is_never_of_high_confidence() -> None:
@@ -190,18 +190,18 @@ def test_a_power_mode_and_a_share_cost_time_and_save_power() -> None:
     assert (whole.seconds or 0) < (part.seconds or 0) < 7 * (whole.seconds or 0)
 
 
-def test_all_at_once_is_each_alone() -> None:
-    question = Query.of(network("mobilenet_v2"))
+def test_a_prediction_of_all_devices_equals_each_alone() -> None:
+    query = Query.of(network("mobilenet_v2"))
     every = targets(["all"], shipped())
-    together = estimate(question, every, T4)
+    together = estimate(query, every, T4)
     assert [each.device for each in together] == [each.name for each in every]
-    for device, found in list(zip(every, together, strict=True))[::29]:
-        [alone] = estimate(question, [device], T4)
-        assert (alone.runs, alone.reasons, alone.basis) == (found.runs, found.reasons, found.basis)
-        assert alone.seconds == (None if found.seconds is None else pytest.approx(found.seconds))
+    for device, result in list(zip(every, together, strict=True))[::29]:
+        [alone] = estimate(query, [device], T4)
+        assert (alone.runs, alone.reasons, alone.basis) == (result.runs, result.reasons, result.basis)
+        assert alone.seconds == (None if result.seconds is None else pytest.approx(result.seconds))
 
 
-def test_nobody_is_asked() -> None:
+def test_without_devices_there_are_no_estimates() -> None:
     assert estimate(Query.of(network("resnet50")), [], NOTHING) == []
 
 
@@ -216,6 +216,6 @@ def test_nobody_is_asked() -> None:
         ({"slo": Seconds(float("nan"))}, "cannot be met"),
     ],
 )
-def test_a_question_that_makes_no_sense(asked: dict[str, object], message: str) -> None:
+def test_an_invalid_query_is_refused(asked: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         Query.of(network("plain"), **asked)  # type: ignore[arg-type]  # a table

@@ -1,4 +1,4 @@
-"""The data sheet's seconds."""
+"""Seconds of each amount of work from the data sheet."""
 
 import numpy as np
 import pytest
@@ -24,25 +24,35 @@ def row(device: Target, precision: str) -> Array:
 def test_every_device_of_the_catalog_has_speeds_and_a_runtime() -> None:
     known = runtimes()
     for device in shipped().devices.values():
-        given = speed(device.kind, device.vendor, device.family)
-        assert given.runtimes
-        assert set(given.runtimes) <= set(known)
-        assert 0 < given.conv <= 1
-        assert 0 < given.product <= 1
-        assert min(given.bytes, given.depthwise, given.light, given.smooth, given.weights, given.link) > 0
+        device_speed = speed(device.kind, device.vendor, device.family)
+        assert device_speed.runtimes
+        assert set(device_speed.runtimes) <= set(known)
+        assert 0 < device_speed.conv <= 1
+        assert 0 < device_speed.product <= 1
+        assert (
+            min(
+                device_speed.bytes,
+                device_speed.depthwise,
+                device_speed.light,
+                device_speed.smooth,
+                device_speed.weights,
+                device_speed.link,
+            )
+            > 0
+        )
 
 
 def test_no_device_is_faster_than_its_peak() -> None:
     devices = [each for each in targets(["all"], shipped()) if each.rates]
     rates = [max(each.rates.values()) for each in devices]
-    found = coefficients(devices, rates)
-    assert np.isfinite(found).all()
-    assert (found > 0).all()
+    seconds = coefficients(devices, rates)
+    assert np.isfinite(seconds).all()
+    assert (seconds > 0).all()
     for name in ("macs.conv", "macs.product"):
-        assert (found[:, NAMES.index(name)] >= 2 / np.array(rates)).all()
+        assert (seconds[:, NAMES.index(name)] >= 2 / np.array(rates)).all()
 
 
-def test_many_at_once_are_what_each_is_alone() -> None:
+def test_coefficients_of_many_devices_equal_those_of_each_alone() -> None:
     devices = targets(["t4,coral-usb,jetson-nano,hailo-8"], shipped())
     rates = [Ops(1e12)] * 4
     together = coefficients(devices, rates)
@@ -93,7 +103,7 @@ def test_a_device_with_memory_of_its_own_has_no_link_to_wait_for() -> None:
     assert link_seconds(target("t4", shipped()), work("resnet50")) == 0
 
 
-def test_what_is_not_known_to_stay_or_go_stays() -> None:
+def test_weights_stay_on_a_device_of_unknown_on_chip_memory() -> None:
     hailo = target("hailo-8", shipped())
     assert hailo.on_chip is None
     carried = work("resnet50").carried

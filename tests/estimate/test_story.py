@@ -1,4 +1,4 @@
-"""The story that this project begins with comes out by itself, from the catalog's figures alone.
+"""The first use case of this project follows from the catalog's figures alone.
 
 Published, in ms: MobileNetV1 and V2 on an Edge TPU behind USB 3 2.2 and 2.3, on a TX2 11 to 13; ResNet-50 on
 the Edge TPU 49, on a TX2 12 to 16; Inception v4 on the Edge TPU 84, behind USB 2 1,055, on a TX2 38 to 52.
@@ -22,15 +22,15 @@ LARGE = ("resnet18", "resnet50", "inception_v3", "inception_v4")
 
 
 def ranked(name: str, dtype: str = "fp32") -> list[Estimate]:
-    """Return what is expected of a network on the boards, the quickest first."""
-    found = [target(board, shipped()) for board in BOARDS]
-    return sorted(estimate(Query.of(network(name, dtype=dtype)), found, Knowledge()), key=sort_key)
+    """Return the estimates of a network on the boards, the quickest first."""
+    devices = [target(board, shipped()) for board in BOARDS]
+    return sorted(estimate(Query.of(network(name, dtype=dtype)), devices, Knowledge()), key=sort_key)
 
 
 def milliseconds(name: str, device: str, dtype: str = "fp32") -> float:
-    [found] = [each for each in ranked(name, dtype) if each.device == device]
-    assert found.seconds is not None
-    return found.seconds * 1e3
+    [result] = [each for each in ranked(name, dtype) if each.device == device]
+    assert result.seconds is not None
+    return result.seconds * 1e3
 
 
 def test_inception_v4_is_as_published() -> None:
@@ -78,5 +78,7 @@ def test_no_device_is_best_for_all() -> None:
         ("resnet50", NANO, "fp16", 29.8),
     ],
 )
-def test_figures_are_of_the_right_size(name: str, device: str, dtype: str, published: float) -> None:
+def test_predictions_are_near_published_latencies(
+    name: str, device: str, dtype: str, published: float
+) -> None:
     assert published / 1.6 < milliseconds(name, device, dtype) < published * 1.6

@@ -1,4 +1,4 @@
-"""Devices as models meet them."""
+"""Targets: devices with link, power mode and share."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.catalogs import shipped
 from tests.estimate.worlds import setup
 
 
-def test_the_catalog_gives_the_figures() -> None:
+def test_figures_come_from_the_catalog() -> None:
     tx2 = target("jetson-tx2", shipped())
     assert (tx2.device, tx2.kind, tx2.family, tx2.memory) == ("jetson-tx2", "gpu", "tegra-x2", 8 << 30)
     assert tx2.rates["fp16"] == 1.33e12
@@ -38,7 +38,7 @@ def test_a_power_mode_slows_the_clock_more_than_the_memory() -> None:
     assert (capped.power, capped.capped, best.capped) == (15.0, True, False)
 
 
-def test_more_watts_than_the_plain_board_takes_are_its_super_mode() -> None:
+def test_more_watts_than_the_plain_board_select_its_super_mode() -> None:
     plain, best = target("jetson-orin-nano", shipped()), target("jetson-orin-nano@25w", shipped())
     assert (plain.rates["int8"], plain.bandwidth, plain.power) == (20e12, 68e9, 15.0)
     assert (best.rates["int8"], best.bandwidth, best.power, best.capped) == (33e12, 102e9, 25.0, False)
@@ -51,7 +51,7 @@ def test_more_watts_than_the_plain_board_takes_are_its_super_mode() -> None:
     assert target("jetson-orin-nx@40w", shipped()).rates["int8"] == 38.5e12
 
 
-def test_a_share_is_of_everything() -> None:
+def test_a_share_divides_rate_memory_and_power() -> None:
     whole, part = target("a100@80GiB", shipped()), target("a100@80GiB@1/4", shipped())
     assert whole.memory == 80 << 30
     assert part.memory == 20 << 30
@@ -80,14 +80,14 @@ def test_where_skus_differ_the_least_memory_counts() -> None:
         ("coral-usb@80GiB", "no coral-usb has 80 GiB", "it comes with 8.0MiB"),
     ],
 )
-def test_what_cannot_be_is_said_with_what_can(text: str, message: str, hint: str) -> None:
+def test_an_impossible_device_is_refused_with_a_hint(text: str, message: str, hint: str) -> None:
     with pytest.raises(FairleadError, match=message) as caught:
         target(text, shipped())
     assert hint in caught.value.hint
     assert isinstance(caught.value, SettingsError | CatalogError)
 
 
-def test_lists_and_all() -> None:
+def test_devices_may_be_a_list_or_all() -> None:
     names = [each.name for each in targets(["t4, l4", "t4", "coral-usb@usb2"], shipped())]
     assert names == ["t4", "l4", "coral-usb@usb2"]
     every = targets(["all"], shipped())
@@ -97,8 +97,8 @@ def test_lists_and_all() -> None:
         targets([" , "], shipped())
 
 
-def seen(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: object) -> Accelerator:
-    """Return an accelerator as discovery would."""
+def accelerator(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: object) -> Accelerator:
+    """Return an accelerator as detection would."""
     usual = {"peak": {"fp16": Ops(1e12)}, "effective": {"fp16": Ops(5e11)}, "memory": Bytes(4 << 30)}
     given: dict[str, Any] = {**usual, **fields}
     return Accelerator(
@@ -116,8 +116,11 @@ def seen(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: obje
     )
 
 
-def test_a_found_device_is_as_it_is_now() -> None:
-    here, sheet = target_of_accelerator(seen(power=Watts(9.0)), shipped()), target("jetson-tx2", shipped())
+def test_a_detected_device_has_its_present_figures() -> None:
+    here, sheet = (
+        target_of_accelerator(accelerator(power=Watts(9.0)), shipped()),
+        target("jetson-tx2", shipped()),
+    )
     assert (here.name, here.device, here.memory, here.power) == ("gpu-0", "jetson-tx2", 4 << 30, 9.0)
     assert here.rates == {"fp16": 5e11}
     assert here.bandwidth is not None
@@ -125,30 +128,33 @@ def test_a_found_device_is_as_it_is_now() -> None:
     assert here.bandwidth < sheet.bandwidth
 
 
-def test_a_found_device_streams_over_the_link_it_has() -> None:
+def test_a_detected_device_streams_over_its_own_link() -> None:
     link = Link(BitsPerSecond(480e6), BitsPerSecond(5e9))
     peak, now = {"int8": Ops(4e12)}, {"int8": Ops(4e11)}
-    here = target_of_accelerator(seen("coral-usb", link=link, peak=peak, effective=now), shipped())
+    here = target_of_accelerator(accelerator("coral-usb", link=link, peak=peak, effective=now), shipped())
     assert (here.link, here.rates, here.memory, here.on_chip) == (480e6, {"int8": 4e12}, None, 8 << 20)
 
 
-def test_a_found_device_that_does_not_work_says_so() -> None:
+def test_a_detected_device_that_is_not_ready_has_a_reason() -> None:
     assert (
-        target_of_accelerator(seen(state=State.PRESENT), shipped()).reason == "it is present only: no driver"
+        target_of_accelerator(accelerator(state=State.PRESENT), shipped()).reason
+        == "it is present only: no driver"
     )
-    assert target_of_accelerator(seen(state=State.PRESENT, peak={}, effective={}), shipped()).rates == {}
+    assert (
+        target_of_accelerator(accelerator(state=State.PRESENT, peak={}, effective={}), shipped()).rates == {}
+    )
 
 
-def test_a_found_device_that_the_catalog_does_not_know() -> None:
-    here = target_of_accelerator(seen("nobody-knows"), shipped())
-    assert (here.device, here.kind, here.rates) == ("nobody-knows", "gpu", {"fp16": 5e11})
+def test_a_detected_device_outside_the_catalog_is_a_target() -> None:
+    here = target_of_accelerator(accelerator("unknown-device"), shipped())
+    assert (here.device, here.kind, here.rates) == ("unknown-device", "gpu", {"fp16": 5e11})
 
 
-def test_a_calibrated_device_is_known_again() -> None:
+def test_a_calibrated_setup_is_a_target() -> None:
     here = target_of_setup(setup("t4"), shipped())
     assert here is not None
     assert (here.device, here.power) == ("t4", 70.0)
-    assert target_of_setup(setup("nobody-knows"), shipped()) is None
+    assert target_of_setup(setup("unknown-device"), shipped()) is None
 
 
 @pytest.mark.parametrize(
@@ -161,7 +167,7 @@ def test_a_calibrated_device_is_known_again() -> None:
         ("Jetson_Nano", "jetson-nano", 4),
     ],
 )
-def test_a_device_goes_by_its_product_names_in_any_case(name: str, device: str, memory: int) -> None:
+def test_a_product_name_in_any_case_names_a_device(name: str, device: str, memory: int) -> None:
     one = target(name, shipped())
     assert (one.name, one.device, one.memory) == (name, device, memory << 30)
 
@@ -193,7 +199,7 @@ def test_a_family_vendor_or_kind_is_all_of_its_products(name: str, expected: lis
     assert expected
 
 
-def test_a_group_is_used_as_asked_and_says_of_each_why_not() -> None:
+def test_terms_apply_to_every_device_of_a_group_or_give_a_reason() -> None:
     named = {each.device: each for each in targets(["jetson@15w,jetson-tx2@15w"], shipped())}
     assert named["jetson-agx-orin"].name == "jetson-agx-orin@15w"
     assert (named["jetson-agx-orin"].power, named["jetson-agx-orin"].reason) == (15.0, "")
@@ -202,7 +208,7 @@ def test_a_group_is_used_as_asked_and_says_of_each_why_not() -> None:
         targets(["coral@900w"], shipped())
 
 
-def test_a_group_that_is_not_known_is_answered_with_the_nearest() -> None:
+def test_an_unknown_group_is_refused_with_the_nearest_names() -> None:
     with pytest.raises(CatalogError, match="no device 'nvidai'") as caught:
         targets(["nvidai"], shipped())
     assert "did you mean nvidia" in caught.value.hint

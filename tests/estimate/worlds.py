@@ -1,4 +1,4 @@
-"""Devices whose true speeds are known, and calibrations of them."""
+"""Synthetic devices with known true speeds, and calibrations of them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,7 +23,7 @@ TRUE: Mapping[str, float] = {
     "kernels.conv": 7e-6,
     "kernels.other": 3e-6,
 }
-"""Seconds of each amount on a GPU that nobody sells."""
+"""Seconds of each amount on a fictitious GPU."""
 SPEEDS: Array = np.array([TRUE[name] for name in NAMES])
 MEMORY: Array = np.array([500e6, 1.2, 2.0, 1.1, 1.5])
 JOULES: Array = SPEEDS * np.linspace(40, 90, len(NAMES))
@@ -55,7 +55,7 @@ def calibration(
 
 
 def truth(name: str, speeds: Array = SPEEDS) -> float:
-    """Return the seconds that a network of the zoo really takes."""
+    """Return the true seconds of a network of the zoo."""
     return float(amounts(features(network(name))).time @ speeds)
 
 

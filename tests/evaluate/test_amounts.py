@@ -1,4 +1,4 @@
-"""Counts of work are handed from table to table by the names of models."""
+"""Counts of work pass between tables by the names of models."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_amounts_are_known_by_the_plain_name(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["resnet18", "resnet50d", "ssd_resnet50"])
-def test_another_model_has_none(model: str) -> None:
+def test_another_model_has_no_amounts(model: str) -> None:
     assert borrowed(model) == {}
 
 
@@ -41,7 +41,7 @@ def test_a_table_s_own_amounts_come_first() -> None:
     assert borrowed("resnet50", mparams=23) == {"macs": 4e9, "params": 23e6}
 
 
-def test_nothing_measured_is_handed_on() -> None:
+def test_no_measurement_passes_between_tables() -> None:
     slow, fast = (
         tables_of(
             [COUNTED | {"latency_ms": value}, COUNTED | {"source": "bare", "gmacs": "", "mparams": ""}]

@@ -1,4 +1,4 @@
-"""Descriptions of devices, as published tables write them, lead to data sheets."""
+"""Descriptions of devices in published tables lead to data sheets."""
 
 import pytest
 
@@ -32,16 +32,16 @@ BOARD = "Raspberry Pi 4 Model B Broadcom BCM2711B0, Cortex-A72 (ARMv8) 1.8GHz x 
         ("STM32N6570-DK", "ST Edge AI", "int8", "npu"),
         ("Hailo-8", "HailoRT", "int8", "npu"),
         ("RBLN ATOM", "RBLN SDK", "", "npu"),
-        ("An unheard-of thing", "", "", ""),
+        ("An unknown device", "", "", ""),
         ("", "", "", ""),
     ],
 )
-def test_what_computes_is_told_by_device_and_runtime(
+def test_device_and_runtime_decide_what_computes(
     device: str, runtime: str, precision: str, kind: str
 ) -> None:
-    found = SHEETS.read(device, runtime, precision)
-    assert found.kind == kind
-    assert bool(found.ops) == bool(kind)
+    sheet = SHEETS.read(device, runtime, precision)
+    assert sheet.kind == kind
+    assert bool(sheet.ops) == bool(kind)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_computes_is_told_by_device_and_runtime(
         ("NVIDIA T4", "NVIDIA A100-SXM4-40GB"),
     ],
 )
-def test_data_sheets_tell_fast_from_slow(slow: str, fast: str) -> None:
+def test_data_sheets_order_slow_and_fast_devices(slow: str, fast: str) -> None:
     below, above = (SHEETS.read(device, "", "").ops for device in (slow, fast))
     assert below is not None
     assert above is not None
@@ -87,8 +87,8 @@ def test_cores_are_read_with_their_number_and_clock(device: str, clusters: list[
     assert SHEETS.processors.clusters(device) == clusters
 
 
-def test_a_core_beside_clusters_is_one() -> None:
-    assert [(one.count, one.clock) for one in SHEETS.processors.clusters(PHONE)] == [
+def test_a_core_without_a_number_beside_clusters_is_single() -> None:
+    assert [(cluster.count, cluster.clock) for cluster in SHEETS.processors.clusters(PHONE)] == [
         (1, 2.96),
         (3, 2.42),
         (4, 1.8),
@@ -115,7 +115,7 @@ def test_narrow_numbers_are_faster_where_the_cores_gain_by_them() -> None:
         ("ARM Mali G52MP8(8EE)", "", 103e9),
     ],
 )
-def test_figures_that_are_no_product_of_others(device: str, precision: str, ops: float) -> None:
+def test_figures_that_do_not_follow_from_others(device: str, precision: str, ops: float) -> None:
     assert SHEETS.read(device, "OpenCL" if "Mali" in device else "RKNN", precision).ops == pytest.approx(ops)
 
 

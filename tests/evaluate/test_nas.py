@@ -1,4 +1,4 @@
-"""Cells of NAS-Bench-201: operations, dead code, and the devices that are held back."""
+"""Cells of NAS-Bench-201: operations, dead edges, and the held-out devices."""
 
 import numpy as np
 import pytest
@@ -23,21 +23,21 @@ def test_a_cell_is_six_operations() -> None:
         (("none", "none", "b", "none", "none", "c"), set()),
         (("a", "b", "c", "none", "none", "none"), set()),
     ],
-    ids=["a path", "read by nobody", "fed by nobody", "no way out"],
+    ids=["a path", "unread edges", "edges without input", "no path to the output"],
 )
-def test_dead_code_is_found(edges: tuple[str, ...], kept: set[int]) -> None:
+def test_dead_edges_are_removed(edges: tuple[str, ...], kept: set[int]) -> None:
     assert {place for place, name in enumerate(live_edges(edges)) if name != "none"} == kept
 
 
-def test_held_back_devices_are_held_back_together_with_their_kin() -> None:
+def test_held_out_devices_are_held_out_with_their_physical_device() -> None:
     table = wide(*records(cells(12, DEVICES)))
-    drawn = splits(table, 4, 0)
-    assert [table.keys[split.device].device for split in drawn] == list(UNSEEN)
-    assert all("titan_rtx" in split.held_out for split in drawn)
-    assert {table.physical[7], table.physical[8]}.isdisjoint(drawn[0].held_out)
+    device_splits = splits(table, 4, 0)
+    assert [table.keys[split.device].device for split in device_splits] == list(UNSEEN)
+    assert all("titan_rtx" in split.held_out for split in device_splits)
+    assert {table.physical[7], table.physical[8]}.isdisjoint(device_splits[0].held_out)
 
 
-def test_cells_that_are_none_are_left_out() -> None:
+def test_invalid_cells_are_left_out() -> None:
     header, rows = records(cells(5))
     table = wide(header, [*rows, {"arch": "nonsense", **dict.fromkeys(header[1:], "1")}])
     assert table.seconds.shape == (5, 5)

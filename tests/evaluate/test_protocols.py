@@ -1,4 +1,4 @@
-"""The protocols on small tables: what comes out, and what a table cannot answer."""
+"""The protocols on small tables: their results, and tables without the needed columns."""
 
 import json
 from typing import Any
@@ -16,17 +16,17 @@ ROWS = lines(7, 24, watts=True)
 def outcome(protocol: str, rows: list[Line] = ROWS, calibration: int = 10, seed: int = 0) -> dict[str, Any]:
     """Run a protocol on a table of one source."""
     [table] = tables_of(rows)
-    found: dict[str, Any] = PROTOCOLS[protocol](table, calibration, seed).to_json()
-    return found
+    result: dict[str, Any] = PROTOCOLS[protocol](table, calibration, seed).to_json()
+    return result
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_protocol_has_every_figure_of_every_method(protocol: str) -> None:
-    found = outcome(protocol)
-    assert list(found) == ["group", "devices", "rows", "methods", "note"]
-    assert list(found["methods"]) == ["flops", "roofline", "fairlead"]
-    assert all(tuple(figures) == FIGURES for figures in found["methods"].values())
-    json.dumps(found, allow_nan=False)
+    result = outcome(protocol)
+    assert list(result) == ["group", "devices", "rows", "methods", "note"]
+    assert list(result["methods"]) == ["flops", "roofline", "fairlead"]
+    assert all(tuple(figures) == FIGURES for figures in result["methods"].values())
+    json.dumps(result, allow_nan=False)
 
 
 def test_a_new_device_is_predicted_better_than_by_its_peers() -> None:
@@ -43,7 +43,7 @@ def test_a_new_model_is_predicted_by_its_work() -> None:
     assert methods["fairlead"]["mape"] < methods["flops"]["mape"]
 
 
-def test_the_fastest_of_five_is_found() -> None:
+def test_the_decision_finds_the_fastest_of_five() -> None:
     methods = outcome("decision")["methods"]
     assert methods["fairlead"]["top1"] > 90
     assert methods["fairlead"]["mean_regret"] < 2
@@ -60,20 +60,20 @@ def test_energy_is_power_times_time() -> None:
 def test_data_sheets_alone_put_devices_in_order() -> None:
     rows = []
     for clock in range(1, 9):
-        about = {"device": f"Board {clock} (Cortex-A76 {clock / 3:.2f}GHz x 4)", "source": "s"}
+        device = {"device": f"Board {clock} (Cortex-A76 {clock / 3:.2f}GHz x 4)", "source": "s"}
         for model in range(6):
-            rows.append({**about, "model": f"net{model}", "latency_ms": (model + 1) * 10 / clock**0.8})
-    found = outcome("new-device", rows, calibration=0)
-    assert found["methods"]["fairlead"]["spearman"] > 0.95
-    assert found["methods"]["flops"]["spearman"] is None
-    assert "over physical devices" in found["note"]
+            rows.append({**device, "model": f"net{model}", "latency_ms": (model + 1) * 10 / clock**0.8})
+    result = outcome("new-device", rows, calibration=0)
+    assert result["methods"]["fairlead"]["spearman"] > 0.95
+    assert result["methods"]["flops"]["spearman"] is None
+    assert "over physical devices" in result["note"]
 
 
-def test_cells_are_predicted_on_devices_held_back() -> None:
+def test_cells_are_predicted_on_held_out_devices() -> None:
     table = wide(*records(cells(80)))
-    found = PROTOCOLS["nas"](table, 10, 0).to_json()
-    assert found["group"] == "nasbench201"
-    assert found["methods"]["fairlead"]["spearman"] > 0.93
+    result = PROTOCOLS["nas"](table, 10, 0).to_json()
+    assert result["group"] == "nasbench201"
+    assert result["methods"]["fairlead"]["spearman"] > 0.93
     assert PROTOCOLS["new-device"](table, 10, 0).to_json()["methods"]["fairlead"]["mape"] < 20
 
 
@@ -105,7 +105,7 @@ POOR: dict[str, list[Line]] = {
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("poor", POOR)
 @pytest.mark.parametrize("calibration", [0, 5])
-def test_poor_tables_are_answered_all_the_same(protocol: str, poor: str, calibration: int) -> None:
-    found = outcome(protocol, POOR[poor], calibration)
-    json.dumps(found, allow_nan=False)
-    assert found["rows"] == len(POOR[poor])
+def test_poor_tables_still_give_a_result(protocol: str, poor: str, calibration: int) -> None:
+    result = outcome(protocol, POOR[poor], calibration)
+    json.dumps(result, allow_nan=False)
+    assert result["rows"] == len(POOR[poor])

@@ -1,4 +1,4 @@
-"""Any table with the columns of the reference page is read, whatever it lacks."""
+"""Any table with the required columns is read; the other columns are optional."""
 
 import gzip
 import math
@@ -31,9 +31,9 @@ def measured(folder: Path, content: str) -> MeasurementFile:
         ("inf", None),
     ],
 )
-def test_only_a_positive_number_is_one(written: str | None, value: float | None) -> None:
-    found = number(written)
-    assert math.isnan(found) if value is None else found == value
+def test_only_a_positive_number_is_read(written: str | None, value: float | None) -> None:
+    result = number(written)
+    assert math.isnan(result) if value is None else result == value
 
 
 def test_plain_and_compressed_tables_read_the_same(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_plain_and_compressed_tables_read_the_same(tmp_path: Path) -> None:
 
 def test_a_row_without_a_time_is_counted_and_left_out(tmp_path: Path) -> None:
     rows = [line | {"latency_ms": value} for value in ("", "0", "nan", "-3", "5") for line in lines(1, 1)]
-    found = measured(tmp_path, text(rows))
-    assert (len(found.rows), found.empty) == (1, 4)
-    assert found.rows[0].seconds == pytest.approx(0.005)
+    file = measured(tmp_path, text(rows))
+    assert (len(file.rows), file.empty) == (1, 4)
+    assert file.rows[0].seconds == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_times_are_of_one_inference(
     tmp_path: Path, batch: str, latency: str, fps: str, seconds: float, mode: str
 ) -> None:
     row = {"device": "d", "model": "m", "batch": batch, "latency_ms": latency, "throughput_fps": fps}
-    [found] = measured(tmp_path, text([row])).rows
-    assert found.seconds == pytest.approx(seconds)
-    assert found.mode == mode
+    [measurement] = measured(tmp_path, text([row])).rows
+    assert measurement.seconds == pytest.approx(seconds)
+    assert measurement.mode == mode
 
 
 def test_optional_columns_may_be_missing(tmp_path: Path) -> None:
-    found = measured(tmp_path, "device,model,latency_ms\nboard,net,4\n")
-    assert (found.rows[0].source, found.rows[0].batch, found.rows[0].amounts) == ("table", 1.0, {})
+    file = measured(tmp_path, "device,model,latency_ms\nboard,net,4\n")
+    assert (file.rows[0].source, file.rows[0].batch, file.rows[0].amounts) == ("table", 1.0, {})
 
 
 def test_amounts_are_counted_in_ones(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_table_without_its_columns_is_refused(tmp_path: Path, header: str, lac
         measured(tmp_path, f"{header}\n1,2\n")
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     cut = tmp_path / "cut.csv.gz"
     cut.write_bytes(gzip.compress(text(lines()).encode())[:-20])
     long = tmp_path / "long.csv"
@@ -104,21 +104,21 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
             records(path)
 
 
-def test_garbage_is_no_table(tmp_path: Path) -> None:
+def test_garbage_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "garbage"
     path.write_bytes(bytes(range(256)) * 40)
     with pytest.raises(SettingsError):
         read(*records(str(path)), str(path))
 
 
-def test_an_empty_file_is_no_table(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no column"):
         measured(tmp_path, "")
 
 
 def test_longer_and_shorter_lines_do_no_harm(tmp_path: Path) -> None:
-    found = measured(tmp_path, "device,model,latency_ms\nboard,net,4,5,6\nboard\n\n")
-    assert len(found.rows) == 1
+    file = measured(tmp_path, "device,model,latency_ms\nboard,net,4,5,6\nboard\n\n")
+    assert len(file.rows) == 1
 
 
 def test_the_header_is_the_one_of_published_tables() -> None:

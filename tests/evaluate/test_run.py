@@ -14,17 +14,19 @@ CATALOG = load()
 
 def test_every_source_of_a_file_is_a_group(tmp_path: Path) -> None:
     rows = [*lines(3, 8, source="one"), *lines(4, 8, source="two")]
-    told: list[tuple[int, int, str]] = []
-    found = evaluate(
-        EvaluationPlan(write(tmp_path, rows), calibration=4, seed=1), CATALOG, lambda *step: told.append(step)
+    progress: list[tuple[int, int, str]] = []
+    document = evaluate(
+        EvaluationPlan(write(tmp_path, rows), calibration=4, seed=1),
+        CATALOG,
+        lambda *step: progress.append(step),
     )
-    assert list(found) == ["protocol", "calibration", "seed", "groups"]
-    assert (found["protocol"], found["calibration"], found["seed"]) == ("new-device", 4, 1)
-    assert [(group["group"], group["devices"], group["rows"]) for group in found["groups"]] == [
+    assert list(document) == ["protocol", "calibration", "seed", "groups"]
+    assert (document["protocol"], document["calibration"], document["seed"]) == ("new-device", 4, 1)
+    assert [(group["group"], group["devices"], group["rows"]) for group in document["groups"]] == [
         ("one", 3, 24),
         ("two", 4, 32),
     ]
-    assert told == [(0, 2, "one"), (1, 2, "two")]
+    assert progress == [(0, 2, "one"), (1, 2, "two")]
 
 
 def test_a_wide_table_is_one_group(tmp_path: Path) -> None:
@@ -35,6 +37,6 @@ def test_a_wide_table_is_one_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("calibration", "seed"), [(-1, 0), (0, -1)])
-def test_what_cannot_be_is_refused(tmp_path: Path, calibration: int, seed: int) -> None:
+def test_negative_settings_are_refused(tmp_path: Path, calibration: int, seed: int) -> None:
     with pytest.raises(SettingsError, match="must not be negative"):
         evaluate(EvaluationPlan(write(tmp_path, lines(2, 2)), "nas", calibration, seed), CATALOG)

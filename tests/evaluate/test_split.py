@@ -1,4 +1,4 @@
-"""No test row reaches a fit: not its value, nor anything computed from it."""
+"""No test row reaches a fit: neither its value nor anything computed from it."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ CELLS = wide(*records(cells(24)))
 
 
 def spoilt(table: LatencyTable, split: Split, random: np.random.Generator) -> Array:
-    """Return the values with another one wherever the split hides it."""
+    """Return the values with a random one wherever the split hides the true one."""
     values = table.seconds.copy()
     hidden = [index for index, name in enumerate(table.physical) if name in split.held_out]
     strange = random.normal(0, 9, (len(hidden), values.shape[1]))
@@ -48,19 +48,19 @@ SPLITS = {
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_no_test_row_reaches_the_fit(protocol: str, seed: int) -> None:
-    """Change every value that is not to be known: all predictions stay the same, to the last bit."""
+    """Change every hidden value: all predictions stay the same, to the last bit."""
     random = np.random.default_rng(seed)
     table, splits = SPLITS[protocol]
     split = splits[random.integers(len(splits))]
     true = Examiner(table, table.seconds).exam(split)
     false = Examiner(table, spoilt(table, split, random)).exam(split)
     for name, method in METHODS.items():
-        said, again = method(true), method(false)
-        assert (said is None) == (again is None), name
-        if said is not None and again is not None:
-            assert np.array_equal(said.logs, again.logs), name
-            if said.spread is not None and again.spread is not None:
-                assert np.array_equal(said.spread, again.spread), name
+        before, after = method(true), method(false)
+        assert (before is None) == (after is None), name
+        if before is not None and after is not None:
+            assert np.array_equal(before.logs, after.logs), name
+            if before.spread is not None and after.spread is not None:
+                assert np.array_equal(before.spread, after.spread), name
 
 
 @pytest.mark.parametrize("protocol", SPLITS)
@@ -76,7 +76,7 @@ def test_splits_are_by_device_or_model(protocol: str) -> None:
         }
 
 
-def test_a_new_family_is_new_to_everyone() -> None:
+def test_a_new_family_is_new_to_every_device() -> None:
     for split in SPLITS["new-model"][1]:
         known = {TABLE.families[column] for column in split.calibration}
         assert not known & {TABLE.families[column] for column in split.test}

@@ -1,4 +1,4 @@
-"""Models in the making: shapes follow from what is asked."""
+"""Building models: shapes follow from the arguments."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from fairlead.zoo import BUILDERS
 from fairlead.zoo.build import ACTIVATIONS, Net
 from fairlead.zoo.fold import fold
 
-WINDOWS = [  # height and width, kernel, stride, pad: what comes out
+WINDOWS = [  # height and width, kernel, stride, pad: height and width of the output
     ((224, 224), 3, 2, None, (112, 112)),
     ((224, 224), 7, 2, None, (112, 112)),
     ((299, 299), 3, 2, 0, (149, 149)),
@@ -45,7 +45,7 @@ def test_rows_and_sequences_are_multiplied_as_exporters_write_it() -> None:
     assert [node.op for node in graph.nodes] == ["Gemm", "MatMul", "Add"]
 
 
-def test_a_graph_says_the_shape_of_everything_inside_once() -> None:
+def test_a_graph_declares_every_inner_shape_once() -> None:
     net = Net("test")
     inner = net.unit(net.input(1, 3, 8, 8), 4, 3)
     graph = net.graph(net.mean(inner))
@@ -54,14 +54,14 @@ def test_a_graph_says_the_shape_of_everything_inside_once() -> None:
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_folding_leaves_no_norm_behind_a_convolution_and_nothing_unused(name: str) -> None:
+def test_folding_removes_norms_after_convolutions_and_unused_weights(name: str) -> None:
     whole = BUILDERS[name](1, "fp32")
     folded = fold(whole)
     assert not [node for node in folded.nodes if node.op == "BatchNormalization"]
-    made = {node.outputs[0] for node in folded.nodes}
+    outputs = {node.outputs[0] for node in folded.nodes}
     weights = {weight.name for weight in folded.weights}
-    given = {value.name for value in folded.inputs}
+    inputs = {value.name for value in folded.inputs}
     read = {input_ for node in folded.nodes for input_ in node.inputs if input_}
-    assert read <= made | weights | given
+    assert read <= outputs | weights | inputs
     assert weights <= read
-    assert {value.name for value in folded.outputs} <= made
+    assert {value.name for value in folded.outputs} <= outputs

@@ -16,18 +16,18 @@ def test_networks_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["{}", "resnet51"], "no network 'resnet51'"),
         (["{}", "--batch", "0"], "--batch 0"),
         (["{}/file/folder", "thread"], "Not a directory"),
     ],
 )
-def test_what_cannot_be_written_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_an_error_of_the_command_names_its_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SystemExit) as ended:
         main([text.format(tmp_path) for text in arguments])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

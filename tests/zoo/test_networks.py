@@ -1,4 +1,4 @@
-"""The known networks are the published ones: their work and weights agree with what others count."""
+"""The known networks are the published ones: their work and weights agree with published counts."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from fairlead.zoo import BUILDERS, KNOWN, PACK
 from fairlead.zoo.onnxfile import write
 
 PUBLISHED = {
-    # model: giga multiply-adds, million parameters; who says so
+    # model: giga multiply-adds, million parameters; their source
     "mobilenet_v1": (0.569, 4.24),  # TF-Slim's table of MobileNets
     "mobilenet_v2": (0.301, 3.504872),  # torchvision, `_ops` and `num_params` of its weights
     "resnet18": (1.814, 11.689512),  # torchvision
@@ -30,20 +30,20 @@ def profile(name: str, folder: Path, batch: int = 1) -> Profile:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_work_and_weights_are_the_published_ones(name: str, tmp_path: Path) -> None:
-    found = profile(name, tmp_path)
+    result = profile(name, tmp_path)
     gmacs, mparams = PUBLISHED[name]
-    assert found.macs / 1e9 == pytest.approx(gmacs, rel=0.01)
-    assert found.params / 1e6 == pytest.approx(mparams, rel=0.01)
-    assert found.exact
-    assert "onnxruntime" not in found.unsupported
+    assert result.macs / 1e9 == pytest.approx(gmacs, rel=0.01)
+    assert result.params / 1e6 == pytest.approx(mparams, rel=0.01)
+    assert result.exact
+    assert "onnxruntime" not in result.unsupported
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v2", "vit_tiny", "branches"])
-def test_a_batch_is_so_many_times_the_work(name: str, tmp_path: Path) -> None:
+def test_work_is_proportional_to_the_batch(name: str, tmp_path: Path) -> None:
     assert profile(name, tmp_path, 4).macs == 4 * profile(name, tmp_path).macs
 
 
-def test_the_pack_asks_for_every_kind_of_work_and_is_small(tmp_path: Path) -> None:
+def test_the_pack_has_every_kind_of_work_and_is_small(tmp_path: Path) -> None:
     profiles = [profile(name, tmp_path) for name in PACK]
     kinds = {operator.kind for each in profiles for operator in each.operators}
     assert {"conv", "depthwise", "matmul", "attention", "elementwise", "activation", "norm"} <= kinds
@@ -52,20 +52,20 @@ def test_the_pack_asks_for_every_kind_of_work_and_is_small(tmp_path: Path) -> No
     assert sum(each.weight_bytes for each in profiles) < 150e6
 
 
-def test_no_network_is_in_the_pack_and_every_model_is_another(tmp_path: Path) -> None:
+def test_the_pack_has_no_known_network_and_no_duplicate(tmp_path: Path) -> None:
     assert not set(KNOWN) & set(PACK)
     assert len({profile(name, tmp_path).digest for name in PACK}) == len(PACK)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_values_stay_finite_and_have_the_shapes_that_are_said(name: str, tmp_path: Path) -> None:
+def test_values_stay_finite_and_have_the_declared_shapes(name: str, tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     numpy = pytest.importorskip("numpy")
     graph = BUILDERS[name](1, "fp32")
     write(graph, str(tmp_path / "model.onnx"))
     session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     noise = numpy.random.default_rng(1)
-    given = {value.name: noise.standard_normal(value.shape, numpy.float32) for value in graph.inputs}
-    outputs = session.run([value.name for value in graph.outputs], given)
+    inputs = {value.name: noise.standard_normal(value.shape, numpy.float32) for value in graph.inputs}
+    outputs = session.run([value.name for value in graph.outputs], inputs)
     assert [output.shape for output in outputs] == [value.shape for value in graph.outputs]
     assert all(numpy.isfinite(output).all() and output.std() > 0 for output in outputs)

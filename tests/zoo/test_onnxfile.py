@@ -1,4 +1,4 @@
-"""ONNX files as they are written: read back by our own reader, the same bytes each time, and as a stream."""
+"""ONNX files of our writer: our own reader reads them, bytes are reproducible, and they are streamed."""
 
 import io
 import struct
@@ -24,27 +24,27 @@ CONTENTS = [
 
 
 class Sink(io.BytesIO):
-    """Remembers the largest piece."""
+    """A stream that records its largest block."""
 
     largest = 0
 
-    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # bytes are all that is written
+    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # only bytes are written
         self.largest = max(self.largest, len(data))
         return len(data)
 
 
 @pytest.mark.parametrize(("value", "written"), VARINTS)
-def test_numbers_of_variable_length(value: int, written: str) -> None:
+def test_varints_are_encoded(value: int, written: str) -> None:
     assert varint.encode(value).hex() == written
 
 
 @pytest.mark.parametrize(("weight", "data"), CONTENTS, ids=lambda item: getattr(item, "dtype", ""))
-def test_what_a_weight_is_filled_with(weight: Weight, data: bytes) -> None:
+def test_the_content_of_a_weight(weight: Weight, data: bytes) -> None:
     assert b"".join(content(weight)) == data
     assert size(weight) == len(data)
 
 
-def test_noise_is_of_the_deviation_asked_and_no_two_rows_are_alike() -> None:
+def test_noise_has_its_deviation_and_no_equal_rows() -> None:
     data = b"".join(content(Weight("w", (256, 512), deviation=0.1)))
     values = struct.unpack(f"<{256 * 512}f", data)
     rows = {data[start : start + 2048] for start in range(0, len(data), 2048)}
@@ -64,7 +64,7 @@ def test_the_same_graph_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_a_large_model_is_written_piece_by_piece() -> None:
+def test_a_large_model_is_written_in_small_blocks() -> None:
     large = NetGraph("large", (), (), (), (Weight("w", (25_000_000,), deviation=1.0),))
     sink = Sink()
     save(large, sink, 17, {})
@@ -92,6 +92,6 @@ def test_open_dimensions_other_domains_and_bodies_are_written(tmp_path: Path) ->
     write(NetGraph("odd", (x,), (y,), nodes, (flag,)), file, domains={"com.microsoft": 1})
     with pytest.raises(AnalysisError, match="N"):
         analyze(file)
-    found = analyze(file, {"N": (3,)})
-    assert found.inputs[0].dims == (3, 4)
-    assert "com.microsoft.Gelu" in {operator.op for operator in found.operators}
+    result = analyze(file, {"N": (3,)})
+    assert result.inputs[0].dims == (3, 4)
+    assert "com.microsoft.Gelu" in {operator.op for operator in result.operators}

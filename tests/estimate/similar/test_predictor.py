@@ -1,4 +1,4 @@
-"""A device is fitted from a few runs and from the other devices."""
+"""The predictor fits a device from a few runs and from the other devices."""
 
 import time
 
@@ -30,7 +30,7 @@ def test_ten_runs_and_other_devices_are_enough() -> None:
     assert np.mean(errors) < 6
 
 
-def test_a_model_that_nobody_ran_is_predicted_by_its_work() -> None:
+def test_a_model_without_runs_is_predicted_by_its_work() -> None:
     others, measured = without(LIBRARY, 3)
     rows = others.rows[:-1].copy()
     rows[:, REST] = np.nan
@@ -40,7 +40,7 @@ def test_a_model_that_nobody_ran_is_predicted_by_its_work() -> None:
     assert error(predictor.at(REST)[0][0], measured[REST]) < 35
 
 
-def test_without_any_other_device_the_work_still_tells() -> None:
+def test_without_other_devices_the_work_predicts_the_time() -> None:
     empty = LIBRARY.with_devices([], LIBRARY.rows[:0])
     measured = LIBRARY.rows[3]
     predictor = fit_columns(LIBRARY.devices[3], RUNS, measured[RUNS], empty)
@@ -59,7 +59,7 @@ def test_more_runs_are_better_than_few() -> None:
     assert np.mean(many) < np.mean(few)
 
 
-def test_an_outlier_among_the_runs_does_not_spoil_the_rest() -> None:
+def test_an_outlier_among_the_runs_does_not_ruin_the_fit() -> None:
     others, measured = without(LIBRARY, 5)
     spoilt = measured[RUNS].copy()
     spoilt[4] += np.log(20)
@@ -80,7 +80,7 @@ def test_estimates_are_seconds_with_a_p90_and_a_confidence() -> None:
     others, measured = without(LIBRARY, 0)
     runs = [(others.models[index], float(np.exp(measured[index]))) for index in RUNS]
     [[known, new]] = fit(LIBRARY.devices[0], runs, others).predict(
-        [others.models[30], ModelTraits("unheard of", frozenset({"net"}), ({"macs": 1e9, "params": 1e7},))]
+        [others.models[30], ModelTraits("unknown", frozenset({"net"}), ({"macs": 1e9, "params": 1e7},))]
     )
     assert known.mean == pytest.approx(float(np.exp(measured[30])), rel=0.2)
     assert known.mean < known.p90 < 2 * known.mean
@@ -97,7 +97,7 @@ def test_runs_of_models_that_the_library_lacks_are_used() -> None:
     assert estimate.mean == pytest.approx(0.08, rel=0.3)
 
 
-def test_a_device_without_runs_is_placed_by_words_and_data_sheet() -> None:
+def test_a_device_without_runs_is_predicted_by_words_and_data_sheet() -> None:
     devices = [
         DeviceTraits(f"chip {n}", (frozenset({"chip", str(n)}),), "npu", 1e12 * 2**n) for n in range(6)
     ]
@@ -113,7 +113,7 @@ def test_a_device_without_runs_is_placed_by_words_and_data_sheet() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 5), st.integers(1, 5), st.integers(0, 5))
-def test_gaps_never_break_it(seed: int, devices: int, count: int, runs: int) -> None:
+def test_missing_values_never_break_a_prediction(seed: int, devices: int, count: int, runs: int) -> None:
     random = np.random.default_rng(seed)
     amounts = [
         {name: float(random.lognormal(0, 5)) for name in "ab" if random.random() < 0.6} for _ in range(count)
@@ -122,8 +122,8 @@ def test_gaps_never_break_it(seed: int, devices: int, count: int, runs: int) -> 
     values = random.normal(0, 5, (devices, count))
     values[random.random(values.shape) < 0.5] = np.nan
     library = MeasurementLibrary.of([DeviceTraits(f"d{index}") for index in range(devices)], models, values)
-    seen = random.permutation(count)[:runs]
-    predictor = fit_columns(DeviceTraits("new"), seen, random.normal(0, 5, len(seen)), library)
+    observed = random.permutation(count)[:runs]
+    predictor = fit_columns(DeviceTraits("new"), observed, random.normal(0, 5, len(observed)), library)
     logs, spreads = predictor.at(np.arange(count))
     assert np.isfinite(logs).all()
     assert (spreads > 0).all()
@@ -135,17 +135,17 @@ def test_a_thousand_devices_are_predicted_in_one_pass_as_each_alone() -> None:
         runs = np.arange(device % 3, 10 + device % 3)
         predictors.append(fit_columns(DeviceTraits("x"), runs, LIBRARY.rows[device, runs] + 0.1, LIBRARY))
     models = [LIBRARY.models[39], ModelTraits("new", views=({"macs": 1e9, "params": 1e7},))]
-    crowd = join(predictors * 84)
+    joined = join(predictors * 84)
     alone = [predictor.predict(models)[0] for predictor in predictors]
-    for one, joined in zip(alone * 84, crowd.predict(models), strict=True):
-        assert [estimate.mean for estimate in joined] == pytest.approx([estimate.mean for estimate in one])
-    crowd.predict(models[:1])
-    took = []
+    for one, row in zip(alone * 84, joined.predict(models), strict=True):
+        assert [estimate.mean for estimate in row] == pytest.approx([estimate.mean for estimate in one])
+    joined.predict(models[:1])
+    seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        crowd.predict(models[:1])
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.1  # on a busy machine; `make bench-predict` holds it to 20 ms
+        joined.predict(models[:1])
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.1  # on a busy machine; `make bench-predict` holds it to 20 ms
 
 
 def test_predictors_of_different_libraries_are_not_joined() -> None:
