@@ -45,8 +45,8 @@ def _if(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: Nam
     if not test:
         walk.notes.add(f"If {printable(node.name)!r} depends on the data: its heavier branch is counted")
     results = [
-        _merge_facts([walk.facts[name] for name in each])
-        for each in zip(*(branch[0] for branch in branches), strict=False)
+        _merge_facts([walk.facts[name] for name in alternatives])
+        for alternatives in zip(*(branch[0] for branch in branches), strict=False)
     ]
     walk.step(node, scope, "control", [*inputs, *spare, *outputs], results, exact=bool(test))
     return None

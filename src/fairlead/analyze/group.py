@@ -24,13 +24,13 @@ def group(program: Program) -> tuple[Program, list[int]]:
     """Return the program with attention recognised, and the group of every step."""
     grouping = _Grouping(program)
     steps = list(program.steps)
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if step.kind == "matmul" and grouping.is_dynamic(step):
-            pair = grouping.attention(place)
-            for each in pair:
-                steps[each] = replace(steps[each], kind="attention")
-    for place in range(len(steps)):
-        grouping.assign_group(place)
+            products = grouping.attention(index)
+            for product in products:
+                steps[product] = replace(steps[product], kind="attention")
+    for index in range(len(steps)):
+        grouping.assign_group(index)
     return replace(program, steps=tuple(steps)), grouping.groups
 
 
@@ -66,7 +66,7 @@ class _Grouping:
             return ()
         members = self._grow(place, lambda step: step.kind in _POINTWISE)
         if (
-            not any(self._steps[each].op in SOFTMAX for each in members.steps)
+            not any(self._steps[index].op in SOFTMAX for index in members.steps)
             or len(members.pending_reads) != 1
         ):
             return ()
@@ -103,8 +103,8 @@ class _Grouping:
             trial = self._only_reader(members, joins) or self._trial(members, joins)
             if trial is None:
                 break
-            for each in trial:
-                self._add(members, each)
+            for index in trial:
+                self._add(members, index)
         return members
 
     def _only_reader(self, members: _Members, joins: _Joins) -> list[int] | None:
@@ -136,8 +136,8 @@ class _Grouping:
         return min((place for place in outside if not self._is_member(place, members, trial)), default=None)
 
     def _is_member(self, place: int, members: _Members, trial: _Members) -> bool:
-        made = self._steps[place].outputs
-        return any(name in members.inside or name in trial.inside for name in made)
+        outputs = self._steps[place].outputs
+        return any(name in members.inside or name in trial.inside for name in outputs)
 
     def _may_join(self, place: int, members: _Members, trial: _Members, joins: _Joins) -> bool:
         step = self._steps[place]
@@ -169,7 +169,7 @@ class _Grouping:
                     del members.pending_reads[name]
         for name in step.outputs:
             members.inside.add(name)
-            reads = sum(self._steps[each].op not in VIEWS for each in self._readers.get(name, ()))
+            reads = sum(self._steps[reader].op not in VIEWS for reader in self._readers.get(name, ()))
             if name in self._outputs:
                 reads += _LARGEST_TRIAL + 1  # the caller of the model reads it
             if reads:

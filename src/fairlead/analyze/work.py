@@ -78,11 +78,11 @@ def _einsum(step: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> int:
         return 0
     terms, result = einsum_terms(equation, shapes)
     sizes = einsum_sizes(terms, shapes)
-    total, held = 0, set(terms[0])
+    total, letters = 0, set(terms[0])
     for place, term in enumerate(terms[1:], 2):
-        total += prod(sizes[letter] or 1 for letter in held | set(term))
+        total += prod(sizes[letter] or 1 for letter in letters | set(term))
         later = {letter for other in terms[place:] for letter in other}
-        held = {letter for letter in held | set(term) if letter in later or letter in result}
+        letters = {letter for letter in letters | set(term) if letter in later or letter in result}
     return total
 
 
@@ -160,8 +160,8 @@ def _sequence(*weights: int) -> _Work:
 
     def count(step: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> int:
         steps = prod(_dims(inputs[0])[:-1])
-        held = (inputs[place] for place in weights if place < len(inputs))
-        return steps * sum(fact.elements for fact in held if len(fact.dims or ()) == 2)
+        matrices = (inputs[place] for place in weights if place < len(inputs))
+        return steps * sum(fact.elements for fact in matrices if len(fact.dims or ()) == 2)
 
     return count
 

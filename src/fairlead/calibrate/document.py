@@ -35,7 +35,7 @@ def parse_calibration(document: Mapping[str, Any]) -> Calibration:
         setup=_setup(document["setup"]),
         host=str(document["host"]),
         made=str(document["made"]),
-        trials=tuple(_trial(each) for each in document["trials"]),
+        trials=tuple(_trial(trial) for trial in document["trials"]),
     )
 
 

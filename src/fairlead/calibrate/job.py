@@ -56,7 +56,7 @@ class TrialOutcome:
         """Read a line; ValueError where it is not one."""
         fields: dict[str, Any] = json.loads(text)
         try:
-            samples = tuple(RunSample(**each) for each in fields.pop("samples"))
+            samples = tuple(RunSample(**sample) for sample in fields.pop("samples"))
             return cls(samples=samples, **fields)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not an outcome: {error}") from None

@@ -50,10 +50,10 @@ class OrtRunner:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = job.threads
         options.log_severity_level = _QUIET
-        wanted = PROVIDERS[job.runtime.rpartition("-")[2]]
-        self._session = runtime.InferenceSession(job.file, options, providers=[wanted])
-        if self._session.get_providers()[0] != wanted:
-            raise RuntimeError(f"{wanted} did not start: ONNX Runtime does not find all its libraries")
+        provider = PROVIDERS[job.runtime.rpartition("-")[2]]
+        self._session = runtime.InferenceSession(job.file, options, providers=[provider])
+        if self._session.get_providers()[0] != provider:
+            raise RuntimeError(f"{provider} did not start: ONNX Runtime does not find all its libraries")
         self._inputs = {described.name: _noise(described) for described in self._session.get_inputs()}
 
     def step(self) -> None:

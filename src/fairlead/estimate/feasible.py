@@ -84,7 +84,7 @@ def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
 
 def _choose_precision(own: str, requested: str | None, available: Sequence[str]) -> str | Infeasible:
     """Return the precision to compute in: the requested one, else the model's own, else the next best."""
-    if requested is not None and not any(each in available for each in _rates_of(requested)):
+    if requested is not None and not any(name in available for name in _rates_of(requested)):
         return Infeasible((f"precision: it computes in {_join_words(available)}, not in {requested}",))
     if requested is not None:
         return requested

@@ -67,14 +67,17 @@ class Knowledge:
         """Return the rates of a device; where the catalog has none, the rates of its calibrations."""
         if target.rates:
             return target.rates
-        same = self.by_device.get(target.device, ())
-        return {each.setup.precision: Ops(each.setup.effective_ops or _PLACEHOLDER_RATE) for each in same}
+        calibrated = self.by_device.get(target.device, ())
+        return {
+            fitted.setup.precision: Ops(fitted.setup.effective_ops or _PLACEHOLDER_RATE)
+            for fitted in calibrated
+        }
 
     def own_fit(self, target: Target, precision: str) -> CalibratedFit | None:
         """Return the calibration of the target itself: the whole device, in the same mode."""
         known = self.by_device.get(target.device, ())
-        same = [each for each in known if _setup_matches(each.setup, target, precision)]
-        return max(same, key=lambda each: (each.setup.threads, each.setup.runtime), default=None)
+        matching = [fitted for fitted in known if _setup_matches(fitted.setup, target, precision)]
+        return max(matching, key=lambda fitted: (fitted.setup.threads, fitted.setup.runtime), default=None)
 
     def observed_use(self, digest: str, target: Target, precision: str) -> ObservedUse | None:
         """Return the real use of a model on the target itself, merged over all machines."""
@@ -86,8 +89,8 @@ class Knowledge:
 
     def measured_times(self, digest: str) -> list[tuple[CalibratedFit, Seconds]]:
         """Return the calibrated setups on which a model ran, in a trial or often in use, and its times."""
-        times = ((each, self._measured_time(digest, each)) for each in self.fitted)
-        return [(each, seconds) for each, seconds in times if seconds is not None]
+        times = ((fitted, self._measured_time(digest, fitted)) for fitted in self.fitted)
+        return [(fitted, seconds) for fitted, seconds in times if seconds is not None]
 
     def _measured_time(self, digest: str, fitted: CalibratedFit) -> Seconds | None:
         trial = fitted.trials.get(digest)

@@ -145,8 +145,8 @@ def target_of_setup(setup: Setup, catalog: Catalog) -> Target | None:
 def _data_sheet_target(name: str, device: CatalogDevice, variant: Variant | None) -> Target:
     """Return the figures of the catalog; where SKUs differ and none is named, the least memory among them."""
     peak = variant.peak if variant and variant.peak else device.peak
-    peak = peak or next((each.peak for each in device.variants if each.peak), {})
-    sizes = [each.memory for each in device.variants if each.memory]
+    peak = peak or next((option.peak for option in device.variants if option.peak), {})
+    sizes = [option.memory for option in device.variants if option.memory]
     memory = variant.memory if variant and variant.memory else device.memory or min(sizes, default=None)
     return Target(
         name=name,

@@ -29,15 +29,15 @@ def transfer(
     model: Features, own: CalibratedFit, measured: Sequence[tuple[CalibratedFit, Seconds]]
 ) -> SimilarityEstimate | None:
     """Estimate a model on a calibrated device from its times on others; None with too few of them."""
-    others = [(each, seconds) for each, seconds in measured if _comparable(each, own)]
+    others = [(fitted, seconds) for fitted, seconds in measured if _comparable(fitted, own)]
     if len(others) < _FEWEST_DEVICES:
         return None
-    setups = (own, *(each for each, _ in others))
-    models = {name: trial.features for each in setups for name, trial in each.trials.items()}
+    fits = (own, *(fitted for fitted, _ in others))
+    models = {name: trial.features for fitted in fits for name, trial in fitted.trials.items()}
     traits = {name: _traits(known) for name, known in (models | {model.digest: model}).items()}
-    rows = [_times(each) | {model.digest: seconds} for each, seconds in others]
+    rows = [_times(fitted) | {model.digest: seconds} for fitted, seconds in others]
     library = MeasurementLibrary.of(
-        [_device(each) for each, _ in others],
+        [_device(fitted) for fitted, _ in others],
         list(traits.values()),
         np.log([[row.get(name, np.nan) for name in traits] for row in rows]),
     )

@@ -106,8 +106,8 @@ def _by_device(answers: Sequence[MethodPredictions]) -> list[tuple[int, Columns,
     return [
         (
             device,
-            np.concatenate([each.columns for each in predictions]),
-            np.concatenate([each.predicted for each in predictions]),
+            np.concatenate([answer.columns for answer in device_answers]),
+            np.concatenate([answer.predicted for answer in device_answers]),
         )
-        for device, predictions in parts.items()
+        for device, device_answers in parts.items()
     ]

@@ -67,14 +67,14 @@ class TensorReader:
         elements = self._elements(parts, start)
         size = dtypes.size(elements, dtype)
         values: tuple[Number, ...] | None = None
-        wanted = elements <= bounds.VALUES and dtype in _CODES
+        needed = elements <= bounds.VALUES and dtype in _CODES
         if parts.location == _EXTERNAL or (parts.external and parts.raw is None):
             place = self._external.find(parts.external, size, parts.name)
-            values = self._external_values(place, elements, dtype) if place and wanted else None
+            values = self._external_values(place, elements, dtype) if place and needed else None
         elif parts.raw is not None:
-            values = self._raw(parts.raw, elements, dtype, wanted=wanted)
+            values = self._raw(parts.raw, elements, dtype, needed=needed)
         elif parts.typed is not None:
-            values = self._typed(parts.typed, elements, dtype, wanted=wanted)
+            values = self._typed(parts.typed, elements, dtype, needed=needed)
         elif elements and parts.texts != elements:
             self.stripped = True
         elif not elements:
@@ -151,7 +151,7 @@ class TensorReader:
         return elements
 
     def _raw(
-        self, span: tuple[int, int], elements: int, dtype: str, *, wanted: bool
+        self, span: tuple[int, int], elements: int, dtype: str, *, needed: bool
     ) -> tuple[Number, ...] | None:
         start, end = span
         if end == start and elements:
@@ -159,20 +159,20 @@ class TensorReader:
             return None
         if dtype in dtypes.BITS and end - start != dtypes.size(elements, dtype):
             raise self._wire.source.damaged_error(start)
-        return _unpack(self._wire.source.read(start, end), elements, dtype) if wanted else None
+        return _unpack(self._wire.source.read(start, end), elements, dtype) if needed else None
 
     def _typed(
-        self, span: tuple[int, int, int], elements: int, dtype: str, *, wanted: bool
+        self, span: tuple[int, int, int], elements: int, dtype: str, *, needed: bool
     ) -> tuple[Number, ...] | None:
         field_number, start, end = span
         if field_number in (_FLOAT_DATA, _DOUBLE_DATA):
             width = (4 if field_number == _FLOAT_DATA else 8) * (2 if dtype.startswith("complex") else 1)
             if end - start != width * elements:
                 raise self._wire.source.damaged_error(start)
-            return _unpack(self._wire.source.read(start, end), elements, dtype) if wanted else None
+            return _unpack(self._wire.source.read(start, end), elements, dtype) if needed else None
         if field_number and end - start < min(elements, dtypes.size(elements, dtype)):
             raise self._wire.source.damaged_error(start)
-        if not wanted or dtype not in dtypes.INTEGERS | {"bool"}:
+        if not needed or dtype not in dtypes.INTEGERS | {"bool"}:
             return None
         values = self._wire.numbers(start, end, elements)
         return tuple(values) if len(values) == elements else None

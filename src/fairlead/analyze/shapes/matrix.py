@@ -158,8 +158,8 @@ def multi_head_attention(call: OperatorCall) -> list[Fact]:
     query = call.dims(0)
     dtype, heads = call.arg(0).dtype, call.integer("num_heads", 1)
     if len(query) == 5:  # query, key and value in one
-        batch, length, heads, _, each = query[0], query[1], query[2] or 1, query[3], query[4]
-        width = None if each is None else each * heads
+        batch, length, heads, _, head_width = query[0], query[1], query[2] or 1, query[3], query[4]
+        width = None if head_width is None else head_width * heads
         return [Fact(dtype, (batch, length, width))]
     value = call.dims(2) if call.has(2) else call.dims(1)
     width = query[-1]

@@ -11,18 +11,20 @@ from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, axis_o
 def reshape(call: OperatorCall) -> list[Fact]:
     """Shape the same elements in another shape; -1 is inferred, 0 keeps the size."""
     data = call.arg(0)
-    wanted: Sequence[int] = call.values(1) if call.has(1) else call.ints("shape")
+    requested: Sequence[int] = call.values(1) if call.has(1) else call.ints("shape")
     dims = data.dims or ()
     keep = not call.integer("allowzero")
     result: list[int | None] = [
-        dims[place] if size == 0 and keep else size for place, size in enumerate(wanted)
+        dims[place] if size == 0 and keep else size for place, size in enumerate(requested)
     ]
     if -1 in result:
-        hole = result.index(-1)
-        result[hole] = None
-        rest = product(tuple(size for place, size in enumerate(result) if place != hole))
+        inferred = result.index(-1)
+        result[inferred] = None
+        rest = product(tuple(size for place, size in enumerate(result) if place != inferred))
         total = product(data.dims) if data.dims is not None else None
-        result[hole] = total // rest if total is not None and rest else _only_unknown(dims, result, hole)
+        result[inferred] = (
+            total // rest if total is not None and rest else _only_unknown(dims, result, inferred)
+        )
     return [Fact(data.dtype, tuple(result))]
 
 
@@ -92,10 +94,10 @@ def split(call: OperatorCall) -> list[Fact]:
     sizes: Sequence[int | None] = call.values(1) if call.has(1) else call.ints("split")
     if not sizes:
         count, total = min(call.integer("num_outputs") or call.outputs, call.outputs), dims[axis]
-        each = None if total is None else -(-total // count)
-        sizes = [each] * count
-        if each is not None and total is not None:
-            sizes = [*[each] * (count - 1), total - each * (count - 1)]
+        part = None if total is None else -(-total // count)
+        sizes = [part] * count
+        if part is not None and total is not None:
+            sizes = [*[part] * (count - 1), total - part * (count - 1)]
     return [Fact(call.arg(0).dtype, (*dims[:axis], size, *dims[axis + 1 :])) for size in sizes]
 
 

@@ -48,7 +48,7 @@ def _level(device: DeviceTraits, library: MeasurementLibrary, chosen: Columns) -
     devices = [*(library.devices[index] for index in chosen), device]
     shares = shared_words(devices)
     speeds, guessed = _speeds(devices, shares)
-    kinds = np.array([each.kind for each in devices])
+    kinds = np.array([known_device.kind for known_device in devices])
     same = kinds[:, None] == kinds[None]
     covariance = _VARIANCES["level"] + _VARIANCES["gain"] * np.outer(speeds, speeds)
     covariance += _VARIANCES["kind"] * same + _VARIANCES["unknown"] * np.outer(guessed, guessed)
@@ -63,8 +63,8 @@ def _level(device: DeviceTraits, library: MeasurementLibrary, chosen: Columns) -
 
 def _speeds(devices: list[DeviceTraits], shares: Array) -> tuple[Array, Array]:
     """Return logarithms of operations, about their mean, and 1 where they are guessed from words only."""
-    known = np.array([bool(one.ops) for one in devices])
-    speeds = np.log([one.ops or 1.0 for one in devices])
+    known = np.array([bool(device.ops) for device in devices])
+    speeds = np.log([device.ops or 1.0 for device in devices])
     if not known.any():
         return np.zeros(len(devices)), np.ones(len(devices))
     pull = np.exp(2 * _SHAPE * (shares[0] if len(shares) else np.zeros((len(devices), len(devices))))) * known
