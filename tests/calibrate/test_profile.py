@@ -29,7 +29,7 @@ def test_a_saved_calibration_loads_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "not a profile"),
         ("[]", "not a profile"),
@@ -41,9 +41,9 @@ def test_a_saved_calibration_loads_again(tmp_path: Path) -> None:
     ],
     ids=["empty", "list", "object", "newer", "hollow", "deep", "large"],
 )
-def test_a_damaged_file_is_refused(text: str, says: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "profile.json").write_text(text)
-    with pytest.raises(UserError, match=says) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         load(str(tmp_path / "profile.json"))
     assert "fairlead calibrate" in caught.value.hint
 

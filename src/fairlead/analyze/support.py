@@ -22,7 +22,7 @@ _MOST: Final = 12
 class RuntimeSupport:
     """The models that one runtime takes, by its documentation."""
 
-    says: str
+    title: str
     """Its name in messages."""
     source: str
     formats: tuple[str, ...]
@@ -50,7 +50,7 @@ def _runtime(row: Mapping[str, object]) -> RuntimeSupport:
 
     takes, customs, converted = listed("takes"), listed("customs"), row.get("converted")
     return RuntimeSupport(
-        str(row["says"]),
+        str(row["title"]),
         str(row["source"]),
         listed("formats") or (),
         listed("domains"),
@@ -79,7 +79,7 @@ def unsupported(form: str, operators: Iterable[Operator]) -> dict[str, tuple[str
 
 def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> Iterable[str]:
     if form not in runtime.formats:
-        yield f"format: {runtime.says} reads {' or '.join(runtime.formats)}, and this is {form}: convert it"
+        yield f"format: {runtime.title} reads {' or '.join(runtime.formats)}, and this is {form}: convert it"
         if not runtime.converted:
             return
     if runtime.precisions:
@@ -87,7 +87,7 @@ def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> I
     missing = dict.fromkeys(record.op for record in operators if not _supports(runtime, form, record))
     for op in list(missing)[:_MOST]:
         fallback = f": {runtime.falls_back}" if runtime.falls_back else ""
-        yield f"operator: {runtime.says} does not run {op}{fallback}"
+        yield f"operator: {runtime.title} does not run {op}{fallback}"
     if len(missing) > _MOST:
         yield f"operator: and {pluralize(len(missing) - _MOST, 'more kind', 'more kinds')} of operators"
 
@@ -96,10 +96,10 @@ def _precision_reasons(runtime: RuntimeSupport, operators: list[Operator]) -> It
     work = [record for record in operators if record.kind in COMPUTE]
     other = sorted({record.precision for record in work} - set(runtime.precisions))
     if other:
-        wanted = " or ".join(runtime.precisions)
-        yield f"precision: {runtime.says} computes in {wanted}, this model in {', '.join(other)}: quantise it"
+        own = " or ".join(runtime.precisions)
+        yield f"precision: {runtime.title} computes in {own}, this model in {', '.join(other)}: quantise it"
     if any(not record.exact for record in operators):
-        yield f"shape: {runtime.says} needs every size to be fixed"
+        yield f"shape: {runtime.title} needs every size to be fixed"
 
 
 def _supports(runtime: RuntimeSupport, form: str, record: Operator) -> bool:

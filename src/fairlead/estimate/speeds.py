@@ -39,7 +39,7 @@ class RuntimeSpeed:
     """A runtime, as `runtimes.toml` describes it."""
 
     name: str
-    says: str
+    title: str
     memory: tuple[float, ...]
     """Coefficients, in the order of `amounts.MEMORY`."""
     reads: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def _runtime(name: str, row: Mapping[str, Any]) -> RuntimeSpeed:
     memory = (float(parse_bytes(process)), *map(float, rest))
     return RuntimeSpeed(
         name=name,
-        says=row["says"],
+        title=row["title"],
         memory=memory,
         reads=tuple(row.get("reads", ())),
         casts=row.get("casts", False),

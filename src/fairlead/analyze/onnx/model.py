@@ -20,6 +20,8 @@ _OWN: Final = ("", "ai.onnx")
 _NO_NAMES: Final = ("", "?", "-1", "None", "unknown")
 """The names that exporters write for a dimension without a name."""
 _GRAPH, _OPSET, _FUNCTION = len_tag(7), len_tag(8), len_tag(25)
+_TENSOR_TYPES: Final = (len_tag(1), len_tag(8))
+"""Tags of a tensor type and of a sparse tensor type; sequences and maps stay unknown."""
 
 
 def read(source: ModelSource) -> Model:
@@ -194,10 +196,7 @@ class _Reader:
     def _type(self, start: int, end: int) -> Value:
         dtype, dims = dtypes.UNKNOWN, None
         for tag, first, last in self._wire.fields(start, end):
-            if tag not in (
-                len_tag(1),
-                len_tag(8),
-            ):  # a tensor or a sparse one; sequences and maps stay unknown
+            if tag not in _TENSOR_TYPES:
                 continue
             for inner, begin, stop in self._wire.fields(first, last):
                 if inner == varint_tag(1):
