@@ -59,20 +59,20 @@ def profile(folder: Path, graph_: NetGraph, opset: int = 17, **shapes: tuple[int
     return analyze(saved(folder, graph_, opset), shapes)
 
 
-def by_op(found: Profile, op: str) -> Operator:
+def by_op(profile_: Profile, op: str) -> Operator:
     """Return the one operator of that name."""
-    (record,) = [record for record in found.operators if record.op == op]
+    (record,) = [record for record in profile_.operators if record.op == op]
     return record
 
 
-def ops(found: Profile) -> list[str]:
+def ops(profile_: Profile) -> list[str]:
     """Return the operators that run, in order."""
-    return [record.op for record in found.operators]
+    return [record.op for record in profile_.operators]
 
 
-def grouped(found: Profile) -> list[list[str]]:
+def grouped(profile_: Profile) -> list[list[str]]:
     """Return the operators of each group, in order of the groups."""
     groups: dict[int, list[str]] = {}
-    for record in found.operators:
+    for record in profile_.operators:
         groups.setdefault(record.group, []).append(record.op)
     return [groups[number] for number in sorted(groups)]

@@ -23,7 +23,7 @@ def own(text: str, precision: str = "fp32") -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("text", "precision", "found"),
+    ("text", "precision", "setup_name"),
     [
         ("t4", "fp32", "t4-onnxruntime-cuda-fp32-70w"),
         ("t4", "fp16", None),
@@ -37,9 +37,9 @@ def own(text: str, precision: str = "fp32") -> str | None:
     ],
 )
 def test_only_the_same_setup_is_the_calibration_of_a_device(
-    text: str, precision: str, found: str | None
+    text: str, precision: str, setup_name: str | None
 ) -> None:
-    assert own(text, precision) == found
+    assert own(text, precision) == setup_name
 
 
 def test_more_threads_are_preferred() -> None:

@@ -100,7 +100,7 @@ def test_devices_may_be_a_list_or_all() -> None:
 def accelerator(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: object) -> Accelerator:
     """Return an accelerator as detection would."""
     usual = {"peak": {"fp16": Ops(1e12)}, "effective": {"fp16": Ops(5e11)}, "memory": Bytes(4 << 30)}
-    given: dict[str, Any] = {**usual, **fields}
+    values: dict[str, Any] = {**usual, **fields}
     return Accelerator(
         id="gpu-0",
         model=model,
@@ -112,7 +112,7 @@ def accelerator(model: str = "jetson-tx2", state: State = State.HEALTHY, **field
         confidence=1.0,
         candidates=(model,),
         bus="pci:0",
-        **given,
+        **values,
     )
 
 
