@@ -77,3 +77,23 @@ def test_the_drawing_of_the_house_has_every_package_and_no_other() -> None:
     (house,) = [contract for contract in contracts if contract["name"].startswith("The house:")]
     layers = [sorted(re.findall(r"\w+", layer)) for layer in house["layers"]]
     assert drawn_layers == layers
+
+
+WALKS = ("A label", "A binding", "A latency", "An explanation")
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_way_through_the_house_is_short_and_names_files_and_functions_that_exist(walk: str) -> None:
+    page = (ROOT / "docs/explanation/house.md").read_text(encoding="utf-8")
+    text = page.split(f"**{walk}", 1)[1].split("\n\n", 1)[0]
+    assert len(text.splitlines()) <= 10
+    quoted = re.findall(r"`([^`]+)`", text)
+    files = [ROOT / "src/fairlead" / each for each in quoted if each.endswith(".py")]
+    assert len(files) > 3
+    missing = [str(path) for path in files if not path.is_file()]
+    assert not missing
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    names = [each for each in quoted if re.fullmatch(r"[A-Za-z_][\w.]*", each) and not each.endswith(".py")]
+    unknown = [each for each in names if not re.search(rf"(?:def|class) {each.split('.')[-1]}\b", source)]
+    code = [each for each in quoted if " = " in each or ": str(" in each]
+    assert [*unknown, *(each for each in code if each not in source)] in ([], ["Inventory"])

@@ -30,7 +30,7 @@ def test_the_advice_is_below_its_finding() -> None:
         Finding("lease", Severity.FAIL, "no replica leads", "look"),
     ]
     assert str(doctor.table(found)).splitlines() == [
-        "CHECK        WHAT IS SO",
+        "CHECK        FINDING",
         "api    ok    all is well",
         "lease  fail  no replica leads",
         "               look",

@@ -15,7 +15,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 CASES = sorted((Path(__file__).parent / "prometheus").glob("*.yaml"))
 PAGES = ("metrics.md", "scheduler.md")
 METRICS = "".join((HOUSE / "docs/reference" / name).read_text() for name in PAGES)
-WITHOUT_INSTANCE = {"FairleadAgentsMissing", "FairleadSchedulerNobodyLeads", "FairleadSchedulerGone"}
+WITHOUT_INSTANCE = {"FairleadAgentsMissing", "FairleadSchedulerNoLeader", "FairleadSchedulerGone"}
 """Alerts that name no instance, because there is none."""
 FOREIGN = {"up"}
 """Prometheus' own metrics."""

@@ -15,8 +15,8 @@ from fairlead.cli.shell import options as shared
 if TYPE_CHECKING:
     from fairlead.doctor.finding import Finding
 
-_HEAD = (Column("CHECK", Fit.KEEP), Column(""), Column("WHAT IS SO", Fit.PROSE))
-_WIDE = (Column("CHECK", Fit.KEEP), Column("VERDICT"), Column("WHAT IS SO"), Column("TO DO"))
+_HEAD = (Column("CHECK", Fit.KEEP), Column(""), Column("FINDING", Fit.PROSE))
+_WIDE = (Column("CHECK", Fit.KEEP), Column("VERDICT"), Column("FINDING"), Column("TO DO"))
 _TONES = {"ok": Tone.GOOD, "warn": Tone.WARN, "fail": Tone.BAD}
 _ORDER = tuple(_TONES)
 

@@ -27,7 +27,7 @@ from fairlead.serve.extender.unreported import UnreportedPods, mentions
 
 BEST: Final = 10
 """The highest score of an extender (MaxExtenderPriority)."""
-UNCONFIRMED_NODE: Final = "in-unconfirmed"
+UNCONFIRMED_NODE: Final = "unconfirmed-pods"
 UNKNOWN_NODE: Final = "unknown-node"
 _EVERYTHING: Final = (Toleration(exists=True),)
 _UNCONFIRMED: Final = "node(s) where pods placed a moment ago may have taken what is left"

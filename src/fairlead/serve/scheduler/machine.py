@@ -131,7 +131,8 @@ class SchedulerMachine:
         self._clock.now = now
         pending: dict[str, int] = {**self._queue.pods_by_queue(), "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
-        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, len(self.cache.read_errors))
+        unreadable, barred = len(self.cache.read_errors), bool(self.election.barred)
+        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, unreadable, barred)
 
     # Events
 

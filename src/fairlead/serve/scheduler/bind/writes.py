@@ -251,7 +251,7 @@ def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
     mark = {
         "type": LEADER_EPOCH,
         "status": "True",
-        "reason": "TakenOver",
+        "reason": "Fenced",
         "message": LEADER_EPOCHS.encode(LeaderMark(epoch, nonce)),
     }
     return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})

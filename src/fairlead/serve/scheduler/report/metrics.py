@@ -31,6 +31,8 @@ class SchedulerGauges:
     """Pods without a node, by queue: `active`, `backoff`, `unschedulable`, `in-flight`."""
     nodes: int
     unreadable_nodes: int = 0
+    barred: bool = False
+    """It leaves a free Lease to a newer replica, whose formats it cannot read."""
 
 
 def render(
@@ -42,11 +44,12 @@ def render(
         _one("leader_epoch", "gauge", "The fencing token of this leader.", float(gauges.leader_epoch)),
         _one("nodes", "gauge", "Nodes in the cache.", float(gauges.nodes)),
         _one("unreadable_nodes", "gauge", "Nodes that cannot be read.", float(gauges.unreadable_nodes)),
+        _one("barred", "gauge", "Whether this replica is too old to lead.", float(gauges.barred)),
         _many("pending_pods", "gauge", "Pods without a node.", ("queue",), _keyed(gauges.pending)),
         _many(
             "decisions_total", "counter", "Decisions.", ("result", "reason"), {**_floats(metrics.decisions)}
         ),
-        _many("writes_total", "counter", "Writes to the API.", ("what", "result"), _floats(requests)),
+        _many("writes_total", "counter", "Writes to the API.", ("resource", "result"), _floats(requests)),
     )
     lines = [line for family in families for line in family.lines()]
     lines += metrics.deciding.lines("fairlead_scheduler_decision_seconds", "Time for one decision.")
