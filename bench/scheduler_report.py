@@ -159,7 +159,7 @@ def verdicts(results: Sequence[CaseResult], bars: Iterable[Bar]) -> list[dict[st
 
 def _verdict(results: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
     sides = [
-        [each for each in results if (each.case.name, each.case.peer) == side]
+        [result for result in results if (result.case.name, result.case.peer) == side]
         for side in (bar.mine, bar.theirs)
     ]
     verdict: dict[str, Any] = {"bar": bar.text, "target": bar.target, "at_most": bar.most}
@@ -179,7 +179,7 @@ def _verdict(results: Sequence[CaseResult], bar: Bar) -> dict[str, Any]:
 
 def rate_limit(results: Sequence[CaseResult], noop: tuple[str, str], work: str) -> str:
     """Return the limit of the rates: how near each scheduler comes to one without decisions."""
-    limit = [each for each in results if (each.case.name, each.case.peer) == noop]
+    limit = [result for result in results if (result.case.name, result.case.peer) == noop]
     if not limit or not _median(limit, lambda one: one.rate):
         return "the limit of the rates was not measured"
     most = _median(limit, lambda one: one.rate)
@@ -197,18 +197,18 @@ def rate_limit(results: Sequence[CaseResult], noop: tuple[str, str], work: str) 
 
 def memory_of_others(results: Sequence[CaseResult]) -> str:
     """Return the most memory that each of the lab's programs held."""
-    names = {name for each in results for name in each.held}
-    most = {name: max(each.held.get(name, 0) for each in results) for name in sorted(names)}
+    names = {name for result in results for name in result.held}
+    most = {name: max(result.held.get(name, 0) for result in results) for name in sorted(names)}
     return ", ".join(f"{name} {format_bytes(size)}" for name, size in most.items())
 
 
 def _group_by_case(results: Sequence[CaseResult]) -> list[tuple[Case, list[CaseResult]]]:
-    cases = list(dict.fromkeys(each.case for each in results))
-    return [(case, [each for each in results if each.case == case]) for case in cases]
+    cases = list(dict.fromkeys(result.case for result in results))
+    return [(case, [result for result in results if result.case == case]) for case in cases]
 
 
 def _median(results: Sequence[CaseResult], what: Callable[[CaseResult], float]) -> float:
-    return statistics.median(what(each) for each in results)
+    return statistics.median(what(result) for result in results)
 
 
 def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -60,14 +60,14 @@ def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
     cache = SchedulerCache(catalog)
     waiting: dict[str, Any] = {}
     events: list[ObjectChange[Any]] = []
-    for each in items.entries:
-        before = each.body
+    for entry in items.entries:
+        before = entry.body
         if isinstance(before, LivePod) and before.spec.node_name and dice.random() < 0.5:
             before = replace(before, spec=replace(before.spec, node_name=""))
         elif isinstance(before, LiveClaim) and dice.random() < 0.5:
             before = replace(before, status=type(before.status)())
         events.append(ObjectChange(None, before))
-        events += [ObjectChange(before, each.body)] if before is not each.body else []
+        events += [ObjectChange(before, entry.body)] if before is not entry.body else []
     dice.shuffle(events)
     events.sort(
         key=lambda change: change.old is not None
@@ -217,7 +217,7 @@ def test_a_file_is_the_cluster_that_it_was_printed_from(
     tmp_path: Path, pods: list[tuple[str, str, int]], seed: int
 ) -> None:
     objects, catalog = world(pods, Random(seed)), catalogs.shipped()
-    items = [document(each.body) | {"kind": each.kind} for each in objects.entries]
+    items = [document(entry.body) | {"kind": entry.kind} for entry in objects.entries]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     assert of_snapshot(read_cluster([str(path)], catalog)) == of_snapshot(

@@ -98,7 +98,7 @@ def list_devices(run: Run, *words: str) -> list[dict[str, Any]]:
 
 def match_results(run: Run, *words: str) -> list[bool | str]:
     """Return of each device whether it matches, or the error."""
-    return [each["error"] or each["matches"] for each in list_devices(run, *words)]
+    return [list_device["error"] or list_device["matches"] for list_device in list_devices(run, *words)]
 
 
 def test_lists_every_device_in_the_order_of_the_file(run: Run) -> None:
@@ -265,7 +265,11 @@ def test_reads_the_standard_input_lists_and_single_objects(
     bare = {key: value for key, value in BOARDS.items() if key in ("metadata", "spec")}
     whole = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSliceList", "items": [bare]}
     one.write_text(json.dumps(whole))
-    assert [each["name"] for each in list_devices(run, "-f", str(one))] == ["gpu-0", "npu-0", "odd-0"]
+    assert [list_device["name"] for list_device in list_devices(run, "-f", str(one))] == [
+        "gpu-0",
+        "npu-0",
+        "odd-0",
+    ]
     one.write_text(json.dumps({**whole, "items": []}))
     assert list_devices(run, "-f", str(one)) == []
     assert run("devices", "-f", str(one))[1] == "no devices\n"

@@ -300,8 +300,8 @@ def test_a_healthy_cluster_has_no_findings() -> None:
 def test_a_fault_is_found_with_a_remedy(case: str) -> None:
     check, verdict, words, changes = CASES[case]
     findings = [each for each in examine(healthy(**changes)) if each.check == check]
-    assert [(each.verdict, words in each.text) for each in findings] == [(verdict, True)], findings
-    assert all(each.todo for each in findings)
+    assert [(finding.verdict, words in finding.text) for finding in findings] == [(verdict, True)], findings
+    assert all(finding.todo for finding in findings)
 
 
 def test_every_check_has_a_case() -> None:
@@ -391,7 +391,7 @@ def test_sources_that_differ_in_one_look_only_are_not_reported() -> None:
     differing = healthy(nodes=(labelled(count=2, usable=2), node("other")))
     for earlier, expected in ((differing, Severity.WARN), (healthy(), Severity.OK)):
         findings = [each for each in examine(replace(differing, earlier=earlier)) if each.check == "sources"]
-        assert [each.verdict for each in findings] == [expected]
+        assert [finding.verdict for finding in findings] == [expected]
 
 
 def test_one_device_in_use_is_reported_in_the_singular() -> None:

@@ -52,7 +52,11 @@ def test_only_the_scheduler_needs_volumes_and_quotas() -> None:
     rights = [(verb, kind) for kind in kinds for verb in ("list", "watch")]
     rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
-    rules = [each for each in required_rules(*programs) if (each.verb, each.resource) in rights]
+    rules = [
+        required_rule
+        for required_rule in required_rules(*programs)
+        if (required_rule.verb, required_rule.resource) in rights
+    ]
     assert rules == [AccessRule("default/fairlead-scheduler", *right) for right in rights]
     assert read_view(FakeServer(frozenset(rights))).missing_rights == tuple(rules)
 
@@ -66,7 +70,9 @@ def test_a_missing_or_forbidden_kind_stops_no_other_check() -> None:
     findings = {each.check: each for each in examine(view)}
     assert findings["lease"].text == "cannot check: leases are forbidden"
     assert findings["agents"].verdict is Severity.OK
-    assert not [each for each in view.missing_rights if "resource.k8s.io" in each.resource]
+    assert not [
+        missing_right for missing_right in view.missing_rights if "resource.k8s.io" in missing_right.resource
+    ]
 
 
 def test_a_real_server_reports_its_time_and_reviews_rights(real_cluster: RealCluster) -> None:

@@ -63,12 +63,12 @@ def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verd
     took = time.process_time() - began
     print(f"{took:.2f} s of CPU for {NODES} nodes and {PODS} pods")
     assert took < SECONDS
-    assert next(each.verdict for each in findings if each.check == "given-away") is verdict
-    assert max(Counter(each.check for each in findings).values()) <= 21
+    assert next(finding.verdict for finding in findings if finding.check == "given-away") is verdict
+    assert max(Counter(finding.check for finding in findings).values()) <= 21
 
 
 def test_many_findings_are_listed_in_part_and_the_rest_is_counted() -> None:
     findings = [each for each in examine(large(40, 120, 4096, {})) if each.check == "given-away"]
     assert len(findings) == 21
-    assert {each.verdict for each in findings} == {Severity.FAIL}
+    assert {finding.verdict for finding in findings} == {Severity.FAIL}
     assert findings[-1].text == "and 20 more like these"

@@ -81,7 +81,7 @@ HOLDER = pod("claims", "box")
 
 
 def of(findings: list[Finding], check: str) -> list[Severity]:
-    return [each.verdict for each in findings if each.check == check]
+    return [finding.verdict for finding in findings if finding.check == check]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_lasting_fault_is_reported() -> None:
     findings, pauses = examined([add(OLD), add(HOLDER), add(FIRST)])
     assert of(findings, "given-away") == [Severity.FAIL]
     assert pauses == [SECOND_LOOK_AFTER]
-    (text,) = [each.text for each in findings if each.check == "given-away"]
+    (text,) = [finding.text for finding in findings if finding.check == "given-away"]
     assert text.endswith("8.0 GiB of 4.0 GiB allocated to default/first, default/old")
 
 

@@ -44,7 +44,7 @@ JUNK = st.sampled_from(
 def worlds() -> list[tuple[Any, Any]]:
     """Return every scenario's cluster and workloads, and a small cluster with a pod."""
     scenarios = [read(str(path))[0][1] for path in sorted(SCENARIOS.glob("*.yaml"))]
-    return [(each["cluster"], each["workloads"]) for each in scenarios] + [
+    return [(scenario["cluster"], scenario["workloads"]) for scenario in scenarios] + [
         ({"nodes": [{"name": "a"}]}, [pod({"cpu": 1})])
     ]
 

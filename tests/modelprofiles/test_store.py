@@ -79,7 +79,7 @@ def test_no_figure_is_lost_among_many_writers() -> None:
             for number in range(12)
         )
         counts = await asyncio.gather(*writers)
-        assert sum(each.made for each in counts) == 1
+        assert sum(count.made for count in counts) == 1
         (only,) = (await read_profiles(cluster)).calibrations
         assert only.trials[0].measured == replace(MEASURED, seconds=Seconds(1.0), peak_bytes=Bytes(100))
         assert only.made == MADE

@@ -40,7 +40,7 @@ def test_the_hint_compares_amounts_alone() -> None:
 def test_the_hint_passes_every_node_on_which_the_engine_places(
     node_states: list[NodeState], requests: list[Request], strain: bool
 ) -> None:
-    states = {each.name: each for each in node_states}
+    states = {node_state.name: node_state for node_state in node_states}
     held = [Placement(Request(f"s-{name}", cpu=10**9), name) for name in states] if strain else []
     cluster = EngineCluster(states.values(), held)
     for at, request in enumerate(requests):

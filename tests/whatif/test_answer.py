@@ -87,8 +87,13 @@ def test_the_document_is_frozen() -> None:
 
 def test_decisions_are_found_by_pod_and_controller_name() -> None:
     decisions = ask(share("web-0", 1), share("web-1", 1), share("db", 1)).to_json()["decisions"]
-    assert [each["name"] for each in find_decisions(decisions, "web", "file")] == ["web-0", "web-1"]
-    assert [each["name"] for each in find_decisions(decisions, "default/db", "file")] == ["db"]
+    assert [find_decision["name"] for find_decision in find_decisions(decisions, "web", "file")] == [
+        "web-0",
+        "web-1",
+    ]
+    assert [find_decision["name"] for find_decision in find_decisions(decisions, "default/db", "file")] == [
+        "db"
+    ]
     with pytest.raises(ManifestError) as caught:
         find_decisions(decisions, "wbe-0", "file")
     assert "did you mean web-0" in caught.value.hint

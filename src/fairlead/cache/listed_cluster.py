@@ -52,17 +52,17 @@ class ListedCluster:
 def _list_cluster(
     items: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
 ) -> ListedCluster:
-    places = {(each.kind, *each.body.key): each.where for each in objects.entries}
+    places = {(entry.kind, *entry.body.key): entry.where for entry in objects.entries}
     # Files often hold no volumes at all, though their pods name some.
     unlisted = {kind: why for kind, why in objects.unlisted.items() if kind in _STORAGE}
     storage = any(map(objects.all, _STORAGE)) if authored else not unlisted
     cache = SchedulerCache(catalog, None, ObjectOrigin(places, authored, storage))
     pods: list[str] = []
-    for each in items:
-        if not isinstance(each.body, Controller | CronJob):  # in a cluster their pods already exist
-            cache.on_event(ObjectChange(None, each.body))
-        if isinstance(each.body, LivePod):
-            pods.append(each.body.metadata.uid)
+    for item in items:
+        if not isinstance(item.body, Controller | CronJob):  # in a cluster their pods already exist
+            cache.on_event(ObjectChange(None, item.body))
+        if isinstance(item.body, LivePod):
+            pods.append(item.body.metadata.uid)
     pending: dict[str, PendingPod] = {each.id: each for each in cache.sync().pending}
     names = [each.body.metadata.name for each in objects.all("Node")]
     nodes = [state for name in names if (state := cache.cluster.node(name)) is not None]
@@ -97,13 +97,13 @@ def _with_server_fields(objects: FoundObjects) -> Iterator[FoundObject]:
         seen[uid] = each.where
         for key in claims_used(pod) if pod.spec.node_name and not pod.ended else ():
             users.setdefault(key, set()).add(uid)
-    for each in objects.entries:
-        body = each.body
+    for entry in objects.entries:
+        body = entry.body
         if isinstance(body, LivePod) and not body.metadata.uid:
             body = changed(body, metadata=changed(body.metadata, uid=_placeholder_uid(*body.key)))
         elif isinstance(body, LiveClaim) and body.key in users:
             body = _used_by(body, users[body.key])
-        yield replace(each, body=body)
+        yield replace(entry, body=body)
 
 
 def _used_by(claim: LiveClaim, users: Iterable[str]) -> LiveClaim:

@@ -218,7 +218,7 @@ def reachable(volume: Volume) -> tuple[Selector, ...]:
         Selector(label_terms(where, term.match_expressions), label_terms(where, term.match_fields))
         for term in (required.node_selector_terms if required is not None else ())
     ]
-    return tuple(each for each in selectors if each.terms or each.names)
+    return tuple(selector for selector in selectors if selector.terms or selector.names)
 
 
 def _reaches(volume: Volume, node: NodeState) -> bool:
@@ -245,7 +245,7 @@ def _intersection(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[S
 
 
 def _flat(alternatives: Iterable[Sequence[Selector]]) -> tuple[Selector, ...]:
-    return tuple(dict.fromkeys(each for selectors in alternatives for each in selectors))
+    return tuple(dict.fromkeys(selector for selectors in alternatives for selector in selectors))
 
 
 def _bytes(value: Any) -> int:

@@ -294,12 +294,12 @@ class ReplicaStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_bound_pod_reaches_its_volumes(self) -> None:
-        for each in self.api.list_objects(PODS):
-            for volume in each.spec.volumes if each.spec.node_name else ():
+        for list_object_ in self.api.list_objects(PODS):
+            for volume in list_object_.spec.volumes if list_object_.spec.node_name else ():
                 claim = self.api.get("persistentvolumeclaims", volume.persistent_volume_claim.claim_name)
                 made = self.api.get("persistentvolumes", claim["spec"]["volumeName"])
                 (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
-                assert term["matchFields"][0]["values"] == [each.spec.node_name]
+                assert term["matchFields"][0]["values"] == [list_object_.spec.node_name]
 
     def teardown(self) -> None:
         """Deliver everything: all caches equal that of a list, and no allocation is left."""
@@ -315,9 +315,9 @@ class ReplicaStateMachine(RuleBasedStateMachine):
     def no_gang_is_bound_in_part(self) -> None:
         """Check that every gang with both its pods has both bound, or none."""
         gangs: dict[str, list[str]] = {}
-        for each in self.api.list_objects(PODS):
-            if gang := each.metadata.annotations.get("fairlead.dev/gang"):
-                gangs.setdefault(gang, []).append(each.spec.node_name)
+        for list_object_ in self.api.list_objects(PODS):
+            if gang := list_object_.metadata.annotations.get("fairlead.dev/gang"):
+                gangs.setdefault(gang, []).append(list_object_.spec.node_name)
         whole = {gang: nodes for gang, nodes in gangs.items() if len(nodes) == 2}
         assert all(all(nodes) or not any(nodes) for nodes in whole.values()), whole
 

@@ -40,7 +40,7 @@ def replica_with_history() -> SimulatedReplica:
     play.replicas[0].work()
     play.deliver(0, "lost")
     play.run_undisturbed(0, 12)
-    uid = next(each.metadata.uid for each in play.api.list_objects(PODS))
+    uid = next(list_object_.metadata.uid for list_object_ in play.api.list_objects(PODS))
     play.replicas[0].handle(Explain("default", "pod-2", uid))
     assert play.api.evicted, "a pod was preempted"
     return play.replicas[0]

@@ -43,7 +43,7 @@ def force(config: Any, options: argparse.Namespace, seconds: float) -> int:
 
     holders, left, nodes = asyncio.run(_force(config, seconds, dry=options.dry_run))
     if options.output != "table":
-        show([each.to_json() for each in holders], options.output)
+        show([holder.to_json() for holder in holders], options.output)
     if options.dry_run:
         if options.output == "table":
             print(f"would release {_count(holders)}: {_names(holders)}" if holders else _NONE)
@@ -92,7 +92,7 @@ async def _force(
 
 
 def _count(holders: "list[DeviceHolder]") -> str:
-    pods = sum(bool(each.pod) for each in holders)
+    pods = sum(bool(holder.pod) for holder in holders)
     loose = len(holders) - pods
     parts = [pluralize(pods, "pod")] if pods else []
     parts += [f"{pluralize(loose, 'claim')} without a pod"] if loose else []
@@ -101,7 +101,7 @@ def _count(holders: "list[DeviceHolder]") -> str:
 
 def _names(holders: "list[DeviceHolder]") -> str:
     more = f" and {len(holders) - _MOST} more" if len(holders) > _MOST else ""
-    return "; ".join(str(each) for each in holders[:_MOST]) + more
+    return "; ".join(str(holder) for holder in holders[:_MOST]) + more
 
 
 def _print_holders(holders: "list[DeviceHolder]") -> None:

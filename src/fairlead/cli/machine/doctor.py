@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     findings = _examine(options)
     from fairlead.doctor.finding import Severity, worst  # after _examine, which names a missing extra
 
-    shown = [each for each in findings if not options.quiet or each.verdict is not Severity.OK]
+    shown = [finding for finding in findings if not options.quiet or finding.verdict is not Severity.OK]
     shown = sorted_by(shown, options.sort_by, _WIDE, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
         show([each.to_json() for each in shown], options.output)
@@ -73,9 +73,9 @@ def table(findings: "list[Finding]", output: str = "table", *, headers: bool = T
     if output == "wide":
         return Page.of(select_columns(_WIDE, [_row(each) for each in findings], output, headers=headers))
     rows: list[tuple[str | Cell, ...]] = []
-    for each in findings:
-        rows.append(_row(each)[:3])
-        rows += [("", "", f"  {each.todo}")] if each.todo else []
+    for finding in findings:
+        rows.append(_row(finding)[:3])
+        rows += [("", "", f"  {finding.todo}")] if finding.todo else []
     return Page.of(select_columns(_HEAD, rows, output, headers=headers))
 
 

@@ -69,7 +69,9 @@ def run_import(options: argparse.Namespace) -> int:
         print(f"fairlead: skipped: {line}", file=sys.stderr)
     node = node_of(options)
     objects = [
-        each for calibration in profiles.calibrations for each in calibration_profiles(calibration, node)
+        calibration_profile
+        for calibration in profiles.calibrations
+        for calibration_profile in calibration_profiles(calibration, node)
     ]
     objects += [observed_profile(seen, node) for seen in profiles.seen]
     objects += analyze_models(options.model, options.shape, node)

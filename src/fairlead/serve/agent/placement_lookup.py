@@ -93,7 +93,7 @@ class PlacementLookup:
                 "a controller replaces its pod; create any other pod again when the API server is available",
             ) from None
         self._last = (containers[0], resource) if containers else None
-        self._answered |= {each.key for each in containers[:1]}
+        self._answered |= {container.key for container in containers[:1]}
         if not containers or containers[0].request.shares is None:
             return None
         if containers[0].request.newer:
@@ -193,7 +193,7 @@ class PlacementLookup:
 
 
 def _ambiguous(resource: str, size: int, containers: Sequence[CandidateContainer]) -> str:
-    names = " and ".join(sorted({each.pod for each in containers}))
+    names = " and ".join(sorted({container.pod for container in containers}))
     return (
         f"{resource}: cannot tell which of {names} requests {size} units, "
         "and different accelerators were chosen for them"

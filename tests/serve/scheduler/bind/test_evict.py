@@ -105,8 +105,8 @@ def test_a_new_leader_removes_the_mark_so_that_a_late_eviction_fails(catalog: Ca
     def perform(effect: Effect) -> Any:
         """Perform an effect; while the flow sleeps, the watch of pods catches up."""
         if isinstance(effect, Sleep):
-            for each in wire.api.list_objects(PODS):
-                cache.on_event(ObjectChange(None, each))
+            for list_object_ in wire.api.list_objects(PODS):
+                cache.on_event(ObjectChange(None, list_object_))
         return wire.perform(effect)
 
     failover = Failover(cache, binder(), fences(), MachineClock(), "fairlead", claims=False)

@@ -50,7 +50,10 @@ def others() -> list[Any]:
         storage("late", made_by=NO_PROVISIONER),
         rule("PodGroup", f"{SECRET}-group", schedulingPolicy={"gang": {"minCount": 2}}),
         rule("ResourceClaimTemplate", f"{SECRET}-template"),
-        *(profile_named(each, f"{SECRET}.onnx") for each in calibration_profiles(calibration(), "n")),
+        *(
+            profile_named(calibration_profile, f"{SECRET}.onnx")
+            for calibration_profile in calibration_profiles(calibration(), "n")
+        ),
     ]
 
 
