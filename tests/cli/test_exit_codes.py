@@ -124,7 +124,9 @@ def test_a_file_is_renamed_into_place_when_complete(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("redirected", ["| cat", "> file; cat file"])
 def test_a_file_may_be_the_standard_output(tmp_path: Path, redirected: str) -> None:
-    code = 'from fairlead.outfile import replacing\nwith replacing("/dev/stdout") as out: out.write(b"x")'
+    code = (
+        'from fairlead.outfile import atomic_write\nwith atomic_write("/dev/stdout") as out: out.write(b"x")'
+    )
     line = f"{sys.executable} -c {shlex.quote(code)}"
     done = subprocess.run(
         ["bash", "-c", f"{line} {redirected}"], cwd=tmp_path, capture_output=True, text=True, check=False

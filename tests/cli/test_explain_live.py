@@ -173,7 +173,7 @@ def test_a_pod_of_another_scheduler_is_explained_by_its_condition(real_cluster: 
         await world.pod("other", schedulerName="other-scheduler")
         code, found = await ask.explain("other")
         assert (code, found["state"], found["scheduler"]) == (1, "waiting", "other-scheduler")
-        assert "other-scheduler, which has said nothing" in found["sentence"]
+        assert "other-scheduler, which has not reported on it" in found["sentence"]
         assert "--local shows what fairlead would decide" in found["note"]
 
     run_scenario(real_cluster, script)

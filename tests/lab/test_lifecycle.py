@@ -81,7 +81,7 @@ def test_an_unknown_lab_or_program_is_an_error(lab_cli: LabCommandLine) -> None:
         (("--fleet", "x.toml"), "the profile api has no nodes"),
         (("--owner", "4194305"), "--owner 4194305: no such process"),
         (("--profile", "control", "--nodes", "-1"), "--nodes -1"),
-        (("--profile", "control", "--nodes", "2", "--fleet", "x"), "both say which nodes"),
+        (("--profile", "control", "--nodes", "2", "--fleet", "x"), "both define the nodes"),
         (("--profile", "control", "--fleet", "none.toml"), "none.toml: No such file"),
     ],
 )

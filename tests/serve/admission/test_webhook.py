@@ -122,7 +122,7 @@ def test_the_priority_of_a_gang_counts(group: Any, rule: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "over TLS alone"),
+        ([], "over TLS only"),
         (["--account", "fairlead-scheduler"], "write NAMESPACE/NAME"),
     ],
 )
