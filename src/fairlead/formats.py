@@ -7,7 +7,6 @@ replica does not lead, a node with such a text takes no pods, an agent refuses t
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from fairlead.errors import NewerFormatError
@@ -17,30 +16,39 @@ _VERSION: Final = "version"
 _BAD: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
+# Plain classes: every command imports this module, and a dataclass costs a millisecond to define.
+
+
 class Codec(Generic[T]):
     """One version of a format: a value to the body of a text, and back."""
 
-    encode: Callable[[T], Any]
-    decode: Callable[[Any], T]
-    """Raises a ValueError, TypeError, KeyError or AttributeError on a body that no program of ours wrote."""
+    __slots__ = ("decode", "encode")
+
+    def __init__(self, encode: Callable[[T], Any], decode: Callable[[Any], T]) -> None:
+        self.encode = encode
+        self.decode = decode
+        """Raises ValueError, TypeError, KeyError or AttributeError on a body that no program of ours wrote."""
 
 
-@dataclass(frozen=True, slots=True)
 class Envelope:
     """How a text carries its version beside the body."""
 
-    pack: Callable[[int, Any], str]
-    unpack: Callable[[str], tuple[int, Any]]
+    __slots__ = ("pack", "unpack")
+
+    def __init__(self, pack: Callable[[int, Any], str], unpack: Callable[[str], tuple[int, Any]]) -> None:
+        self.pack = pack
+        self.unpack = unpack
 
 
-@dataclass(frozen=True, slots=True)
 class VersionedFormat(Generic[T]):
     """A format: its name in messages, its envelope, and the table of the versions that this program reads."""
 
-    name: str
-    envelope: Envelope
-    codecs: dict[int, Codec[T]]
+    __slots__ = ("codecs", "envelope", "name")
+
+    def __init__(self, name: str, envelope: Envelope, codecs: dict[int, Codec[T]]) -> None:
+        self.name = name
+        self.envelope = envelope
+        self.codecs = codecs
 
     @property
     def newest(self) -> int:

@@ -1,8 +1,7 @@
 """Pods and claims of a live cluster, with the state of their scheduling."""
 
 from collections.abc import Container
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead.cluster.objects import AllocatedDevice, Condition
 from fairlead.formats import WORDS, Codec, VersionedFormat
@@ -21,8 +20,7 @@ EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderMark:
+class LeaderMark(NamedTuple):
     """A fence: the epoch of the leader that changed an object, and a text that no other write bears."""
 
     epoch: int
