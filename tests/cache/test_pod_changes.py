@@ -7,7 +7,7 @@ from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.pod_changes import is_as_assumed
 from fairlead.cache.types import LivePod
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.pod.claim_names import claims_named
 from fairlead.manifest.types.kubernetes import PodResourceClaimStatus
 from fairlead.placement import PLACEMENTS, DeviceShare, Placement
 from fairlead.request import Request

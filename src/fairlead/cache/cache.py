@@ -29,7 +29,7 @@ from fairlead.cluster.meta import Object
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest.node.holdings import BoundPod, claim_id, node_report, placements
-from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.pod.claim_names import claims_named
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import Node, PodGroup
 from fairlead.manifest.types.policy import PodDisruptionBudget

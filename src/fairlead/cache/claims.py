@@ -5,7 +5,7 @@ from collections.abc import Container
 from fairlead.cache.pod_changes import pools
 from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.cluster.watch.changes import Key, ObjectChange
-from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.pod.claim_names import claims_named
 
 
 class ClaimCache:

@@ -15,7 +15,7 @@ from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest.files.collect import FoundObject, FoundObjects
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.manifest.pod.claims import claims_used
+from fairlead.manifest.pod.claim_names import claims_used
 from fairlead.manifest.types.kubernetes import Controller, CronJob
 from fairlead.manifest.types.live import LiveClaim, LivePod
 from fairlead.placement import NodeState, Placement

@@ -11,7 +11,8 @@ from fairlead.doctor.view import ClusterView, full_name
 from fairlead.errors import ManifestError
 from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
-from fairlead.manifest.node.holdings import allocated_share, reported_shares
+from fairlead.manifest.node.claimed_share import allocated_share
+from fairlead.manifest.node.holdings import reported_shares
 from fairlead.manifest.types.dra import Device
 from fairlead.manifest.types.live import LiveClaim
 from fairlead.offer import DRIVER

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.node.holdings import allocated_share
+from fairlead.manifest.node.claimed_share import allocated_share
 from fairlead.manifest.types.live import SCHEDULED, LiveClaim, LivePod
 from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
 from fairlead.request import Request

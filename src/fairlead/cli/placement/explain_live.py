@@ -131,7 +131,7 @@ async def _get_claims(client: "Client", pod: "LivePod") -> list[Any]:
 
     from fairlead.errors import ClusterError
     from fairlead.manifest.listing import CLAIMS
-    from fairlead.manifest.pod.claims import claims_used
+    from fairlead.manifest.pod.claim_names import claims_used
 
     claims = []
     for namespace, name in claims_used(pod):

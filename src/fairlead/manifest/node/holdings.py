@@ -17,10 +17,9 @@ from typing import Final
 
 from fairlead import keys
 from fairlead.annotations import parse_allocated
-from fairlead.cluster.objects import AllocatedDevice
-from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest import amounts
+from fairlead.manifest.node.claimed_share import allocated_share
 from fairlead.manifest.pod.admitted import device_plugin_resources
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.manifest.types.live import LiveClaim, LivePod
@@ -176,16 +175,6 @@ def _claim_shares(
             request = Request(name, namespace, uid=name, priority=UNPREEMPTABLE, preempts=False)
             unused.append((request, shares))
     return claimed, unused
-
-
-def allocated_share(result: AllocatedDevice) -> DeviceShare:
-    """Return what a claim holds of a device; without an amount, the claim holds the whole device."""
-    used = {name.rpartition("/")[2]: value for name, value in result.consumed_capacity.items()}
-    try:
-        memory = amounts.quantity("memory", used["memory"])
-        return DeviceShare(result.device, memory, amounts.whole("compute", used.get("compute", 0)))
-    except (KeyError, ManifestError):
-        return DeviceShare(result.device, whole=True)
 
 
 def fill_whole_share(share: DeviceShare, devices: Mapping[str, DeviceState]) -> DeviceShare:

@@ -9,7 +9,8 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
 from fairlead.manifest.files.collect import FoundObjects
 from fairlead.manifest.node import selector_devices
-from fairlead.manifest.types import kubernetes, live
+from fairlead.manifest.pod.claim_names import claims_named
+from fairlead.manifest.types import kubernetes
 from fairlead.manifest.types.dra import ClaimRequest, DeviceRequest, ResourceClaim, ResourceClaimSpec
 from fairlead.offer import DRIVER
 from fairlead.request import WHOLE, Demand
@@ -20,8 +21,6 @@ _VENDOR_OF: Final = {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD", "gpu.inte
 _KINDS: Final = ("dsp", "fpga", "gpu", "npu", "tpu", "vpu")
 _LONGEST: Final = 200
 """The most characters of an expression in a message."""
-Key = tuple[str, str]
-"""A claim's namespace and name."""
 
 
 def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
@@ -44,24 +43,6 @@ def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
             "use one pod for each of them",
         )
     return replace(first, count=sum(demand.count for demand in demands))
-
-
-def claims_named(pod: kubernetes.Pod) -> dict[str, Key]:
-    """Return the claims that a pod names, or that a template created for it, by their names in the pod."""
-    if not pod.spec.resource_claims:
-        return {}
-    created = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    named = {
-        claim.name: claim.resource_claim_name or created.get(claim.name, "")
-        for claim in pod.spec.resource_claims
-    }
-    return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
-
-
-def claims_used(pod: live.LivePod) -> list[Key]:
-    """Return the claims that a pod names, and the claim that a scheduler made for its extended resources."""
-    own = pod.status.extended_resource_claim_status.resource_claim_name
-    return [*claims_named(pod).values(), *([(pod.metadata.namespace, own)] if own else [])]
 
 
 def _plain(name: str) -> str:

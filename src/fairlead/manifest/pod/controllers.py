@@ -8,7 +8,7 @@ from fairlead.cluster.meta import replace as replace_meta
 from fairlead.errors import ManifestError
 from fairlead.manifest.files.collect import FoundObject
 from fairlead.manifest.pod.allocated import with_allocated_claims
-from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.pod.claim_names import claims_named
 from fairlead.manifest.pod.gangs import gang_of_controller
 from fairlead.manifest.pod.request import ReadContext, read_request
 from fairlead.manifest.types import kubernetes

@@ -14,7 +14,7 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import asks_for_devices
 from fairlead.cache.types import CLAIMS, LEADER_EPOCH, PODS, LiveClaim, LivePod
 from fairlead.cluster.times import format_time
-from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.pod.claim_names import claims_named
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow, Sleep
 from fairlead.serve.scheduler.bind import writes
