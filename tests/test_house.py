@@ -145,6 +145,24 @@ def tracked() -> list[Path]:
     return [path for line in done.stdout.split("\0") if line and (path := HOUSE / line).is_file()]
 
 
+ODD = re.compile(
+    r"\b(?:who|whom|nobody|somebody|anew|so many|(?:is|are|was|were|be|been) told)\b", re.IGNORECASE
+)
+"""Words that hide the subject of a sentence, which is a pod, a claim or a node; of people they are right."""
+PROSE = (".py", ".md", ".yaml", ".tpl", ".toml")
+ODD_PER_THOUSAND_LINES = 0.5
+
+
+def test_sentences_speak_of_pods_and_nodes_not_of_somebody() -> None:
+    found, lines = 0, 0
+    for path in tracked():
+        if path.suffix in PROSE and not name(path).startswith(("tests/hosts/", "requirements/")):
+            text = path.read_text(encoding="utf-8")
+            found += len(ODD.findall(text))
+            lines += text.count("\n")
+    assert found <= ODD_PER_THOUSAND_LINES * lines / 1000, f"{found} in {lines} lines"
+
+
 SLASH, DOT = "/", r"\."
 FOREIGN = {  # spelled so that this file does not name them either
     "a folder of someone's machine": rf"{SLASH}work/(?:main|shared)\b|{SLASH}root/",
