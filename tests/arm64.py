@@ -41,8 +41,17 @@ CORE: Final = (
         "tests/serve/agent",
         "tests/zoo",
     ),
-    *("tests/cli/test_analyze.py", "tests/cli/test_calibrate.py", "tests/cli/test_contract.py"),
-    *("tests/cli/test_estimate.py", "tests/test_calibration.py", "tests/test_host.py", "tests/test_hosts.py"),
+    *(
+        "tests/cli/model/test_analyze.py",
+        "tests/cli/model/test_calibrate.py",
+        "tests/cli/shell/test_contract.py",
+    ),
+    *(
+        "tests/cli/model/test_estimate.py",
+        "tests/test_calibration.py",
+        "tests/test_host.py",
+        "tests/test_hosts.py",
+    ),
     *("tests/test_inventory.py", "tests/test_metrics.py", "tests/test_nvml.py", "tests/test_placement.py"),
     *("tests/test_prediction.py", "tests/test_settings.py", "tests/test_units.py"),
 )
@@ -55,7 +64,7 @@ TIMED: Final = (
 """Tests that bound processor time; an emulator takes several times as much."""
 DIFFERENT: Final = (
     # The program of a virtual environment; an image has it elsewhere.
-    "tests/cli/test_contract.py::test_the_installed_program_runs",
+    "tests/cli/shell/test_contract.py::test_the_installed_program_runs",
     # The emulator prints why a program ended.
     "tests/calibrate/test_trial.py::test_an_exit_without_an_outcome_is_a_reason",
 )

@@ -52,3 +52,13 @@ def test_allocations_for_many_containers_make_one_read_due(tmp_path: Path) -> No
         loop.run_until_complete(play())
     finally:
         loop.close()
+
+
+def test_stored_claims_of_a_newer_format_are_left_to_pod_resources_and_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    config = PublishConfig("n1", warden=tmp_path)
+    tracker = PodResourcesTracker(config, asyncio.Event(), said.append, lambda: 0.0)
+    tracker._file.parent.mkdir(parents=True, exist_ok=True)
+    tracker._file.write_text('{"version":2,"claims":[]}')
+    assert list(tracker._load_claims()) == []
+    assert "prepared-claims format 2" in said[0]

@@ -138,7 +138,7 @@ class PodResourcesTracker:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Load the stored claims, then read pod resources periodically as long as the context lasts."""
-        for holding in _load_claims(self._file):
+        for holding in self._load_claims():
             self.ledger = add_claim(self.ledger, holding)
         task = asyncio.create_task(self._read_periodically())
         try:
@@ -210,6 +210,16 @@ class PodResourcesTracker:
                 holder = Holder(held.namespace, held.claim)
                 self.ledger = add_claim(self.ledger, Holding(held.device, Form.CLAIM, holder))
 
+    def _load_claims(self) -> Iterable[Holding]:
+        """Return the stored claims; pod resources make up for an unreadable file."""
+        try:
+            return PREPARED_CLAIMS.decode(self._file.read_text(encoding="utf-8"))
+        except NewerFormatError as error:
+            self._say(f"{self._file}: {error}; claims are read from the kubelet's pod resources instead")
+        except (OSError, ValueError):
+            pass
+        return ()
+
     def _save_claims(self) -> None:
         """Write the claims to disk; a half-written file never has the final name."""
         if not self.ledger.claims:
@@ -227,14 +237,6 @@ class PodResourcesTracker:
 def holder_of(claim: KubeletClaim) -> Holder:
     """Return a claim as a holder; its uid distinguishes it from a later claim of the same name."""
     return Holder(claim.namespace, claim.name, claim.uid)
-
-
-def _load_claims(file: Path) -> Iterable[Holding]:
-    """Return the stored claims; pod resources make up for an unreadable file."""
-    try:
-        return PREPARED_CLAIMS.decode(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, NewerFormatError):
-        return []
 
 
 def _to_json(holding: Holding) -> dict[str, Any]:

@@ -47,6 +47,8 @@ _DRAIN: Final = 20.0
 _RETRY_VOLUME: Final = 5.0
 """Seconds before a failed write for a volume is retried."""
 _RETRY_FAILOVER: Final = 0.5
+_LOGGED_NODES: Final = 5
+"""Unreadable nodes that are logged one by one."""
 
 
 class SchedulerMachine:
@@ -78,6 +80,8 @@ class SchedulerMachine:
         self._explainer = Explainer(self.cycle, settings.me, settings.name)
         self.epoch = 0
         """The epoch for which failover is complete."""
+        self._unreadable_nodes: frozenset[str] = frozenset()
+        """Nodes that cannot be read, and that were logged."""
         self._barred = ""
         """Why this replica does not acquire a free Lease, as it was logged last."""
         self.in_flight = 0
@@ -156,11 +160,23 @@ class SchedulerMachine:
             self._barred = self.election.barred
             if self._barred:
                 self._log(f"does not take the free Lease: {self._barred}; upgrade this replica")
+        self._log_unreadable_nodes()
         if self.term is not None and not self._reporting:
             reports = self._reports()
             if reports:
                 self._reporting = True
                 self._flows.start(self._report(reports))
+
+    def _log_unreadable_nodes(self) -> None:
+        """Log why nodes take no pods: each node once, and not too many at a time."""
+        errors = self.cache.read_errors
+        new = sorted(errors.keys() - self._unreadable_nodes)
+        for name in new[:_LOGGED_NODES]:
+            self._log(f"node {name} takes no pods: {errors[name]}")
+        if len(new) > _LOGGED_NODES:
+            self._log(f"{len(new) - _LOGGED_NODES} more nodes take no pods: they cannot be read")
+        if new or len(errors) != len(self._unreadable_nodes):
+            self._unreadable_nodes = frozenset(errors)
 
     def _on_explain(self, event: Explain) -> None:
         decides = self.term is not None and self.election.leads(self.epoch)

@@ -207,3 +207,9 @@ def test_the_lease_shows_where_its_holder_answers(
         keys.LEADER_ADDRESS: address,
         keys.LEADER_POD: named,
     }
+
+
+def test_nodes_that_cannot_be_read_are_counted_and_not_named(catalog: Catalog) -> None:
+    newer = pod("z", on="m", mib=1024, notes={keys.PLACEMENT: '{"version":2}'})
+    cycle = full(catalog, node("m"), device_slice("m"), newer, pod("a", mib=1024))
+    assert explain(cycle, "a")["note"] == "1 node cannot be read: no pods are placed there"

@@ -21,6 +21,7 @@ from fairlead.serve.scheduler.cycle.scheduling import LastDecision, SchedulingCy
 from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.report.conditions import shorten, visible_names
 from fairlead.settings import Address
+from fairlead.units import pluralize
 
 PATH: Final = "/explain/"
 """Before `namespace/name/uid`."""
@@ -94,7 +95,8 @@ class Explainer:
         current = self._current(verdict, group, rest, now)
         changes = [change.to_json() for change in current.verdict.decision.changes]
         document = _decision_document(current.verdict, state, now)
-        return {**document, "changes": changes, "note": current.note, **_retry_fields(group, now)}
+        notes = filter(None, (current.note, _unreadable_note(len(self._cycle.cache.read_errors))))
+        return {**document, "changes": changes, "note": "; ".join(notes), **_retry_fields(group, now)}
 
     def _current(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> _CurrentReasons:
         """Return the refusal as the cluster is now; during a `rest`, the pod's last decision."""
@@ -167,6 +169,11 @@ def _decision_document(verdict: LastDecision, state: str, now: float) -> dict[st
     sentence = shorten(decision["sentence"])
     age = round(now - verdict.at, 1)
     return {**decision, "sentence": sentence, "state": state, "decided_seconds_ago": age}
+
+
+def _unreadable_note(nodes: int) -> str:
+    """Return how many nodes take no pods because they cannot be read; which ones is for their operator."""
+    return f"{pluralize(nodes, 'node')} cannot be read: no pods are placed there" if nodes else ""
 
 
 def _failed_binding(verdict: LastDecision, now: float) -> dict[str, Any]:

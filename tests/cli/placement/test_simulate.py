@@ -12,10 +12,10 @@ from fairlead.cli.main import build_parser, main
 from fairlead.cli.placement.simulate import table
 from fairlead.simulate.play.interference import MODELS
 from fairlead.simulate.play.waiting import ORDERS
-from tests.cli.test_contract import leaves
+from tests.cli.shell.test_contract import leaves
 
 Run = Callable[..., tuple[int, str, str]]
-EXAMPLES = Path(__file__).parents[2] / "examples/simulate"
+EXAMPLES = Path(__file__).parents[3] / "examples/simulate"
 ONE_GPU = str(EXAMPLES / "one-gpu.yaml")
 ANSWER = ["trace", "jobs", "seed", "settings", "policies"]
 POLICY = [

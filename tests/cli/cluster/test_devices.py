@@ -15,7 +15,7 @@ from fairlead.manifest.types import kinds
 from tests.cli.examples import Run
 from tests.labs import RealCluster
 
-SLICES = str(Path(__file__).parent.parent / "cel" / "slices.json")
+SLICES = str(Path(__file__).parents[2] / "cel" / "slices.json")
 KEYS = ["node", "driver", "pool", "name", "matches", "error"]
 NVIDIA = 'device.driver == "gpu.nvidia.com"'
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-CHECK = Path(__file__).parents[2] / "bench/nvidia.py"
+CHECK = Path(__file__).parents[3] / "bench/nvidia.py"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fairlead import __version__
 from fairlead.errors import OutputError
 from fairlead.outfile import atomic_write, check_writable
 from tests.cli.examples import CLUSTER, EXAMPLES, WORKLOADS
-from tests.cli.test_errors import shell
+from tests.cli.shell.test_errors import shell
 
 DAY = f"--trace {EXAMPLES}/simulate/day.yaml --cluster {EXAMPLES}/simulate/fleet.yaml --until 1h"
 FAULTY = (
