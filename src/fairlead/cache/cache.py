@@ -234,7 +234,7 @@ class SchedulerCache:
         else:
             self._translator.drop(uid)
             self._move(uid, was, node)
-            self._nodes.on_pod(uid, node, now)
+            self._nodes.on_pod(uid, was, node, now)
             self._check_assumption(uid, node, alive=now is not None and not now.ended)
             self._count_unobserved(uid, was, node, change.object)
         if was != node:

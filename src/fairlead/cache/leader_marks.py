@@ -14,7 +14,7 @@ class LeaderMarks:
         """A mark that a newer leader wrote, and its pod: this replica leads no more; empty: there is none."""
 
     def on_pod(self, pod: LivePod) -> None:
-        """Take in a pending pod."""
+        """Read the mark of a pending pod."""
         try:
             self.epoch = max(self.epoch, pod.leader_epoch)
         except NewerFormatError as error:

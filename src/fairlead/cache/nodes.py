@@ -24,8 +24,8 @@ class NodeCache:
         self._origin = origin
         self._nodes: dict[str, Node] = {}
         self._slices: dict[str, dict[Key, Slice]] = {}
-        self._newer: dict[str, tuple[str, ManifestError]] = {}
-        """By uid: the node of a pod whose placement this program cannot read, and why."""
+        self._newer: dict[str, dict[str, ManifestError]] = {}
+        """By node and uid: pods with a placement that this program cannot read, and why."""
         self._changed: set[str] = set()
 
     def node(self, name: str) -> Node | None:
@@ -54,14 +54,16 @@ class NodeCache:
         if change.new is not None:
             self._slices[change.new.node][change.new.key] = change.new
 
-    def on_pod(self, uid: str, node: str, pod: LivePod | None) -> None:
-        """Take in a pod: while its placement cannot be read, its node takes no others."""
-        before = self._newer.pop(uid, None)
-        note = pod.metadata.annotations.get(PLACEMENT, "") if pod is not None and node else ""
-        newer = PLACEMENTS.newer(note) if note else None
+    def on_pod(self, uid: str, was: str, node: str, pod: LivePod | None) -> None:
+        """Store a pod that was on a node and is on another: an unreadable placement closes its node."""
+        if self._newer.get(was, {}).pop(uid, None) is not None:
+            self._changed.add(was)
+        annotation = pod.metadata.annotations.get(PLACEMENT, "") if pod is not None and node else ""
+        newer = PLACEMENTS.newer(annotation) if annotation else None
         if pod is not None and newer is not None:
-            self._newer[uid] = (node, ManifestError(f"pod {'/'.join(pod.key)}: {newer}", newer.hint))
-        self._changed |= {each[0] for each in (before, self._newer.get(uid)) if each is not None}
+            error = ManifestError(f"pod {'/'.join(pod.key)}: {newer}", newer.hint)
+            self._newer.setdefault(node, {})[uid] = error
+            self._changed.add(node)
 
     def changed(self) -> Iterator[tuple[str, NodeState | None]]:
         """Return and clear the nodes that may have changed, by name; None: deleted, or unreadable."""
@@ -74,10 +76,9 @@ class NodeCache:
         self.unreadable.pop(name, None)
         if node is None:
             return None
-        for home, error in self._newer.values():
-            if home == name:
-                self.unreadable[name] = error
-                return None
+        if newer := self._newer.get(name):
+            self.unreadable[name] = next(iter(newer.values()))
+            return None
         slices = newest_slices(self._slices.get(name, {}).values())
         try:
             return node_state(self._origin.place("Node", node), node, slices, self._catalog)

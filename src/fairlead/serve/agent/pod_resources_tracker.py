@@ -214,11 +214,11 @@ class PodResourcesTracker:
         """Return the stored claims; pod resources make up for an unreadable file."""
         try:
             return PREPARED_CLAIMS.decode(self._file.read_text(encoding="utf-8"))
-        except NewerFormatError as error:
+        except FileNotFoundError:
+            return ()  # no claim is prepared
+        except (OSError, ValueError, NewerFormatError) as error:
             self._say(f"{self._file}: {error}; claims are read from the kubelet's pod resources instead")
-        except (OSError, ValueError):
-            pass
-        return ()
+            return ()
 
     def _save_claims(self) -> None:
         """Write the claims to disk; a half-written file never has the final name."""

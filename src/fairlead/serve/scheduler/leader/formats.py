@@ -21,9 +21,9 @@ def names() -> str:
 
 def unreadable(text: str) -> str:
     """Return the first format of a Lease that this replica cannot read; empty where it reads them all."""
-    known = {each.name: each.newest for each in WRITTEN}
+    known = {each.name: each.codecs for each in WRITTEN}
     for word in text.split():
         name, _, version = word.partition("/")
-        if name not in known or not version.isdecimal() or int(version) > known[name]:
+        if name not in known or not version.isdecimal() or int(version) not in known[name]:
             return word
     return ""
