@@ -26,25 +26,25 @@ def test_a_rolling_upgrade_to_the_next_formats_allocates_nothing_twice(chaos_api
     async def scenario() -> None:
         async with (
             Client.connect(chaos_api.config) as client,
-            open_chaos_world(client, "upgrade") as town,
-            staged(chaos_api, town, Random(1)) as (stage, judge),
+            open_chaos_world(client, "upgrade") as world,
+            staged(chaos_api, world, Random(1)) as (stage, judge),
         ):
-            troupe, older = stage.replicas, list(stage.replicas.processes)
-            await upgrade_agent(town, town.nodes[0])
+            replicas, older = stage.replicas, list(stage.replicas.processes)
+            await upgrade_agent(world, world.nodes[0])
             async with bustling(stage):
-                newer = await take_over(town, troupe, older)
-                await town.until(placed_by(NEXT), PATIENCE)
+                newer = await take_over(world, replicas, older)
+                await world.until(placed_by(NEXT), PATIENCE)
                 newer.send(signal.SIGKILL)
                 await newer.process.wait()
-                troupe.processes.remove(newer)
-                await stand_by(town, troupe, older)
-                newer = await troupe.add("next")
-                await town.until(bound("patient"), PATIENCE)
-            for player in older:
-                player.send(signal.SIGTERM)
-                await player.process.wait()
-                troupe.processes.remove(player)
-            await end_well(town, troupe)
+                replicas.processes.remove(newer)
+                await stand_by(world, replicas, older)
+                newer = await replicas.add("next")
+                await world.until(bound("patient"), PATIENCE)
+            for replica in older:
+                replica.send(signal.SIGTERM)
+                await replica.process.wait()
+                replicas.processes.remove(replica)
+            await end_well(world, replicas)
             judge.check()
             assert not judge.violations, judge.violations[:3]
             assert judge.fullest > DEVICE // 2, "the devices were in use"
@@ -53,37 +53,38 @@ def test_a_rolling_upgrade_to_the_next_formats_allocates_nothing_twice(chaos_api
         asyncio.run(scenario())
 
 
-async def upgrade_agent(town: ChaosWorld, node: str) -> None:
+async def upgrade_agent(world: ChaosWorld, node: str) -> None:
     """Have the agent of a node say that it reads placements of the next format; those of others do not."""
-    await town.client.patch(NODES, node, {"metadata": {"annotations": {PLACEMENT_FORMAT: str(NEXT)}}})
+    await world.client.patch(NODES, node, {"metadata": {"annotations": {PLACEMENT_FORMAT: str(NEXT)}}})
 
 
 async def take_over(
-    town: ChaosWorld, troupe: ReplicaProcesses, older: list[ReplicaProcess]
+    world: ChaosWorld, replicas: ReplicaProcesses, older: list[ReplicaProcess]
 ) -> ReplicaProcess:
     """Kill the leader in the middle of its work; no other old replica runs, so that a newer one leads."""
-    newer = await troupe.add("next")
-    leader = await troupe.leader(town.client)
-    for player in older:
-        player.send(signal.SIGSTOP if player is not leader else signal.SIGKILL)
-    await leader.process.wait()
-    older.remove(leader)
-    troupe.processes.remove(leader)
+    newer = await replicas.add("next")
+    leader = await replicas.leader(world.client)
+    for replica in older:
+        replica.send(signal.SIGSTOP if replica is not leader else signal.SIGKILL)
+    if leader in older:  # else the newer one leads already: a busy machine let the Lease expire
+        await leader.process.wait()
+        older.remove(leader)
+        replicas.processes.remove(leader)
     await newer.logged("leading, epoch", PATIENCE)
-    for player in older:
-        player.send(signal.SIGCONT)
+    for replica in older:
+        replica.send(signal.SIGCONT)
     return newer
 
 
-async def stand_by(town: ChaosWorld, troupe: ReplicaProcesses, older: Sequence[ReplicaProcess]) -> None:
+async def stand_by(world: ChaosWorld, replicas: ReplicaProcesses, older: Sequence[ReplicaProcess]) -> None:
     """See that every old replica says why it does not lead, and that a pod waits meanwhile."""
-    await town.pod("patient", mib=512, priorityClassName="first")
-    lines = [await player.logged("does not take the free Lease", PATIENCE) for player in older]
+    await world.pod("patient", mib=512, priorityClassName="first")
+    lines = [await replica.logged("does not take the free Lease", PATIENCE) for replica in older]
     assert all(f"/{NEXT}" in line for line in lines), lines
-    lease = await town.client.get(LEASES, "fairlead-scheduler", town.namespace)
+    lease = await world.client.get(LEASES, "fairlead-scheduler", world.namespace)
     assert f"placement/{NEXT}" in lease.metadata.annotations[FORMATS]
-    assert lease.spec.holder_identity not in {player.name for player in older}
-    (patient,) = [pod for pod in await town.pods() if pod.metadata.name == "patient"]
+    assert lease.spec.holder_identity not in {replica.name for replica in older}
+    (patient,) = [pod for pod in await world.pods() if pod.metadata.name == "patient"]
     assert not patient.spec.node_name, "no replica can read what is allocated"
 
 
