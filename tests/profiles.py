@@ -91,7 +91,7 @@ def define(api: RealApi) -> None:
                     body=json.dumps(definition()).encode(),
                     content_type="application/apply-patch+yaml",
                 )
-            async with timeout(30):
+            async with timeout(300):
                 while not await _served(client):
                     await asyncio.sleep(0.05)
 

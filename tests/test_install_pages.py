@@ -102,7 +102,7 @@ def test_rendering_announces_the_build_of_helm(tmp_path: Path) -> None:
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode != 0

@@ -209,7 +209,7 @@ def test_the_agent_treats_an_uncorrected_error_as_a_fault(
     os.rename(built(tmp_path), tmp_path / "libnvidia-ml.so.1")
     env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "NVML_UNCORRECTED": uncorrected}
     command = [sys.executable, "-m", "fairlead", "serve", "agent", "--once", "--host-root", root]
-    page = subprocess.run(command, env=env, check=True, capture_output=True, text=True, timeout=60).stdout
+    page = subprocess.run(command, env=env, check=True, capture_output=True, text=True, timeout=300).stdout
     lines = page.splitlines()
     assert f'fairlead_accelerator_state{{id="pci-0000-3b-00-0",model="h200",state="{state}"}} 1.0' in lines
     values = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if line[:5] == "DCGM_"}

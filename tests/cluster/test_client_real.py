@@ -308,7 +308,7 @@ def test_a_new_definition_decodes_with_its_nulls(real_cluster: RealCluster) -> N
         )
         assert made.spec.names.plural == plural
         try:
-            async with timeout(20):
+            async with timeout(300):
                 while not any(
                     item.type == "Established" and item.status == "True"
                     for item in (await client.get(CRDS, made.metadata.name)).status.conditions

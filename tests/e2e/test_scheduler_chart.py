@@ -77,7 +77,7 @@ def _explain(site: Site, pod: str) -> Document:
     """Return the document of `fairlead explain` for a pod, as the administrator."""
     program = [sys.executable, "-c", "from fairlead.cli.main import run; run()"]
     command = [*program, "explain", pod, "--kubeconfig", str(site.lab.kubeconfig), "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout, done.stderr
     (explanation,) = json.loads(done.stdout)
     return dict(explanation)

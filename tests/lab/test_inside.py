@@ -24,7 +24,7 @@ def test_a_pod_can_have_a_user_namespace(real_node: RealNode, node_namespace: st
     spec = json.dumps({"spec": {"hostUsers": False}})
     pod = ["run", "p", "--image=localhost/busybox:1", "--image-pull-policy=Never", f"--overrides={spec}"]
     real_node.kubectl("-n", node_namespace, *pod, "--", "sleep", "600")
-    real_node.kubectl("-n", node_namespace, "wait", "pod/p", "--for=condition=Ready", "--timeout=60s")
+    real_node.kubectl("-n", node_namespace, "wait", "pod/p", "--for=condition=Ready", "--timeout=300s")
     users = real_node.kubectl("-n", node_namespace, "exec", "p", "--", "cat", "/proc/self/uid_map").split()
     assert (users[0], users[2]) == ("0", "65536")
     assert int(users[1]) >= 65536

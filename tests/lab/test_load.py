@@ -69,7 +69,7 @@ def test_a_loaded_image_runs(real_node: RealNode, node_namespace: str, tmp_path:
     pod = ["run", "p", "--image=localhost/mine:1", "--image-pull-policy=Never", "--restart=Never"]
     real_node.kubectl("-n", node_namespace, *pod, "--", "true")
     real_node.kubectl(
-        "-n", node_namespace, "wait", "pod/p", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s"
+        "-n", node_namespace, "wait", "pod/p", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=300s"
     )
     broken = tar(tmp_path / "broken.tar", "manifest.json")
     with pytest.raises(LabError, match="the import into node-1 failed"):

@@ -74,7 +74,7 @@ def test_pods_survive_the_restart_of_the_kubelet_and_of_containerd(
 ) -> None:
     pod = ["run", "p", "--image=localhost/busybox:1", "--image-pull-policy=Never", "--", "sleep", "600"]
     real_node.kubectl("-n", node_namespace, *pod)
-    ready = ("-n", node_namespace, "wait", "pod/p", "--for=condition=Ready", "--timeout=60s")
+    ready = ("-n", node_namespace, "wait", "pod/p", "--for=condition=Ready", "--timeout=300s")
     real_node.kubectl(*ready)
     container = "jsonpath={.status.containerStatuses[0].containerID}"
     before = real_node.kubectl("-n", node_namespace, "get", "pod", "p", "-o", container)

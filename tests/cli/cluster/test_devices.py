@@ -371,7 +371,7 @@ def test_a_real_cluster_is_read(real_cluster: RealCluster) -> None:
             [sys.executable, "-m", "fairlead", "devices", *words],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     finally:

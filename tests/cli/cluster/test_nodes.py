@@ -20,7 +20,7 @@ RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 
 
 def nodes(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*RUN, "nodes", *words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*RUN, "nodes", *words], capture_output=True, text=True, timeout=300, check=False)
 
 
 def make(cluster: RealCluster, name: str, labels: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ SECRET = "hunter2-in-the-environment"
 
 
 def fairlead(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*RUN, *words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*RUN, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
 def pod(cluster: RealCluster, name: str, node: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def shell(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

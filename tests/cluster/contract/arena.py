@@ -36,7 +36,7 @@ def contract(scenario: Scenario) -> Callable[[Arena], None]:
 
     def test(arena: Arena) -> None:
         async def play() -> None:
-            async with timeout(60), arena() as place:
+            async with timeout(300), arena() as place:
                 await scenario(place)
 
         asyncio.run(play())

@@ -156,7 +156,7 @@ async def _register(room: RealCluster, document: Document, config: ClusterConfig
         await client.create(KINDS[document["kind"]], document)
     body = {"metadata": {"name": "probe"}, "target": {"kind": "Node", "name": "none"}}
     path = PODS.path(room.namespace, "probe", "binding")
-    async with asyncio.timeout(60), Client.connect(config) as client:
+    async with asyncio.timeout(300), Client.connect(config) as client:
         while True:
             try:
                 await client.request("POST", path, query={"dryRun": "All"}, body=json.dumps(body).encode())
@@ -190,7 +190,7 @@ async def _wait_for_policy(client: Client, namespace: str) -> None:
     meta = {"name": "probe", "annotations": {PLACEMENT: "[]"}}
     probe = {"metadata": meta, "spec": {"containers": [{"name": "main", "image": "x"}]}}
     path, body = PODS.path(namespace), json.dumps(probe).encode()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             try:
                 await client.request("POST", path, query={"dryRun": "All"}, body=body)
@@ -202,7 +202,7 @@ async def _wait_for_policy(client: Client, namespace: str) -> None:
 
 async def _wait_for_role(config: ClusterConfig) -> None:
     """Wait until the API server has observed the role."""
-    async with asyncio.timeout(60), Client.connect(config) as client:
+    async with asyncio.timeout(300), Client.connect(config) as client:
         while True:
             with suppress(ClusterError):
                 await client.request("GET", "/apis/resource.k8s.io/v1/deviceclasses", query={"limit": "1"})
@@ -214,7 +214,7 @@ async def until_priority(client: Client, namespace: str, name: str) -> None:
     """Wait until the API server has observed a priority class: before that it rejects a pod that names it."""
     spec = {"priorityClassName": name, "containers": [{"name": "main", "image": "x"}]}
     path, body = PODS.path(namespace), json.dumps({"metadata": {"name": "probe"}, "spec": spec}).encode()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             with suppress(AccessError):
                 await client.request("POST", path, query={"dryRun": "All"}, body=body)

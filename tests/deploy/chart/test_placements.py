@@ -135,7 +135,7 @@ async def _let_in(room: RealCluster) -> str:
         await client.create(KINDS["RoleBinding"], bound, room.namespace)
         token = await token_of(client, room.namespace, GUEST)
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(300),
         Client.connect(replace(room.config, login=AuthInfo(token=token))) as client,
     ):
         while not await _may_list(client, room.namespace):

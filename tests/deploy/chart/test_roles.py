@@ -94,7 +94,7 @@ def test_the_role_is_what_the_agent_calls(real_api: RealApi, chart: Chart) -> No
 
 async def _publish(config: ClusterConfig, name: str, namespace: str) -> Verbs:
     """Publish a node's accelerators as they appear, change and disappear; return the API calls."""
-    async with asyncio.timeout(60), AsyncExitStack() as stack:
+    async with asyncio.timeout(300), AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.connect(config))
         recorder = Recorder(client)
         cluster = cast("ClusterClient", recorder)

@@ -64,6 +64,6 @@ def test_the_new_replica_leads_at_once(real_cluster: RealCluster, chart: Chart, 
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not condition():
             await asyncio.sleep(0.05)

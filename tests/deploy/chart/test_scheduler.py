@@ -141,7 +141,7 @@ async def _with_volumes(world: World, storage: str) -> None:
         await world.client.create(VOLUME_CLAIMS.raw(), body, world.namespace)
     claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("kept", "made")]
     await world.pod("keeps", volumes=claims)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not await _is_selected(world, storage):
             await asyncio.sleep(0.1)
 

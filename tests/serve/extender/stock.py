@@ -162,7 +162,7 @@ class Pods:
 
     async def clear(self) -> None:
         """Delete every pod."""
-        async with Client.connect(self._config) as client, asyncio.timeout(60):
+        async with Client.connect(self._config) as client, asyncio.timeout(300):
             while items := (await client.list(PODS, NAMESPACE)).items:
                 for item in items:
                     with suppress(ClusterError):
@@ -214,6 +214,6 @@ def _nodes() -> tuple[dict[str, Any], ...]:
 
 
 async def _until(right: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not right():
             await asyncio.sleep(0.1)

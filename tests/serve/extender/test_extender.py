@@ -41,7 +41,7 @@ async def following(catalog: Catalog, max_delay: float) -> AsyncIterator[tuple[F
     extender = Extender(cluster, catalog, "fairlead", lambda _: known.set(), max_delay)
     task = asyncio.create_task(extender.follow())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await known.wait()
         yield cluster, extender
     finally:
@@ -111,7 +111,7 @@ def test_an_answer_is_delayed_for_a_pending_binding(catalog: Catalog) -> None:
         first, second = await make(cluster, "first", 3072), await make(cluster, "second", 3072)
         assert (await filtered(extender, first, "a", "b"))["NodeNames"] == ["a", "b"]
         asking = asyncio.create_task(filtered(extender, second, "a", "b"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while (
                 "fairlead_extender_delayed_answers_total 1.0"
                 not in extender.pages["/metrics"]().body.decode()

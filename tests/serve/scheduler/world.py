@@ -128,7 +128,7 @@ class World:
         return held
 
     async def until(
-        self, right: Callable[[tuple[LivePod, ...]], bool], seconds: float = 60.0
+        self, right: Callable[[tuple[LivePod, ...]], bool], seconds: float = 300.0
     ) -> tuple[LivePod, ...]:
         """Wait until `right` holds for the pods; meanwhile check that no device is allocated twice."""
         pods: tuple[LivePod, ...] = ()

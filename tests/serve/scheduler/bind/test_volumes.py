@@ -327,7 +327,7 @@ def test_pods_that_differ_only_in_their_token_are_read_once(catalog: Catalog) ->
 async def provide(world: World, name: str) -> str:
     """Do what a provisioner and the volume controller do, once a node is selected; return the node."""
     claims = VOLUME_CLAIMS
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while not (where := (await world.client.get(claims, name, world.namespace)).node):
             await asyncio.sleep(0.05)
     await world.until(

@@ -43,7 +43,7 @@ class ReplicaProcess:
 
     async def digest(self) -> str:
         """Ask the process for the digest of its cache, and return it."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await self.ready.wait()
             self.send(signal.SIGUSR2)
             return await self.marks.get()

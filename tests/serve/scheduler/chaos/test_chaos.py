@@ -152,7 +152,7 @@ async def end_well(world: ChaosWorld, replicas: ReplicaProcesses) -> None:
     await asyncio.gather(*(agreed(world, replica) for replica in replicas.processes))
     for name in names:
         await world.delete(name)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while await world.allocated_bytes():
             await asyncio.sleep(0.1)
 

@@ -87,7 +87,7 @@ def test_the_next_leader_uses_the_places_that_a_killed_leader_freed_by_eviction(
             (vip,) = [pod for pod in await full.pods() if pod.metadata.name == "vip"]
             assert vip.status.nominated_node_name
             async with running(full, catalog, "second") as lines:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     while not any(line.startswith("deciding") for line in lines):
                         await asyncio.sleep(0.1)
                 full.ending.set()

@@ -97,7 +97,7 @@ async def member(world: Mixed, name: str, of: str, **more: Any) -> None:
 
 async def group_message(world: Mixed, name: str, status: str) -> str:
     """Wait until a group has a condition of this status, and return its message."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while True:
             document = json.loads(await world.client.request("GET", GROUPS.path(world.namespace, name)))
             for each in document.get("status", {}).get("conditions", ()):

@@ -49,7 +49,7 @@ async def limit(client: Client, namespace: str, hard: dict[str, str]) -> None:
 async def refused(world: Mixed, word: str, limits: dict[str, str], notes: dict[str, str]) -> None:
     """Create pods until the server, which may not apply the policy yet, refuses one for a quota."""
     message = ""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while not message:
             name = f"p{next(NUMBERS)}"
             try:

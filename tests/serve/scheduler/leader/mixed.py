@@ -66,7 +66,7 @@ class Mixed(World):
             "containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}],
             **more,
         }
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while True:
                 try:
                     await self.client.create(PODS.raw(), {"metadata": meta, "spec": spec}, self.namespace)
