@@ -1,0 +1,1 @@
+"""Published experiments, played in the simulator beside their published figures."""

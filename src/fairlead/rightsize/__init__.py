@@ -1,0 +1,1 @@
+"""Workloads that request too much or too little, and the size that they need."""
