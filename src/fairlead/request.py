@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from fairlead.compat import StrEnum
+from fairlead.need import Need
 from fairlead.units import Bytes
 
 NO_BYTES: Final = Bytes(0)
@@ -277,6 +278,12 @@ class Request:
     """The latency in seconds that nine of ten runs must keep."""
     estimates: Mapping[str, Expectation] = field(default_factory=dict)
     """By model of accelerator; for a model that is absent it is unknown whether the request runs there."""
+    need: Need | None = None
+    """The memory that it is expected to hold of each accelerator that it shares; None: what it asks for."""
+    busy: float | None = None
+    """The part of an accelerator's time, 0 to 1, that it is expected to keep busy; None: unknown."""
+    correlated: tuple[tuple[str, str], ...] = ()
+    """Node and id of accelerators that it may not take: their measured use correlates with its own."""
 
     @cached_property
     def id(self) -> str:
@@ -303,6 +310,9 @@ class Request:
             self.slo,
             rules if rules != NO_RULES else None,
             tuple(sorted(self.estimates.items(), key=_first)) if self.estimates else None,
+            self.need,
+            self.busy,
+            self.correlated,
         )
 
     @property
@@ -360,6 +370,7 @@ def problems(request: Request) -> tuple[str, ...]:
     if request.slo is not None and not (isinstance(request.slo, int | float) and 0 < request.slo < 1e9):
         texts.append(f"slo: {request.slo} is not a positive number of seconds")
     texts += [f"estimates[{name}]: {text}" for name, text in _estimates(request)]
+    texts += [f"need: {text}" for text in _need(request.need)]
     return tuple(texts)
 
 
@@ -367,7 +378,7 @@ def _plain(request: Request) -> bool:
     """Return whether a request is of the most common sort and valid: a fast path of every decision."""
     demand = request.demand
     amounts = (request.cpu, request.memory, demand.count, demand.memory or 1, demand.compute or 1)
-    rare = request.gang or request.resources or request.estimates or request.slo is not None
+    rare = request.gang or request.resources or request.estimates or request.slo is not None or request.need
     if rare or any(type(amount) is not int for amount in amounts) or 0 in (demand.memory, demand.compute):
         return False
     return demand.count > 0 and min(amounts) >= 0 and max(amounts) < 1 << 62 and amounts[-1] <= WHOLE
@@ -392,3 +403,16 @@ def _estimates(request: Request) -> Iterable[tuple[str, str]]:
         ):
             if value is not None and not 0 <= value < 2**62:
                 yield model, f"{name}: {value} is not a valid amount"
+
+
+def _need(need: Need | None) -> Iterable[str]:
+    if need is None:
+        return
+    if not need.sizes or len(need.sizes) != len(need.weights):
+        yield f"{len(need.sizes)} sizes and {len(need.weights)} weights"
+    elif list(need.sizes) != sorted(need.sizes) or not 0 <= need.sizes[0] <= need.sizes[-1] < 2**62:
+        yield "the sizes are not ascending amounts"
+    elif min(need.weights) < 0 or abs(sum(need.weights) - 1) > 1e-6:
+        yield f"the weights add up to {sum(need.weights):g} instead of 1"
+    elif not 0 < need.bound < 1:
+        yield f"the bound {need.bound:g} is no probability"
