@@ -159,13 +159,12 @@ def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> D
     """Return what a request takes of an accelerator; `whole`: the policy gives all of it."""
     if whole or request.whole or taken_whole(request, device):
         return DeviceShare(device.id, device.memory, device.compute, whole=True)
-    memory = request.demand.memory
+    memory, soft = request.demand.memory, False
     if request.need is not None and device.memory:
-        counted, soft = effective_size(request.need, device.memory), not request.need.firm
-        return DeviceShare(device.id, counted, request.demand.compute or 0, soft=soft)
-    if request.sized_by_estimate and device.model in request.estimates:
+        memory, soft = effective_size(request.need, device.memory), not request.need.firm
+    elif request.sized_by_estimate and device.model in request.estimates:
         memory = request.estimates[device.model].memory
-    return DeviceShare(device.id, memory or NO_BYTES, request.demand.compute or 0)
+    return DeviceShare(device.id, memory or NO_BYTES, request.demand.compute or 0, soft=soft)
 
 
 def taken_whole(request: Request, device: DeviceState) -> bool:

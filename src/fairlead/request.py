@@ -4,17 +4,16 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Final
 
 from fairlead.compat import StrEnum
-from fairlead.need import Need
+from fairlead.need import Need, need_problems
 from fairlead.units import Bytes
 
 NO_BYTES: Final = Bytes(0)
 WHOLE: Final = 1000
 """The compute of one accelerator, in thousandths."""
-
-
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 """What Kubernetes accepts as a number; Python also accepts `1_000` and digits of other scripts."""
 
@@ -309,10 +308,8 @@ class Request:
             demand.precision,
             self.slo,
             rules if rules != NO_RULES else None,
-            tuple(sorted(self.estimates.items(), key=_first)) if self.estimates else None,
-            self.need,
-            self.busy,
-            self.correlated,
+            tuple(sorted(self.estimates.items(), key=itemgetter(0))) if self.estimates else None,
+            (self.need, self.busy, self.correlated) if self.need or self.busy or self.correlated else None,
         )
 
     @property
@@ -344,10 +341,6 @@ class Request:
 NO_RULES: Final = (Selector(), (), (), ())
 
 
-def _first(item: tuple[str, Expectation]) -> str:
-    return item[0]
-
-
 def problems(request: Request) -> tuple[str, ...]:
     """Return why a request is invalid, each text naming its field; empty: the request is valid."""
     if _plain(request):
@@ -370,7 +363,7 @@ def problems(request: Request) -> tuple[str, ...]:
     if request.slo is not None and not (isinstance(request.slo, int | float) and 0 < request.slo < 1e9):
         texts.append(f"slo: {request.slo} is not a positive number of seconds")
     texts += [f"estimates[{name}]: {text}" for name, text in _estimates(request)]
-    texts += [f"need: {text}" for text in _need(request.need)]
+    texts += [f"need: {text}" for text in need_problems(request.need)] if request.need else []
     return tuple(texts)
 
 
@@ -403,16 +396,3 @@ def _estimates(request: Request) -> Iterable[tuple[str, str]]:
         ):
             if value is not None and not 0 <= value < 2**62:
                 yield model, f"{name}: {value} is not a valid amount"
-
-
-def _need(need: Need | None) -> Iterable[str]:
-    if need is None:
-        return
-    if not need.sizes or len(need.sizes) != len(need.weights):
-        yield f"{len(need.sizes)} sizes and {len(need.weights)} weights"
-    elif list(need.sizes) != sorted(need.sizes) or not 0 <= need.sizes[0] <= need.sizes[-1] < 2**62:
-        yield "the sizes are not ascending amounts"
-    elif min(need.weights) < 0 or abs(sum(need.weights) - 1) > 1e-6:
-        yield f"the weights add up to {sum(need.weights):g} instead of 1"
-    elif not 0 < need.bound < 1:
-        yield f"the bound {need.bound:g} is no probability"

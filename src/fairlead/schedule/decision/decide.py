@@ -99,7 +99,9 @@ def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:
     demand = request.demand
     cpu, memory = round_up(request.cpu, 3), round_up(request.memory, 3)
     of_device, need = demand.memory, _rounded_need(request, sizes)
-    if of_device and need is None:
+    if of_device and need is not None:
+        of_device = need.peak  # the need decides: requests that differ in what they ask for share one shape
+    elif of_device:
         enough = (size for size in sizes if size >= of_device)
         of_device = Bytes(min(round_up(of_device, 4), min(enough, default=MOST)))
     if (cpu, memory, of_device, need) == (request.cpu, request.memory, demand.memory, request.need):

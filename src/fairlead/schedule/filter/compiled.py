@@ -1,5 +1,6 @@
 """A request compiled for one cluster: what it needs of each kind of accelerator, computed once."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,15 @@ BEST_EFFORT: Final = 1
 
 class CompiledRequest:
     """A request, with a table over the kinds of accelerator for each value that depends on the kind."""
+
+    tolerance: Floats
+    """By kind: the largest slowdown that keeps the request's own SLO."""
+    headrooms: Ints
+    """By kind: what stays free beside soft holders."""
+    headroom: Ints
+    """The same where the request itself is soft, and 0 elsewhere."""
+    any_soft: bool
+    """Whether the request is soft on any kind."""
 
     def __init__(self, cluster: EngineCluster, request: Request, rules: SharingRules = BY_REQUEST) -> None:
         self.cluster = cluster
@@ -61,14 +71,6 @@ class CompiledRequest:
         """Whether some kind is ruled out."""
         self.total_memory: Ints = np.zeros(1, np.int64)
         """Total memory of an accelerator of the kind."""
-        self.tolerance: Floats = np.full(1, np.inf)
-        """By kind: the largest slowdown that keeps the request's own SLO."""
-        self.headrooms: Ints = np.zeros(1, np.int64)
-        """By kind: what stays free beside soft holders."""
-        self.headroom: Ints = np.zeros(1, np.int64)
-        """The same where the request itself is soft, and 0 elsewhere."""
-        self.any_soft = False
-        """Whether the request is soft on any kind."""
         self.update_kinds()
 
     def update_kinds(self) -> None:
@@ -99,9 +101,11 @@ class CompiledRequest:
         self.least_compute = np.maximum(self.compute, BEST_EFFORT)
         self.some_excluded = not self.allowed[:-1].all()
         self.total_memory = np.array([*(kind.memory for kind in kinds), 0], np.int64)
-        if self.rules.price is not None:
-            tolerated = (tolerated_slowdown((self.request,), kind.model) for kind in kinds)
-            self.tolerance = np.array([*tolerated, np.inf])
+        self._update_sharing(kinds, shares)
+
+    def _update_sharing(self, kinds: Sequence[DeviceState], shares: Sequence[DeviceShare]) -> None:
+        tolerated = (tolerated_slowdown((self.request,), kind.model) for kind in kinds)
+        self.tolerance = np.array([*tolerated, np.inf])
         soft = np.array([*(share.soft for share in shares), False])
         self.any_soft = bool(soft.any())
         self.headrooms = np.array([*(headroom(kind.memory) for kind in kinds), 0], np.int64)
