@@ -290,6 +290,17 @@ def test_a_pod_is_not_placed_where_it_would_miss_its_own_slo() -> None:
     assert decide(cluster, with_slo("a", 0.0119), "fairlead").placed
 
 
+def test_co_runners_cost_less_under_mps() -> None:
+    mps = {"nvidia.com/gpu.sharing-strategy": "mps"}
+    cluster = EngineCluster([node("plain", gpu()), node("side-by-side", gpu(), labels=mps)])
+    for at in range(8):
+        place(cluster, share(f"p{at}", 1), "spread")  # four on each
+    placement = decide(cluster, with_slo("a", 0.0111), SAFE).placement  # 1.4 times, or 1.1
+    assert placement is not None
+    assert placement.node == "side-by-side"
+    assert not decide(cluster, with_slo("a", 0.0109), SAFE).placed
+
+
 def test_measured_load_saturates_an_accelerator() -> None:
     cluster = EngineCluster([node("n0", gpu())])
     place(cluster, share("busy", 1), SAFE)
