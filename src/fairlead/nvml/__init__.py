@@ -10,10 +10,11 @@ processes.py  the processes on a GPU
 session.py    an open session
 """
 
-from fairlead.nvml.session import LIBRARY, Nvml, open_session, sysfs_address
+from fairlead.nvml.session import DRIVER_SIGNS, LIBRARY, Nvml, open_session, sysfs_address
 from fairlead.nvml.types import Gpu, GpuProcess, GpuReading, Health, ProcessBusy
 
 __all__ = [
+    "DRIVER_SIGNS",
     "LIBRARY",
     "Gpu",
     "GpuProcess",

@@ -13,6 +13,9 @@ from fairlead.nvml.types import Gpu, GpuProcess, GpuReading, Health, ProcessBusy
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 
 LIBRARY: Final = "libnvidia-ml.so.1"
+DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
+"""One of these exists where the driver is loaded, which NVML would load otherwise; the last is Windows' GPU
+inside WSL."""
 _TEMPERATURE_GPU: Final = 0
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
 _LOST: Final = GpuReading(
