@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.attribution.cgroups import NoPod, PodContainer, owner
+from fairlead.attribution.cgroups import NoPod, PodContainer, kubelet_root, owner
 
 UID = "0d1b6f2a-3c4e-4f5a-8b9c-001122334455"
 SLICE_UID = UID.replace("-", "_")
@@ -114,6 +114,28 @@ def test_what_only_looks_like_a_pod_counts_for_nothing(name: str) -> None:
 def test_a_pod_cannot_pass_for_another_by_the_names_of_its_own_cgroups(nested: str) -> None:
     assert owner(f"0::/kubepods/burstable/pod{UID}/{ID}/{nested}") == INSIDE
     assert owner(f"0::/../../{POD_SLICE}/cri-containerd-{ID}.scope/{nested}") == INSIDE
+
+
+@pytest.mark.parametrize(
+    ("own", "root"),
+    [
+        (f"4:memory:/edge/node-1/kubepods/burstable/pod{OTHER}/{NODE}", ("edge", "node-1")),
+        (f"0::/edge.slice/kubepods.slice/kubepods-pod{OTHER}.slice/x", ("edge.slice",)),
+        ("0::/", ()),
+        ("", ()),
+    ],
+)
+def test_a_root_of_the_kubelets_own_is_known_from_the_programs_own_pod(
+    own: str, root: tuple[str, ...]
+) -> None:
+    assert kubelet_root(own) == root
+    paths = [
+        f"kubepods/pod{UID}/{ID}",
+        f"kubepods.slice/kubepods-besteffort.slice/{POD_SLICE}/crio-{ID}.scope",
+    ]
+    for path in paths:
+        assert owner("0::/" + "/".join([*root, path]), root) == INSIDE
+        assert owner(f"0::/elsewhere/{path}", root) is NoPod.UNCLEAR
 
 
 @given(

@@ -4,7 +4,7 @@ Every runtime and both cgroup drivers put the uid of the pod and the id of the c
 cgroup versions 1 and 2. A reader in a cgroup namespace of its own sees a path that starts with `..`.
 
 A process may name the cgroups below its own as it likes, so the outermost pod of a path counts, and only
-below parents that a kubelet makes.
+below parents that a kubelet makes, at a usual place or where the reader's own pod is.
 """
 
 import re
@@ -55,10 +55,23 @@ class NoPod(Enum):
     """Its cgroups look like those of a pod, but are in no known form."""
 
 
-def owner(text: str) -> PodContainer | NoPod:
-    """Return the pod and container of a process; `text` is its /proc/PID/cgroup."""
-    lines = [match[1] for line in text.split("\n") if (match := _LINE.fullmatch(line))]
-    owners = [_owner(line.removesuffix(_DELETED)) for line in lines]
+def kubelet_root(text: str) -> tuple[str, ...]:
+    """Return what is above the kubelet's cgroups, from the /proc/self/cgroup of a pod; empty if unknown."""
+    for path in _paths(text):
+        parts = path.split("/")
+        for at, part in enumerate(parts):
+            if part == "kubepods" or _SLICES.fullmatch(part):
+                return tuple(parts[:at])
+    return ()
+
+
+def owner(text: str, root: tuple[str, ...] = ()) -> PodContainer | NoPod:
+    """Return the pod and container of a process; `text` is its /proc/PID/cgroup.
+
+    `root` is what is above the kubelet's cgroups, where that is known.
+    """
+    lines = _paths(text)
+    owners = [_owner(line, root) for line in lines]
     inside = {found for found in owners if isinstance(found, PodContainer)}
     pods = {found.pod for found in inside}
     if len(pods) == 1:
@@ -68,15 +81,20 @@ def owner(text: str) -> PodContainer | NoPod:
     return NoPod.UNCLEAR if unclear else NoPod.FOREIGN
 
 
-def _owner(path: str) -> PodContainer | NoPod:
-    parts = path.strip("/").split("/")
-    if _USERS in parts:
+def _paths(text: str) -> list[str]:
+    lines = [match[1] for line in text.split("\n") if (match := _LINE.fullmatch(line))]
+    return [line.removesuffix(_DELETED).strip("/") for line in lines]
+
+
+def _owner(path: str, root: tuple[str, ...]) -> PodContainer | NoPod:
+    parts = path.split("/")
+    if _USERS in parts and _USERS not in root:
         return NoPod.FOREIGN  # a user may name the cgroups of a session as it likes
     for at, part in enumerate(parts):
         joined = _JOINED.fullmatch(part)
-        if joined and all(_ABOVE.fullmatch(above) for above in parts[:at] if above):
+        if joined and _trusted(parts[:at], root):
             return PodContainer(_dashed(joined[1]), joined[2])
-        pod = _pod(parts, at)
+        pod = _pod(parts, at, root)
         if pod:
             following = parts[at + 1] if at + 1 < len(parts) else ""
             container = _CONTAINER.fullmatch(following)
@@ -85,7 +103,7 @@ def _owner(path: str) -> PodContainer | NoPod:
     return NoPod.UNCLEAR if looks_like_pod else NoPod.FOREIGN
 
 
-def _pod(parts: list[str], at: int) -> str:
+def _pod(parts: list[str], at: int, root: tuple[str, ...]) -> str:
     """Return the uid of the pod that one part of a path names; empty where a kubelet did not make it."""
     plain, in_slice = _POD.fullmatch(parts[at]), _POD_SLICE.fullmatch(parts[at])
     above = parts[:at]
@@ -93,14 +111,19 @@ def _pod(parts: list[str], at: int) -> str:
         while above and _SLICES.fullmatch(above[-1]):
             above = above[:-1]
         made = len(above) < at or (above and above[-1] == "..")
-        return _dashed(in_slice[2]) if made and all(map(_ABOVE.fullmatch, above)) else ""
+        return _dashed(in_slice[2]) if made and _trusted(above, root) else ""
     if not plain:
         return ""
     if above and above[-1] in _QOS:
         above = above[:-1]
     if not above or above[-1] not in _ROOTS:
         return ""
-    return plain[1] if all(map(_ABOVE.fullmatch, above[:-1])) else ""
+    return plain[1] if _trusted(above[:-1], root) else ""
+
+
+def _trusted(above: list[str], root: tuple[str, ...]) -> bool:
+    """Say whether the kubelet's cgroups are there: where the reader's are, or at a usual place."""
+    return tuple(above) == root or all(map(_ABOVE.fullmatch, above))
 
 
 def _dashed(uid: str) -> str:

@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from fairlead.attribution.cgroups import NoPod, PodContainer, owner
+from fairlead.attribution.cgroups import NoPod, PodContainer, kubelet_root, owner
 
 _LIMIT: Final = 64 * 1024
 """Bytes of a file that are read."""
@@ -18,6 +18,7 @@ class ProcessTable:
         self._proc = proc
         self._ticks = ticks or os.sysconf("SC_CLK_TCK")
         """Ticks of a second."""
+        self._root = kubelet_root(self._read("self", "cgroup") or "")
 
     def owner(self, pid: int, before: float) -> PodContainer | NoPod | None:
         """Return the pod of the process that had this pid at a time, in seconds since the machine's start.
@@ -30,7 +31,7 @@ class ProcessTable:
         text = self._read(pid, "cgroup")
         if text is None or self._started(pid) != started:
             return None
-        return owner(text)
+        return owner(text, self._root)
 
     def _started(self, pid: int) -> int | None:
         """Return when a process started, in ticks since the start of the machine."""
@@ -40,7 +41,7 @@ class ProcessTable:
             return None
         return int(fields[_START])
 
-    def _read(self, pid: int, name: str) -> str | None:
+    def _read(self, pid: int | str, name: str) -> str | None:
         try:
             with open(f"{self._proc}/{pid}/{name}", "rb") as file:
                 return file.read(_LIMIT).decode("utf-8", "replace")
