@@ -1,15 +1,23 @@
 """`fairlead profiles import --from-manifest`: found, analysed, written; and clear reasons otherwise."""
 
+import asyncio
+import base64
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from fairlead.cluster.kinds import CONFIG_MAPS, PODS
 from fairlead.errors import ManifestError, SettingsError
+from fairlead.keys import ANALYZE, DIGEST, MODEL
+from fairlead.modelprofiles.types import MODEL_PROFILES
 from tests.cli.model.test_profiles import run
 from tests.expect.submitted.worlds import docker_save, layer, model
+from tests.labs import RealCluster
+from tests.profiles import drop, serving_profiles
 
 MANIFEST = """\
 apiVersion: apps/v1
@@ -126,3 +134,73 @@ def test_wrong_values_are_user_errors(world: Path) -> None:
         bring(world, "none.yaml")
     with pytest.raises(SettingsError, match="No such file"):
         bring(world, "web.yaml", "--out", f"{world}/none/out.yaml")
+
+
+@pytest.fixture
+def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
+    """Return a cluster that serves profiles."""
+    yield from serving_profiles(real_cluster)
+
+
+def gated_pod(name: str, **more: object) -> dict[str, object]:
+    """Return a pod that waits for the analysis, with its model in the ConfigMap `models`."""
+    main = {
+        "name": "main",
+        "image": "example/app",
+        "args": ["/m/tiny.onnx"],
+        "volumeMounts": [{"name": "v", "mountPath": "/m"}],
+    }
+    spec = {
+        "containers": [main],
+        "volumes": [{"name": "v", "configMap": {"name": "models"}}],
+        "schedulingGates": [{"name": ANALYZE}],
+    }
+    meta = {"name": name, "annotations": {ANALYZE: "auto"}, **more}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def test_pods_of_a_real_cluster(
+    cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {"tiny.onnx": base64.b64encode(model(tmp_path, size=1978)).decode()}
+    use = ("--kubeconfig", str(cluster.api.kubeconfig))
+
+    async def create() -> None:
+        async with cluster.connect() as client:
+            config_map = {"metadata": {"name": "models"}, "binaryData": data}
+            await client.create(CONFIG_MAPS, config_map, cluster.namespace)
+            await client.create(PODS.raw(), gated_pod("web"), cluster.namespace)
+
+    async def read() -> tuple[str, object]:
+        async with cluster.connect() as client:
+            pod = await client.get(PODS.raw(), "web", cluster.namespace)
+            return pod.metadata.annotations.get(MODEL, ""), pod.document()["spec"].get("schedulingGates")
+
+    asyncio.run(create())
+    assert run("profiles", "import", "--from-cluster", "-n", cluster.namespace, "-o", "json", *use) == 0
+    (result,) = json.loads(capsys.readouterr().out)["workloads"]
+    assert asyncio.run(read()) == (result["model"], None)
+    pod = gated_pod("other", namespace=cluster.namespace)
+    (tmp_path / "pod.json").write_text(json.dumps(pod))
+    assert run("profiles", "import", "--from-manifest", str(tmp_path / "pod.json"), "-o", "json", *use) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["profiles"] == {"made": 0, "changed": 0, "kept": 1}
+    assert again["workloads"][0]["models"][0]["source"].startswith("ConfigMap "), "read from the cluster"
+    asyncio.run(drop(cluster, f"{DIGEST}={result['model']}"))
+
+
+def test_profiles_in_a_file_can_be_applied(cluster: RealCluster, tmp_path: Path) -> None:
+    data = {"tiny.onnx": base64.b64encode(model(tmp_path, size=1979)).decode()}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "models"}, "binaryData": data}
+    items = [config_map, gated_pod("web")]
+    (tmp_path / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert bring(tmp_path, "all.json", "--out", str(tmp_path / "out.json")) == 0
+    (profile,) = json.loads((tmp_path / "p").read_text())["items"]
+    assert profile["spec"]["digest"] in (tmp_path / "out.json").read_text()
+
+    async def apply() -> None:
+        async with cluster.connect() as client:
+            await client.create(MODEL_PROFILES.raw(), profile)
+
+    asyncio.run(apply())
+    asyncio.run(drop(cluster, f"{DIGEST}={profile['spec']['digest']}"))

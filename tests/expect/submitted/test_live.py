@@ -10,7 +10,7 @@ from typing import Any
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS
 from fairlead.compat.aio import timeout
 from fairlead.expect.submitted.analyse import SearchStatus
-from fairlead.expect.submitted.live import PodAnalyser, analyse_listed, analyse_watched
+from fairlead.expect.submitted.live import PENDING_PODS, PodAnalyser, analyse_listed, analyse_watched
 from fairlead.keys import ANALYZE, MODEL
 from fairlead.modelprofiles.store import list_profiles
 from tests.expect.submitted.worlds import GPU, model
@@ -88,6 +88,29 @@ def test_a_pod_without_a_readable_model_stays_as_it_is(tmp_path: Path) -> None:
         assert len(lines) == 2, "the same line is not repeated"
         assert "ConfigMap default/models: neither" in lines[0]
         assert not await list_profiles(cluster)
+
+    asyncio.run(play())
+
+
+def test_the_gate_goes_away_with_the_answer(tmp_path: Path) -> None:
+    async def play() -> None:
+        cluster = await served()
+        lines: list[str] = []
+        gates = [{"name": ANALYZE}, {"name": "example.org/other"}]
+        await submit(cluster, "missing", schedulingGates=gates)
+        await submit(cluster, "silent", None, schedulingGates=gates)
+        await analyse_listed(analyser(cluster, lines), None)
+        await add_model(cluster, tmp_path)
+        await submit(cluster, "found", schedulingGates=gates)
+        await analyse_listed(analyser(cluster, lines), None)
+        pods = {pod.metadata.name: pod for pod in (await cluster.list(PENDING_PODS)).items}
+        left = {name: [gate.name for gate in pod.spec.scheduling_gates] for name, pod in pods.items()}
+        assert left == {
+            "missing": ["example.org/other"],
+            "silent": [gate["name"] for gate in gates],
+            "found": ["example.org/other"],
+        }
+        assert await named(cluster, "found")
 
     asyncio.run(play())
 

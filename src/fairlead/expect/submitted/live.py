@@ -1,8 +1,10 @@
 """Analyse the models of pending pods of a cluster that ask for it, and name the models on the pods.
 
 A pod asks by the annotation `fairlead.dev/analyze: auto`. Annotations of a pending pod may change without a
-restart. Only what the cluster's users cannot misuse is read: ConfigMaps of the pod's namespace, and the
-folders that the operator of this program named; never a hostPath.
+restart. A scheduler may be faster than the analysis; where the pod has a scheduling gate of the same name,
+schedulers wait, and the gate goes away with the answer, whatever it is. Only what the cluster's users cannot
+misuse is read: ConfigMaps of the pod's namespace, and the folders that the operator of this program named;
+never a hostPath.
 """
 
 import asyncio
@@ -11,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from fairlead import keys
 from fairlead.cluster.api import ClusterClient
@@ -58,23 +60,29 @@ class PodAnalyser:
         if not asks(pod):
             return None
         where = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
-        config_maps = await read_config_maps(self.cluster, wanted_config_maps([pod])[:_MOST_CONFIG_MAPS])
-        contents = ReadableContents(config_maps, self.roots, own_pods=False)
-        result = await asyncio.to_thread(_search, where, pod, contents)
+        result = await self._search(where, pod)
         if result.models:
             profiles = [analysed_profile(each.profile, self.now(), self.node) for each in result.models]
             await store(self.cluster, profiles, self.random)
-        if result.status is SearchStatus.FOUND:
-            await self._annotate(pod, result.model)
+        await self._answer(pod, result)
         self._say_once(pod.metadata.uid, result)
         return result
 
-    async def _annotate(self, pod: ProgramPod, model: str) -> None:
-        meta = pod.metadata
-        # With its uid in the patch, a new pod of this name stays as it is.
-        patch = {"metadata": {"uid": meta.uid, "annotations": {keys.MODEL: model}}}
-        with suppress(NotFoundError, ConflictError):
-            await self.cluster.patch(PENDING_PODS, meta.name, patch, meta.namespace)
+    async def _search(self, where: str, pod: ProgramPod) -> WorkloadModels:
+        if model := pod.metadata.annotations.get(keys.MODEL, ""):
+            return WorkloadModels(where, SearchStatus.NAMED, model)
+        config_maps = await read_config_maps(self.cluster, wanted_config_maps([pod])[:_MOST_CONFIG_MAPS])
+        contents = ReadableContents(config_maps, self.roots, own_pods=False)
+        return await asyncio.to_thread(_search, where, pod, contents)
+
+    async def _answer(self, pod: ProgramPod, result: WorkloadModels) -> None:
+        """Name the model on the pod and remove its gate, in one write: no scheduler comes between."""
+        meta, patch = pod.metadata, _patch(pod, result)
+        if patch:
+            # With its uid in the patch, a new pod of this name stays as it is.
+            whole = {**patch, "metadata": {"uid": meta.uid, **patch.get("metadata", {})}}
+            with suppress(NotFoundError, ConflictError):
+                await self.cluster.patch(PENDING_PODS, meta.name, whole, meta.namespace)
 
     def _say_once(self, uid: str, result: WorkloadModels) -> None:
         tried = "".join(f"; {each.path or each.container}: {each.reason}" for each in result.tried)
@@ -91,10 +99,25 @@ def asks(pod: ProgramPod) -> bool:
     meta = pod.metadata
     return (
         meta.annotations.get(keys.ANALYZE, "").strip() == AUTO
-        and not meta.annotations.get(keys.MODEL)
+        and (not meta.annotations.get(keys.MODEL) or _is_gated(pod))
         and not pod.spec.node_name
         and not meta.deletion_timestamp
     )
+
+
+def _is_gated(pod: ProgramPod) -> bool:
+    return any(gate.name == keys.ANALYZE for gate in pod.spec.scheduling_gates)
+
+
+def _patch(pod: ProgramPod, result: WorkloadModels) -> dict[str, Any]:
+    """Return what changes on a pod by the result of its search."""
+    patch: dict[str, Any] = {}
+    if result.status is SearchStatus.FOUND:
+        patch["metadata"] = {"annotations": {keys.MODEL: result.model}}
+    if _is_gated(pod):
+        others = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != keys.ANALYZE]
+        patch["spec"] = {"schedulingGates": others}
+    return patch
 
 
 async def read_config_maps(cluster: ClusterClient, names: list[Key]) -> dict[Key, ConfigMap]:
