@@ -62,6 +62,13 @@ def test_a_link_does_not_lead_out_of_a_volume(tmp_path: Path) -> None:
     assert "leads out of the volume" in found.tried[0].reason
 
 
+def test_another_mounted_model_is_not_taken_for_the_named_one(tmp_path: Path) -> None:
+    model(tmp_path)
+    found = search(host_pod(tmp_path, ["/opt/other.onnx"]), tmp_path)
+    assert not found.models
+    assert [each.path for each in found.tried] == ["/opt/other.onnx"]
+
+
 def test_the_longest_mount_wins_and_a_missing_file_says_where(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

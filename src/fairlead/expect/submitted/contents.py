@@ -62,6 +62,8 @@ class ReadableContents:
         if isinstance(root, Absent):
             return root
         where, folder = root
+        if "\0" in path + folder:
+            return Absent(f"{where}: no valid path")
         place = os.path.realpath(os.path.join(folder, path)) if path else os.path.realpath(folder)
         if os.path.commonpath((place, os.path.realpath(folder))) != os.path.realpath(folder):
             return Absent(f"{where}: a link leads out of the volume")
@@ -78,7 +80,7 @@ class ReadableContents:
                 if is_model(path)
             ]
         root = self._root(pod, volume)
-        return [] if isinstance(root, Absent) else sorted(_listed(root[1]))
+        return [] if isinstance(root, Absent) or "\0" in root[1] else sorted(_listed(root[1]))
 
     def _root(self, pod: ProgramPod, volume: ProgramVolume) -> tuple[str, str] | Absent:
         """Return where a volume's content lies on this machine, with words for it."""

@@ -5,13 +5,16 @@ import posixpath
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fairlead.expect.submitted.contents import Absent, ModelContent, ReadableContents
 from fairlead.expect.submitted.image_archive import SavedImage
 from fairlead.expect.submitted.named_paths import NO_CONFIG, expand, is_model, is_url, named_models, variables
 from fairlead.manifest.pod.workload_key import accelerator_containers
 from fairlead.manifest.types.program import ProgramContainer, ProgramPod, VolumeMount
+
+_LONGEST_NAME: Final = 200
+"""The most bytes of the name of a copy; file systems take 255."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,8 @@ class ModelSearch:
         image = self.contents.image(container.image)
         named = named_models(container, image.config if image else NO_CONFIG)
         contents = [(path, self._named(pod, container, image, path)) for path in named]
-        if not any(isinstance(content, ModelContent) for _, content in contents):
-            contents += [
-                (path, content) for path, content in self._mounted(pod, container) if path not in named
-            ]
+        # A named model that cannot be read is missing: another one that is mounted is not the model.
+        contents = contents or list(self._mounted(pod, container))
         if not contents:
             yield "", Absent("names no .onnx or .tflite file, and mounts no readable volume with one")
         yield from contents
@@ -160,7 +161,8 @@ class ModelSearch:
 
     def _scratch_file(self, path: str) -> str:
         """Return a new file with the name of the model: the profile carries it."""
-        return os.path.join(tempfile.mkdtemp(dir=self.scratch), posixpath.basename(path)[:200])
+        name = posixpath.basename(path).encode("utf-8", "replace")[-_LONGEST_NAME:].decode("utf-8", "ignore")
+        return os.path.join(tempfile.mkdtemp(dir=self.scratch), name)
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -23,7 +23,7 @@ from fairlead.cluster.watch.informer import Informer
 from fairlead.errors import AccessError, ClusterError, ConflictError, ManifestError, NotFoundError
 from fairlead.expect.submitted.analyse import SearchStatus, WorkloadModels, analyse_pod
 from fairlead.expect.submitted.contents import Key, ReadableContents, wanted_config_maps
-from fairlead.expect.submitted.find import ModelSearch
+from fairlead.expect.submitted.find import ModelSearch, TriedPath
 from fairlead.expect.submitted.workloads import AUTO
 from fairlead.manifest.types.program import ProgramPod
 from fairlead.modelprofiles.analysed import analysed_profile
@@ -172,5 +172,5 @@ def _search(where: str, pod: ProgramPod, contents: ReadableContents) -> Workload
     with tempfile.TemporaryDirectory(prefix="fairlead-") as scratch:
         try:
             return analyse_pod(where, pod, ModelSearch(contents, scratch), [])
-        except ManifestError:
-            return WorkloadModels(where, SearchStatus.MISSING)
+        except (ManifestError, OSError) as error:
+            return WorkloadModels(where, SearchStatus.MISSING, tried=(TriedPath("", "", str(error)),))

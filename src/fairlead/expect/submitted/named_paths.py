@@ -14,7 +14,7 @@ from fairlead.cluster.objects import EnvVar
 from fairlead.manifest.types.program import ProgramContainer
 
 ENDINGS: Final = (".onnx", ".tflite")
-_PATH: Final = re.compile(r"""[^\s"'=,;|&()<>\[\]{}`]+\.(?:onnx|tflite)(?![\w./-])""", re.IGNORECASE)
+_PATH: Final = re.compile(r"""[^\s\x00-\x1f"'=,;|&()<>\[\]{}`]+\.(?:onnx|tflite)(?![\w./-])""", re.IGNORECASE)
 _URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _VARIABLE: Final = re.compile(r"\$\((\w+)\)|\$\{(\w+)\}|\$(\w+)")
 _MOST_TEXT: Final = 64 << 10

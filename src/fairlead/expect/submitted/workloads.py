@@ -72,7 +72,7 @@ def submitted(documents: list[tuple[str, Any]]) -> tuple[list[SubmittedWorkload]
     config_maps: dict[Key, ConfigMap] = {}
     for number, (where, document) in enumerate(documents):
         for path, item in _objects(where, document, ()):
-            kind = item["kind"]
+            kind = str(item["kind"])
             if kind in _TEMPLATES:
                 workloads.append(_workload(number, path, item))
             elif kind == "ConfigMap":
@@ -103,8 +103,10 @@ def _workload(number: int, path: Path, item: dict[str, Any]) -> SubmittedWorkloa
     template = value_at(item, _TEMPLATES[item["kind"]])
     if not isinstance(template, dict):
         raise ManifestError(f"{where}: it has no template of pods", "see the Kubernetes reference")
-    own = template.get("metadata") if isinstance(template.get("metadata"), dict) else {}
-    document = {**template, "metadata": {**(own or {}), "name": str(name), "namespace": namespace}}
+    own = template.get("metadata") or {}
+    if not isinstance(own, dict):
+        raise ManifestError(f"{where}: metadata: not a mapping", "see the Kubernetes reference")
+    document = {**template, "metadata": {**own, "name": str(name), "namespace": namespace}}
     pod = _decode(where, ProgramPod, document)
     return SubmittedWorkload(where, number, (*path, *_TEMPLATES[item["kind"]]), pod)
 
