@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from fairlead.placement import DeviceState
+from fairlead.schedule.filter.interference import Slowdown
 from fairlead.simulate.play.busy import busy_share
-from fairlead.simulate.play.interference import Slowdown
 from fairlead.simulate.trace.job import PowerCurve
 
 
