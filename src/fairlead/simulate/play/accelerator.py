@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from fairlead.placement import DeviceState
 from fairlead.schedule.filter.interference import Slowdown
+from fairlead.simulate.play.busy import busy_share
 from fairlead.simulate.trace.job import PowerCurve
 
 
@@ -17,18 +18,28 @@ class SimulatedAccelerator:
     held: dict[str, int] = field(default_factory=dict)
     """Bytes that each job at work holds."""
     loads: dict[str, float] = field(default_factory=dict)
+    outstanding: dict[str, float] = field(default_factory=dict)
+    """Of jobs that state it: the share of time in which their context has work outstanding."""
     memory: int = 0
     load: float = 0.0
 
-    def enter(self, job: str, load: float) -> None:
-        """Start a job here; it holds no memory yet."""
-        self.held[job], self.loads[job] = 0, load
+    def attach(self, job: str) -> None:
+        """Open the context of a job here; it holds no memory yet, and does no work."""
+        self.held[job] = 0
+
+    def enter(self, job: str, load: float, outstanding: float | None = None) -> None:
+        """Begin the work of a job here."""
+        self.held.setdefault(job, 0)
+        self.loads[job] = load
+        if outstanding is not None:
+            self.outstanding[job] = outstanding
         self.load = sum(self.loads.values())
 
     def leave(self, job: str) -> None:
         """End a job here."""
         self.memory -= self.held.pop(job, 0)
         self.loads.pop(job, None)
+        self.outstanding.pop(job, None)
         self.load = sum(self.loads.values())
 
     def hold(self, job: str, memory: int) -> bool:
@@ -46,9 +57,15 @@ class SimulatedAccelerator:
     @property
     def busy(self) -> float:
         """The part of the accelerator that is at work, 0 to 1."""
-        return min(1.0, self.load)
+        if not self.outstanding:
+            return min(1.0, self.load)
+        return busy_share((load, self.outstanding.get(job, load)) for job, load in self.loads.items())
 
     @property
     def watts(self) -> float:
         """The current power draw."""
-        return self.power.watts(len(self.loads), self.load) if self.power else 0.0
+        if self.power is None:
+            return 0.0
+        if self.outstanding:
+            return self.power.sliced_watts(self.busy)
+        return self.power.watts(len(self.held), self.load)

@@ -15,6 +15,7 @@ class EventKind(IntEnum):
     GROW = 4
     ARRIVE = 5
     RETRY = 6
+    SAMPLE = 7
 
 
 class SimulationEvent(NamedTuple):

@@ -11,7 +11,8 @@ from fairlead.placement import Decision, Placement
 from fairlead.simulate.play.admission import Admission, AdmittedJob
 from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
 from fairlead.simulate.play.faults import fault_processes
-from fairlead.simulate.play.runs import RunningJobs
+from fairlead.simulate.play.measuring import MeasuringPolicy
+from fairlead.simulate.play.runs import RunningJobs, no_limit
 from fairlead.simulate.play.waiting import JobQueue, WaitingJob
 from fairlead.simulate.play.world import PlacementPolicy, World
 from fairlead.simulate.report.recorder import SeriesRecorder
@@ -88,6 +89,10 @@ class Simulation:
         self.queue = JobQueue(self.settings.queue, Random(f"{self.seed}/queue"))  # noqa: S311 - a simulation, no secret
         self.runs = RunningJobs(self.world, self.event_queue, self.settings)
         self.admission = Admission(self.world, pristine, self.policy, preemption=self.settings.preemption)
+        self._measuring = self.policy if isinstance(self.policy, MeasuringPolicy) else None
+        if self._measuring:
+            self._measuring.attach(self.world, self.runs)
+            self.event_queue.put(0.0, EventKind.SAMPLE, "")
         self.records = {job.name: JobRecord(job) for job in self.trace.jobs}
         self._owner = {request.id: job.name for job in self.trace.jobs for request in job.requests}
         self._not_arrived = len(self.trace.jobs)
@@ -113,6 +118,7 @@ class Simulation:
             EventKind.FAIL: self._fail,
             EventKind.REPAIR: self._repair,
             EventKind.RETRY: self._periodic_retry,
+            EventKind.SAMPLE: self._sample,
         }
         while not self._is_over() and (event := self.event_queue.take()) is not None:
             if event.at > self.settings.until:
@@ -150,6 +156,7 @@ class Simulation:
     def _finish(self, event: SimulationEvent) -> None:
         record = self.records[event.subject]
         record.state, record.finished = JobState.DONE, self.world.now
+        self._tell_end(event.subject, crashed=False)
         self._retry_on(self._clear(event.subject)[1])
 
     def _fail(self, event: SimulationEvent) -> None:
@@ -177,7 +184,22 @@ class Simulation:
         self._retry()
         self._schedule_retry()
 
+    def _sample(self, event: SimulationEvent) -> None:
+        """Let the policy read what is measured now, and evict what it names."""
+        if self._measuring is None:
+            return
+        for name in self._measuring.sample(self.world.now):
+            job, nodes, done = self._clear(name)
+            self.records[name].evictions += 1
+            self._admit(job, done if self.settings.keep_progress else 0.0)
+            self._retry_on(nodes)
+        self.event_queue.put(self.world.now + self._measuring.period, EventKind.SAMPLE, "")
+
     # Consequences
+
+    def _tell_end(self, name: str, *, crashed: bool) -> None:
+        if self._measuring:
+            self._measuring.ended(name, crashed, self.world.now)
 
     def _admit(self, job: Job, done: float = 0.0) -> None:
         """Place a job, or queue it, or refuse it for good."""
@@ -203,7 +225,8 @@ class Simulation:
         self.world.count(admitted.placements)
         victims = dict.fromkeys(self._owner[request] for request in admitted.victims)
         cleared = [self._clear(name) for name in victims]
-        self.runs.place(job, admitted.placements, done)
+        limit = self._measuring.limit if self._measuring else no_limit
+        self.runs.place(job, admitted.placements, done, limit)
         for victim, _, progress in cleared:
             self.records[victim.name].evictions += 1
             self.records[victim.name].preemptions += 1
@@ -222,6 +245,7 @@ class Simulation:
     def _kill(self, name: str) -> None:
         record = self.records[name]
         record.kills += 1
+        self._tell_end(name, crashed=True)
         if record.kills < self.settings.kills:
             self.runs.kill(name)
             return

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from random import Random
 from typing import Final
 
@@ -61,11 +62,13 @@ def shortest(waiting: WaitingJob, now: float, random: Random) -> float:
     return waiting.job.duration - waiting.done
 
 
+HEAP: Final = "heap"
 ORDERS: Final[Mapping[str, Order]] = {
     "fifo": fifo,
     "kubernetes": kubernetes,
     "largest": largest,
     "shortest": shortest,
+    HEAP: largest,
 }
 
 
@@ -74,6 +77,7 @@ class JobQueue:
 
     def __init__(self, order: str, random: Random) -> None:
         self._order, self._random = ORDERS[order], random
+        self._heap = order == HEAP
         self._waiting: list[WaitingJob] = []
         self._kinds: Counter[int | None] = Counter()
         self._attempts = 0
@@ -94,14 +98,17 @@ class JobQueue:
     def in_order(self, now: float, kinds: Collection[int | None]) -> list[WaitingJob]:
         """Return the jobs of some kinds, in the order of attempts."""
         line = [waiting for waiting in self._waiting if waiting.kind in kinds]
-        line.sort(
-            key=lambda waiting: (
-                -waiting.job.priority,
-                self._order(waiting, now, self._random),
-                waiting.attempt,
-            )
-        )
-        return line
+        keys = {
+            id(waiting): (-waiting.job.priority, self._order(waiting, now, self._random)) for waiting in line
+        }
+        line.sort(key=lambda waiting: (*keys[id(waiting)], waiting.attempt))
+        if not self._heap:
+            return line
+        return [
+            waiting
+            for _, equals in groupby(line, lambda waiting: keys[id(waiting)])
+            for waiting in _popped(list(equals))
+        ]
 
     def remove(self, waiting: WaitingJob) -> None:
         """Remove a job."""
@@ -119,3 +126,13 @@ class JobQueue:
     def _record_attempt(self, waiting: WaitingJob) -> None:
         self._attempts += 1
         waiting.attempt = self._attempts
+
+
+def _popped(equals: list[WaitingJob]) -> list[WaitingJob]:
+    """Return equal items in the order in which a binary heap yields them.
+
+    A heap moves its last item to the root when it yields the root, and leaves it there among equals. So the
+    first item comes first, and then the last, the one before it, and so on. Put back in this order, they have
+    another order in the next pass.
+    """
+    return equals[:1] + equals[:0:-1]

@@ -46,6 +46,14 @@ class Job:
     """The memory that it really holds of each accelerator over time; empty: what it requests."""
     start: float = 0.0
     """Seconds from its placement to the first work: image, container, libraries."""
+    warm_up: float = 0.0
+    """Seconds from its first memory to its first work: the context is open, and libraries load."""
+    crowded_start: float = 1.0
+    """The factor by which start-up and warm-up take longer beside jobs that are at work."""
+    least: Bytes | None = None
+    """The memory of each accelerator below which it fails; above, it keeps what it could get."""
+    outstanding: float | None = None
+    """The share of time in which it has work outstanding on its accelerators; None: its load."""
 
     @property
     def priority(self) -> int:
@@ -83,6 +91,13 @@ class PowerCurve:
     awake: Watts
     """With a job that is idle."""
     full: Watts
+    sliced: Watts | None = None
+    """With jobs of small kernels that switch all the time; None: as with a full load."""
+
+    def sliced_watts(self, busy: float) -> float:
+        """Return the power draw by the busy share of a time-sliced accelerator."""
+        top = self.full if self.sliced is None else self.sliced
+        return self.awake + (top - self.awake) * busy
 
     def watts(self, jobs: int, load: float) -> float:
         """Return the power draw with this number of jobs and this load, 0 to 1."""
@@ -127,6 +142,14 @@ def memory_curve(
     return tuple(sorted(steps, key=lambda step: step.after))
 
 
+def staged_curve(
+    context: Bytes, stages: Iterable[Bytes], warm_up: float, apart: float
+) -> tuple[UsageStep, ...]:
+    """Return real memory of an allocator that grows in stages once the work begins."""
+    grown = (UsageStep(warm_up + apart * at, stage) for at, stage in enumerate(stages))
+    return UsageStep(0.0, context), *grown
+
+
 def speed_up(trace: Trace, times: float) -> Trace:
     """Return a trace whose jobs arrive that many times faster; durations and faults stay the same."""
     return replace(trace, jobs=tuple(replace(job, arrival=job.arrival / times) for job in trace.jobs))
@@ -161,6 +184,9 @@ def job_problems(job: Job) -> tuple[str, ...]:
         texts.append(f"duration: {job.duration} is not a positive number of seconds")
     if not 0 <= job.start < 1e12:
         texts.append(f"start: {job.start} is not a number of seconds")
-    if job.load is not None and not 0 <= job.load <= 1:
-        texts.append(f"load: {job.load} is not between 0 and 1")
+    if not 0 <= job.warm_up < 1e12:
+        texts.append(f"warm-up: {job.warm_up} is not a number of seconds")
+    for name, share in (("load", job.load), ("outstanding", job.outstanding)):
+        if share is not None and not 0 <= share <= 1:
+            texts.append(f"{name}: {share} is not between 0 and 1")
     return tuple(texts)

@@ -26,13 +26,15 @@ class SimulationSettings:
     restart: float = 10.0
     """Seconds until a job that ran out of memory restarts; each time twice as long."""
     restart_most: float = 300.0
+    restart_first: float | None = None
+    """Seconds until the first restart; the back-off begins after it. None: as `restart`."""
     kills: int = 20
     """How often a job may run out of memory before it counts as failed."""
     until: float = inf
     """Seconds of virtual time after which the simulation stops."""
 
 
-_DURATIONS: Final = ("restart", "restart_most", "until")
+_DURATIONS: Final = ("restart", "restart_most", "restart_first", "until")
 _CHOICES: Final[Mapping[str, Mapping[str, object]]] = {"interference": MODELS, "queue": ORDERS}
 
 
@@ -65,6 +67,8 @@ def _value(name: str, value: object, where: str) -> object:
         if not isinstance(value, bool):
             raise SettingsError(f"{where}: {value!r} is neither true nor false")
         return value
+    if name == "restart_first" and str(value) in ("0", "0s"):  # the kubelet's first restart is at once
+        return 0.0
     return duration_of(str(value), where)
 
 
