@@ -78,6 +78,10 @@ LEADER_EPOCH: Final = "fairlead.dev/leader-epoch"
 """The fencing token: a condition of a waiting pod, an annotation of a claim. It carries the epoch."""
 PREEMPTOR: Final = "fairlead.dev/preemptor"
 """An annotation of an Eviction that names the pod for which room is made, as `namespace/name`."""
+FULL_DEVICE: Final = "fairlead.dev/full-device"
+"""An annotation of an Eviction that names the accelerator whose memory is nearly full, as `node/device`."""
+RIGHTSIZE: Final = "fairlead.dev/rightsize"
+"""Of a pod: `auto` places it by the learned size of its workload instead of its request."""
 
 # Annotations of the Lease by which replicas elect a leader.
 LEADS_FOR: Final = "fairlead.dev/scheduler"

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LEASE_NAME: Final = "fairlead-scheduler"
+FOOTPRINTS_NAME: Final = "fairlead-footprints"
+"""The ConfigMap, beside the Lease, that keeps the learned sizes of workloads."""
 
 
 @dataclass(frozen=True, slots=True)
