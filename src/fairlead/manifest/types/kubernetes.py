@@ -13,11 +13,18 @@ Amount = str | int | float
 Amounts = Mapping[str, Amount]
 
 
+class ContainerClaim(ObjectPart, frozen=True):
+    """A claim of the pod that a container uses."""
+
+    name: str = ""
+
+
 class PodResourceRequirements(ObjectPart, frozen=True):
     """The requests and limits of a container, or of a pod."""
 
     requests: Amounts = field(default_factory=dict)
     limits: Amounts = field(default_factory=dict)
+    claims: tuple[ContainerClaim, ...] = ()
 
 
 class ContainerPort(ObjectPart, frozen=True):
@@ -33,6 +40,7 @@ class Container(ObjectPart, frozen=True):
     """A container of a pod."""
 
     name: str = ""
+    image: str = ""
     restart_policy: str = ""
     """`Always` marks an init container that runs beside the others (a sidecar)."""
     resources: PodResourceRequirements = PodResourceRequirements()
@@ -159,10 +167,18 @@ class PodResourceClaimStatus(ObjectPart, frozen=True):
     resource_claim_name: str = ""
 
 
+class ContainerStatus(ObjectPart, frozen=True):
+    """The image that a container runs."""
+
+    name: str = ""
+    image_id: str = field(default="", name="imageID")
+
+
 class PodStatus(ObjectPart, frozen=True):
     """The status of a pod."""
 
     phase: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
     nominated_node_name: str = ""
