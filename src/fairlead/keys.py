@@ -110,6 +110,9 @@ PLACEMENT_FORMAT: Final = "fairlead.dev/placement-format"
 """The newest format of placements that the agent reads; without it, the agent does not read placements."""
 RETRACTING: Final = "fairlead.dev/retracting"
 """The taint that keeps new pods off nodes with our devices while the last holders are released."""
+BY_USE: Final = "fairlead.dev/by-use"
+"""Of a claim: the scheduler placed it by measured use, so that claims may sum to more than the accelerator
+has. Of a node: its agent prepares such claims. `1` in both."""
 ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
 """An annotation of gpushare's on a running pod: the accelerator that it is on."""
 
