@@ -29,7 +29,9 @@ SCHEDULER_RULES: Final = (
 )
 """What the scheduler does in every namespace."""
 LEASE_RULES: Final = tuple(
-    (verb, kind) for kind in ("leases.coordination.k8s.io", "configmaps") for verb in ("get", "create", "update")
+    (verb, kind)
+    for kind in ("leases.coordination.k8s.io", "configmaps")
+    for verb in ("get", "create", "update")
 )
 """What the scheduler does in its own namespace: leader election, and the sizes that it learned."""
 AGENT_RULES: Final = tuple((verb, "nodes") for verb in ("get", "list", "watch", "patch"))
