@@ -6,7 +6,10 @@ import pytest
 
 from fairlead.catalog import Catalog
 from fairlead.publish import access
+from fairlead.publish.memory_limit import MPS_CLIENT, VARIABLES, MemoryLimit, limit_variables
+from fairlead.units import Bytes
 from fairlead.warden.rules import env_fault, kind_of, node_fault, usb_minor
+from tests.accelerators import accelerator
 from tests.warden.specs import ACCELERATORS, CLAIM, FILES
 
 DOCUMENTED = [
@@ -52,7 +55,12 @@ def test_everything_that_a_container_receives_is_allowed() -> None:
     globs = [glob for row in access.NODES.values() for glob in row if glob.startswith("/dev/")]
     assert not [path for glob in globs for path in samples(glob) if node_fault(path)]
     names = [pattern.replace("[A-Z0-9_]+", "DEVICE") for pattern in access.ENVIRONMENT]
-    assert not [name for name in names if env_fault(f"{name}=0")]
+    limits = limit_variables(
+        MemoryLimit(Bytes(1 << 30), frozenset({MPS_CLIENT})), [accelerator(kind="gpu", mebibytes=4096)]
+    )
+    assert set(VARIABLES) <= set(limits)
+    assert not [name for name in names if env_fault(f"{name}={limits.get(name, '0')}")]
+    assert env_fault("PYTORCH_ALLOC_CONF=backend:cudaMallocAsync")
 
 
 @pytest.mark.parametrize("path", DOCUMENTED)

@@ -80,11 +80,19 @@ class ResourceRequirements(ObjectPart, frozen=True):
     limits: Mapping[str, str] = field(default_factory=dict)
 
 
+class EnvVar(ObjectPart, frozen=True):
+    """An environment variable that a container sets."""
+
+    name: str = ""
+    value: str = ""
+
+
 class Container(ObjectPart, frozen=True):
     """A container of a pod."""
 
     name: str = ""
     image: str = ""
+    env: tuple[EnvVar, ...] = ()
     restart_policy: str = ""
     """`Always` marks an init container that runs beside the others (a sidecar)."""
     resources: ResourceRequirements = ResourceRequirements()

@@ -49,10 +49,9 @@ class ContainerState(ObjectPart, frozen=True):
     terminated: ContainerStateTerminated = ContainerStateTerminated()
 
 
-class ContainerStatus(ObjectPart, frozen=True):
+class ContainerStatus(kubernetes.ContainerImageStatus, frozen=True):
     """The status of a container."""
 
-    name: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()

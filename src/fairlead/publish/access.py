@@ -15,6 +15,7 @@ from fairlead.host import Host, printable
 from fairlead.inventory import Accelerator
 from fairlead.offer import DRIVER, DeviceNode, Grant
 from fairlead.publish.labels import model_name
+from fairlead.publish.memory_limit import VARIABLES
 from fairlead.publish.usb import usb_nodes
 
 Nvidia = Literal["env", "cdi"]
@@ -61,6 +62,7 @@ ENVIRONMENT: Final = (
     r"NVIDIA_VISIBLE_DEVICES",
     r"NVIDIA_DRIVER_CAPABILITIES",
     *VISIBLE.values(),
+    *VARIABLES,
 )
 """Every variable that a grant can contain, as patterns, for tests of the warden's rules."""
 _OWN: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {

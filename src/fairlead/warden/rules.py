@@ -17,10 +17,15 @@ VALUE_LIMIT: Final = 4096
 
 _IDS: Final = r"[A-Za-z0-9,:._-]*"
 """Accelerators by number or by id. No `/` and no `=`: NVIDIA's runtime reads those as other CDI devices."""
+_FRACTION: Final = r"0\.[0-9]{4}"
 _ENV: Final = {
     r"FAIRLEAD_[A-Z0-9_]{1,128}": r"[ -~]*",
     r"(?:NVIDIA|HABANA|ASCEND)_VISIBLE_DEVICES": _IDS,
     r"NVIDIA_DRIVER_CAPABILITIES": r"[a-z0-9,]*",
+    r"XLA_PYTHON_CLIENT_MEM_FRACTION": _FRACTION,
+    r"TF_FORCE_GPU_ALLOW_GROWTH": r"true",
+    r"PYTORCH_ALLOC_CONF": rf"per_process_memory_fraction:{_FRACTION}",
+    r"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": r"[0-9]{1,3}=[0-9]{1,10}M(?:,[0-9]{1,3}=[0-9]{1,10}M)*",
 }
 _ENV_RULES: Final = [(re.compile(name), re.compile(value)) for name, value in _ENV.items()]
 

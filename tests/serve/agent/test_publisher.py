@@ -304,8 +304,8 @@ def test_labels_and_slices_that_were_deleted_are_written_again(nook: Path) -> No
 UID = {name: f"00000000-0000-0000-0000-00000000000{name}" for name in "abcdef"}
 
 
-async def claim(it: Place, name: str, memory: str) -> None:
-    """Create a claim to which a scheduler has allocated part of the GPU."""
+async def claim(it: Place, name: str, memory: str, pods: tuple[dict[str, str], ...] = ()) -> None:
+    """Create a claim to which a scheduler has allocated part of the GPU, reserved for pods."""
     result = {
         "request": "gpu",
         "driver": "fairlead.dev",
@@ -314,7 +314,7 @@ async def claim(it: Place, name: str, memory: str) -> None:
         "consumedCapacity": {"memory": memory},
         "shareID": f"share-{name}",
     }
-    status = {"allocation": {"devices": {"results": [result]}}}
+    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": list(pods)}
     made = await it.cluster.create(RESOURCE_CLAIMS, {"metadata": {"name": name, "namespace": "default"}})
     await it.cluster.patch_status(RESOURCE_CLAIMS, name, {"status": status}, "default")
     UID[name] = made.metadata.uid

@@ -167,7 +167,7 @@ class PodResourceClaimStatus(ObjectPart, frozen=True):
     resource_claim_name: str = ""
 
 
-class ContainerStatus(ObjectPart, frozen=True):
+class ContainerImageStatus(ObjectPart, frozen=True):
     """The image that a container runs."""
 
     name: str = ""
@@ -178,7 +178,7 @@ class PodStatus(ObjectPart, frozen=True):
     """The status of a pod."""
 
     phase: str = ""
-    container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerImageStatus, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
     nominated_node_name: str = ""

@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead.cluster.objects import Container, ContainerExtendedResourceRequest, Pod
-from fairlead.keys import PLACEMENT
+from fairlead.keys import MEMORY_LIMIT, PLACEMENT
 from fairlead.kubelet.podresources import KubeletPod
 from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENTS, DeviceShare, parse_shares
-from fairlead.units import parse_quantity
+from fairlead.publish.memory_limit import MemoryLimit
+from fairlead.units import Bytes, parse_quantity
 
 PodKey = tuple[str, str]
 """A pod's namespace and name: the PodResources API has no uid."""
 _WAITING: Final = ("", "Pending")
+_DIGITS: Final = 18
+"""The most digits of a limit in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class PodRequest:
     """The accelerators that our scheduler chose; None where another scheduler placed the pod."""
     newer: str = ""
     """Why the placement cannot be read: a newer scheduler wrote it."""
+    limits: Mapping[str, MemoryLimit] = field(default_factory=dict)
+    """By container: the memory that our scheduler lets it take of each accelerator; empty: no limit."""
     containers_by_units: Mapping[tuple[str, int], Sequence[str]] = field(
         init=False, compare=False, repr=False
     )
@@ -58,6 +63,11 @@ class CandidateContainer:
     """`namespace/name`."""
     container: str
     request: PodRequest
+
+    @property
+    def limit(self) -> MemoryLimit | None:
+        """The memory that it may take of each of its accelerators; None: no limit."""
+        return self.request.limits.get(self.container)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -83,7 +93,27 @@ def pod_request(pod: Pod, node: str) -> PodRequest:
         bool(pod.status.start_time) or pod.status.phase not in _WAITING,
         None if placement is None else parse_shares(placement) or (),
         str(PLACEMENTS.newer(placement or "") or ""),
+        {
+            container.name: limit
+            for container in containers
+            if (limit := memory_limit(pod, frozenset({container.name})))
+        },
     )
+
+
+def memory_limit(pod: Pod, containers: Collection[str] = ()) -> MemoryLimit | None:
+    """Return the limit that our scheduler set for a pod, with the variables that these containers set.
+
+    Without names, with the variables of all containers. None: the pod has no limit, or one that is no number.
+    """
+    text = pod.metadata.annotations.get(MEMORY_LIMIT, "")
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS) or not int(text):
+        return None
+    every = (*pod.spec.init_containers, *pod.spec.containers)
+    own = {
+        variable.name for each in every if not containers or each.name in containers for variable in each.env
+    }
+    return MemoryLimit(Bytes(int(text)), frozenset(own))
 
 
 def pending_containers(request: PodRequest, listed: KubeletPod, resource: str, size: int) -> list[str]:
@@ -116,9 +146,10 @@ def candidates(
 
 
 def same_accelerators(containers: Iterable[CandidateContainer]) -> bool:
-    """Say whether all candidates have the same chosen accelerators, or none has any."""
+    """Say whether all candidates have the same chosen accelerators and limits, or none has any."""
     chosen = {
-        None if each.request.shares is None else accelerators_of(each.request.shares) for each in containers
+        (None if each.request.shares is None else accelerators_of(each.request.shares), each.limit)
+        for each in containers
     }
     return len(chosen) <= 1
 

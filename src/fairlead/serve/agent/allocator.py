@@ -16,6 +16,7 @@ from fairlead.kubelet.claims import KubeletClaim, Prepared
 from fairlead.offer import DRIVER, Form, Grant, Holding, Offer
 from fairlead.publish import access, cdi
 from fairlead.publish.ledger import UNNAMED
+from fairlead.publish.memory_limit import MemoryLimit, limit_variables
 from fairlead.publish.offers import parse_units, prefer
 from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, Refusal
 from fairlead.serve.agent.claim_reader import ClaimDevice, ClaimReader
@@ -121,16 +122,19 @@ class Allocator:
                     f"{resource}: {chosen.pod} was placed on {where}, not on {there}"
                 )
             await self._record(partial(self._tracker.record_allocation, held))
-        return self._with_nodes([self._unit_grant(holding, resource) for holding in held], held)
+        limit = self._limit_variables(chosen.limit if chosen else None, held)
+        return self._with_nodes([self._unit_grant(holding, resource) for holding in held], held, limit)
 
     async def prepare(self, claim: KubeletClaim) -> list[Prepared]:
         """Prepare a claim's accelerators, and record the claim."""
         if self.claims is None or self._writer is None:
             raise KubeletError("claims cannot be prepared yet: the API server is not connected")
-        devices = await self.claims.read(claim, self._config.node)
-        spec, prepared = self._prepare_spec(claim, devices)
+        allocated = await self.claims.read(claim, self._config.node)
+        devices, holdings = allocated.devices, _holdings(claim, allocated.devices)
+        limit = self._limit_variables(allocated.limit, holdings)
+        spec, prepared = self._prepare_spec(claim, devices, limit)
         try:
-            await self._record(partial(self._tracker.record_claim, claim, _holdings(claim, devices)))
+            await self._record(partial(self._tracker.record_claim, claim, holdings))
         except AllocationRefusedError:
             self.refused[Form.CLAIM] += 1
             raise
@@ -162,13 +166,15 @@ class Allocator:
             raise
 
     def _prepare_spec(
-        self, claim: KubeletClaim, devices: Sequence[ClaimDevice]
+        self, claim: KubeletClaim, devices: Sequence[ClaimDevice], limit: Mapping[str, str]
     ) -> tuple[dict[str, object], list[Prepared]]:
         """Return a claim's CDI spec, with one device for each request, and its devices for the kubelet."""
         grants = {id(device): self._claim_grant(device) for device in devices}
         requests = dict.fromkeys(device.request for device in devices)
         entries = {
-            request: access.merge(grants[id(device)] for device in devices if device.request == request)
+            request: _with_env(
+                access.merge(grants[id(device)] for device in devices if device.request == request), limit
+            )
             for request in requests
         }
         prepared = [
@@ -195,9 +201,17 @@ class Allocator:
     def _unit_grant(self, holding: Holding, resource: str) -> Grant:
         return self._grant(self._accelerator(holding.accelerator), resource, memory=holding.mebibytes or None)
 
-    def _with_nodes(self, grants: Sequence[Grant], held: Sequence[Holding]) -> Grant:
+    def _limit_variables(self, limit: MemoryLimit | None, held: Sequence[Holding]) -> dict[str, str]:
+        """Return the variables for frameworks; none without a limit, or with a whole accelerator."""
+        if limit is None or not held or not all(holding.mebibytes for holding in held):
+            return {}
+        return limit_variables(limit, [self._accelerator(holding.accelerator) for holding in held])
+
+    def _with_nodes(
+        self, grants: Sequence[Grant], held: Sequence[Holding], limit: Mapping[str, str]
+    ) -> Grant:
         """Return the grants as one, with device nodes by CDI where a CDI spec can be written."""
-        joined = access.merge(grants)
+        joined = _with_env(access.merge(grants), limit)
         if self._writer is None:
             return access.without_cdi(joined)
         devices = (cdi.accelerator_device(holding.accelerator) for holding in held)
@@ -227,6 +241,10 @@ class Allocator:
         if acc is None:
             raise AllocationRefusedError(f"{name} is not on this node any more")
         return acc
+
+
+def _with_env(grant: Grant, variables: Mapping[str, str]) -> Grant:
+    return replace(grant, env={**variables, **grant.env})
 
 
 def part_of(offer: Offer, accelerators: Collection[str]) -> Offer:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.cluster.api import ClusterClient
-from fairlead.cluster.kinds import RESOURCE_CLAIMS
-from fairlead.errors import KubeletError, NotFoundError
+from fairlead.cluster.kinds import PODS, RESOURCE_CLAIMS
+from fairlead.errors import AccessError, KubeletError, NotFoundError
 from fairlead.keys import BY_USE
 from fairlead.kubelet.claims import KubeletClaim
 from fairlead.offer import DRIVER
+from fairlead.publish.memory_limit import MemoryLimit
+from fairlead.serve.agent.admission import memory_limit
 from fairlead.units import parse_quantity
 
 
@@ -30,14 +32,22 @@ class ClaimDevice:
     """Our scheduler placed the claim by measured use: claims may sum to more than the device has."""
 
 
+@dataclass(frozen=True, slots=True)
+class AllocatedClaim:
+    """A claim's devices on this node, and the limit of the pod that it is reserved for."""
+
+    devices: tuple[ClaimDevice, ...]
+    limit: MemoryLimit | None = None
+
+
 class ClaimReader:
     """Reads claims from the API server."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
 
-    async def read(self, claim: KubeletClaim, node: str) -> list[ClaimDevice]:
-        """Return a claim's devices on this node; KubeletError where its allocation cannot be used."""
+    async def read(self, claim: KubeletClaim, node: str) -> AllocatedClaim:
+        """Return what a claim has on this node; KubeletError where its allocation cannot be used."""
         try:
             live = await self._cluster.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
         except NotFoundError:
@@ -46,7 +56,30 @@ class ClaimReader:
             raise KubeletError(
                 f"claim {claim.namespace}/{claim.name} has been replaced by another of this name"
             )
-        return claim_devices(live.document(), node)
+        document = live.document()
+        devices = tuple(claim_devices(document, node))
+        return AllocatedClaim(devices, await self._limit(claim.namespace, claim_pods(document)))
+
+    async def _limit(self, namespace: str, pods: Sequence[tuple[str, str]]) -> MemoryLimit | None:
+        """Return the limit of the claim's pod; None where pods share the claim, or may not be read."""
+        if len(pods) != 1:
+            return None
+        ((name, uid),) = pods
+        try:
+            pod = await self._cluster.get(PODS, name, namespace)
+        except (AccessError, NotFoundError):
+            return None
+        return memory_limit(pod) if pod.metadata.uid == uid else None
+
+
+def claim_pods(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the names and uids of the pods that a claim is reserved for."""
+    consumers: Sequence[dict[str, Any]] = (document.get("status") or {}).get("reservedFor") or ()
+    return [
+        (str(row.get("name", "")), str(row.get("uid", "")))
+        for row in consumers
+        if row.get("resource") == "pods"
+    ]
 
 
 def claim_devices(document: dict[str, Any], node: str) -> list[ClaimDevice]:

@@ -17,6 +17,7 @@ from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, AllocationRefusedError, ClusterError, KubeletError, NotFoundError
 from fairlead.kubelet.podresources import KubeletPod, PodReader
 from fairlead.offer import Form
+from fairlead.publish.memory_limit import MemoryLimit
 from fairlead.serve.agent.admission import (
     CandidateContainer,
     PodKey,
@@ -47,6 +48,8 @@ class ChosenAccelerators:
 
     pod: str
     devices: frozenset[str]
+    limit: MemoryLimit | None = None
+    """The memory that the container may take of each of them; None: no limit."""
 
 
 class PlacementLookup:
@@ -101,7 +104,8 @@ class PlacementLookup:
                 f"{resource}: pod {containers[0].pod}: {containers[0].request.newer}",
                 "upgrade the agent of this node",
             )
-        return ChosenAccelerators(containers[0].pod, accelerators_of(containers[0].request.shares))
+        devices = accelerators_of(containers[0].request.shares)
+        return ChosenAccelerators(containers[0].pod, devices, containers[0].limit)
 
     async def _agreed_candidates(self, resource: str, size: int) -> list[CandidateContainer]:
         """Return the candidates; where their accelerators differ, wait until one candidate is left."""
@@ -196,5 +200,5 @@ def _ambiguous(resource: str, size: int, containers: Sequence[CandidateContainer
     names = " and ".join(sorted({container.pod for container in containers}))
     return (
         f"{resource}: cannot tell which of {names} requests {size} units, "
-        "and different accelerators were chosen for them"
+        "and different accelerators or limits were chosen for them"
     )
