@@ -84,6 +84,8 @@ PREEMPTOR: Final = "fairlead.dev/preemptor"
 """An annotation of an Eviction that names the pod for which room is made, as `namespace/name`."""
 FULL_DEVICE: Final = "fairlead.dev/full-device"
 """An annotation of an Eviction that names the accelerator whose memory is nearly full, as `node/device`."""
+ELASTIC: Final = "fairlead.dev/elastic"
+"""Of a pod: `true` says that it follows a new `MEMORY_LIMIT` while it runs."""
 RIGHTSIZE: Final = "fairlead.dev/rightsize"
 """Of a pod: `auto` places it by the learned size of its workload instead of its request."""
 

@@ -136,10 +136,6 @@ class SchedulerCache:
         """Say whether a pod is pending, and is not assumed."""
         return uid in self._waiting
 
-    def waiting_pods(self) -> list[LivePod]:
-        """Return the pending pods."""
-        return [self._pods[uid] for uid in sorted(self._waiting)]
-
     def recount(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
         """Read these pending pods again, and count what pods hold on these nodes: needs have changed."""
         self._stale_pods |= self._waiting.intersection(pods)

@@ -27,6 +27,11 @@ def prepares_by_use(node: Node | None) -> bool:
     return node is not None and node.metadata.annotations.get(BY_USE) == "1"
 
 
+def carried(need: Need | None) -> Need | None:
+    """Return the need that a request carries; None where it is the plain request."""
+    return None if need is None or (need.source is NeedSource.REQUEST and not need.firm) else need
+
+
 class NeedCache:
     """The needs of pods, by uid, and foreign use by node; empty where pods are placed by their requests."""
 
@@ -41,8 +46,8 @@ class NeedCache:
 
     def with_need(self, pod: LivePod, request: Request) -> Request:
         """Return the request of a pending pod with its need; a need that is the request itself changes nothing."""
-        need = self.for_pending(pod, request)
-        return request if need is None or need.source is NeedSource.REQUEST else replace(request, need=need)
+        need = carried(self.for_pending(pod, request))
+        return request if need is None else replace(request, need=need)
 
     def count(
         self, placed: Mapping[str, Placement], state: NodeState, node: Node | None

@@ -3,6 +3,7 @@
 from collections.abc import Container
 from typing import Final, NamedTuple
 
+from fairlead.cluster.meta import ObjectPart
 from fairlead.cluster.objects import AllocatedDevice, Condition
 from fairlead.formats import WORDS, Codec, VersionedFormat
 from fairlead.keys import LEADER_EPOCH
@@ -40,8 +41,37 @@ LEADER_EPOCHS: Final[VersionedFormat[LeaderMark]] = VersionedFormat(
 """The condition of a pod, and the annotation of a claim, that a leader fences with."""
 
 
+class EndedContainer(ObjectPart, frozen=True):
+    """How a container ended."""
+
+    reason: str = ""
+    exit_code: int = 0
+
+
+class LiveContainerState(ObjectPart, frozen=True):
+    """The state of a container; empty while it runs."""
+
+    terminated: EndedContainer | None = None
+
+
+class LiveContainerStatus(kubernetes.ContainerImageStatus, frozen=True):
+    """The status of a container, with how often it was started again and how it ended last."""
+
+    restart_count: int = 0
+    state: LiveContainerState = LiveContainerState()
+    last_state: LiveContainerState = LiveContainerState()
+
+
+class LivePodStatus(kubernetes.PodStatus, frozen=True):
+    """The status of a pod, with its containers."""
+
+    container_statuses: tuple[LiveContainerStatus, ...] = ()
+
+
 class LivePod(kubernetes.Pod, frozen=True):
     """A pod, with its state in the scheduler."""
+
+    status: LivePodStatus = LivePodStatus()
 
     @property
     def ended(self) -> bool:
