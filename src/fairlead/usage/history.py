@@ -1,7 +1,7 @@
 """UseHistory: the measured use of the last minutes, bounded in time, points, bytes and number of series.
 
 Pure: the times come with the reports and from the caller. A measurement that cannot be right counts as
-missing, under the `UseFault` that says why. A series without new points becomes stale; it does not become zero.
+missing, under the `UseFault` that says why. A series without new points becomes stale, not zero.
 """
 
 from collections import Counter
