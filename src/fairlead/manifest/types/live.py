@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Final, NamedTuple
 
-from fairlead.cluster.meta import ObjectPart
+from fairlead.cluster.meta import ObjectPart, field
 from fairlead.cluster.objects import AllocatedDevice, Condition
 from fairlead.formats import WORDS, Codec, VersionedFormat
 from fairlead.keys import LEADER_EPOCH
@@ -16,6 +16,10 @@ PREEMPTED: Final = "PreemptionByScheduler"
 """The reason of that condition where a scheduler evicts the pod for a pod of higher priority."""
 PREEMPTING: Final = "fairlead-scheduler: preempting to accommodate "
 """The start of that condition's message where the scheduler is ours; the preemptor follows."""
+FULL: Final = "AcceleratorMemory"
+"""The reason of that condition where the pod leaves an accelerator whose memory is nearly full."""
+EVICTING: Final = "fairlead-scheduler: "
+"""The start of that condition's message, whatever the reason."""
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of a claim that a scheduler created for a pod's extended resources."""
 _ENDED: Final = ("Succeeded", "Failed")
@@ -66,6 +70,7 @@ class LivePodStatus(kubernetes.PodStatus, frozen=True):
     """The status of a pod, with its containers."""
 
     container_statuses: tuple[LiveContainerStatus, ...] = ()
+    pod_ip: str = field(default="", name="podIP")
 
 
 class LivePod(kubernetes.Pod, frozen=True):
@@ -93,9 +98,8 @@ class LivePod(kubernetes.Pod, frozen=True):
     def is_victim(self) -> bool:
         """Whether our scheduler has announced the pod's eviction, and the pod is not being deleted yet."""
         disruption = self.condition(DISRUPTION)
-        state = (disruption.status, disruption.reason)
-        ours = state == ("True", PREEMPTED) and disruption.message.startswith(PREEMPTING)
-        return ours and not self.metadata.deletion_timestamp
+        ours = disruption.reason in (PREEMPTED, FULL) and disruption.message.startswith(EVICTING)
+        return ours and disruption.status == "True" and not self.metadata.deletion_timestamp
 
     def condition(self, name: str) -> Condition:
         """Return a condition; an empty one where the pod has none."""

@@ -313,7 +313,8 @@ class SchedulerMachine:
         uid, name = victim.metadata.uid, _name(victim)
         preemptor = ", ".join(map(_name, self.cycle.preemptions.preemptors_of(uid)))
         needed = partial(self.cycle.preemptions.is_needed, uid)
-        problem = yield from self._evictor.evict(victim, preemptor, epoch, needed)
+        cause = evict.for_preemptor(preemptor)
+        problem = yield from self._evictor.evict(victim, cause, epoch, needed)
         self.cycle.record_eviction(uid, problem, self._clock.now)
         if problem:
             self._log(f"did not evict pod {name}: {problem}")

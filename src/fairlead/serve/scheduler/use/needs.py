@@ -95,6 +95,7 @@ class NeedTracker:
         """Pending pods that request accelerators, as they are written."""
         self._pending: dict[str, Need] = {}
         self._runs: dict[str, _Run] = {}
+        self._by_device: dict[DeviceKey, list[_Run]] = {}
         self._round = 0
         cache.needs.for_pending = self._pending_need
 
@@ -119,6 +120,7 @@ class NeedTracker:
         self.now, self._round = now, self._round + 1
         self.status = self.history.status(now)
         self._follow_runs(now, learn=learn)
+        self._index_devices()
         changed = self._changed_runs()
         for run in changed:
             assert run.need is not None, "a changed run has a need"
@@ -128,10 +130,8 @@ class NeedTracker:
 
     def runs_on(self, key: DeviceKey) -> Iterator[tuple[LivePod, Placement]]:
         """Yield the bound pods with a share of an accelerator."""
-        for run in self._runs.values():
-            node, shares = run.placement.node, run.placement.shares
-            if node == key.node and any(share.device == key.device for share in shares):
-                yield run.pod, run.placement
+        for run in self._by_device.get(key, ()):
+            yield run.pod, run.placement
 
     # Pending pods
 
@@ -199,6 +199,12 @@ class NeedTracker:
                 run = self._runs[uid] = _Run(placement, pod, now, pod_facts.restarts(pod))
             run.placement, run.pod = placement, pod
             self._follow(run, now, learn=learn)
+
+    def _index_devices(self) -> None:
+        self._by_device = {}
+        for run in self._runs.values():
+            for share in run.placement.shares:
+                self._by_device.setdefault(DeviceKey(run.placement.node, share.device), []).append(run)
 
     def _follow(self, run: _Run, now: float, *, learn: bool) -> None:
         restarts = pod_facts.restarts(run.pod)
