@@ -27,7 +27,7 @@ def rows(page: str, head: str) -> list[str]:
     """Return the names in the first column of the table below this head."""
     text = (REFERENCE / page).read_text(encoding="utf-8")
     table = text.split(head, 1)[1].split("\n\n", 1)[0]
-    return re.findall(r"(?m)^\| `([\w-]+)`", table)
+    return re.findall(r"(?m)^\| `([\w+-]+)`", table)
 
 
 def options_of(name: str) -> set[tuple[str, ...]]:

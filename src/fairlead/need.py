@@ -10,6 +10,7 @@ e(X) = log(E[exp(s * X)]) / s. With s = log(1 / bound) / headroom the right side
 Because sizes add up, the engine counts them like requests.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log
@@ -82,3 +83,15 @@ def effective_size(need: Need, capacity: int) -> Bytes:
     pairs = zip(need.sizes, need.weights, strict=True)
     mean = sum(weight * exp(rate * (size - peak)) for size, weight in pairs)
     return Bytes(min(peak, max(0, round(peak + log(mean) / rate))))
+
+
+def need_problems(need: Need) -> Iterator[str]:
+    """Yield why a need is invalid."""
+    if not need.sizes or len(need.sizes) != len(need.weights):
+        yield f"{len(need.sizes)} sizes and {len(need.weights)} weights"
+    elif list(need.sizes) != sorted(need.sizes) or not 0 <= need.sizes[0] <= need.sizes[-1] < 2**62:
+        yield "the sizes are not ascending amounts"
+    elif min(need.weights) < 0 or abs(sum(need.weights) - 1) > 1e-6:
+        yield f"the weights add up to {sum(need.weights):g} instead of 1"
+    elif not 0 < need.bound < 1:
+        yield f"the bound {need.bound:g} is no probability"

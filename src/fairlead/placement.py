@@ -10,6 +10,7 @@ from fairlead.compat import StrEnum
 from fairlead.errors import NewerFormatError
 from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.inventory import Accelerator, Inventory
+from fairlead.need import effective_size
 from fairlead.offer import DRIVER
 from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
 from fairlead.units import Bytes, format_bytes
@@ -106,6 +107,8 @@ class DeviceShare:
     compute: int = 0
     whole: bool = False
     """No other pod may hold a share of it."""
+    soft: bool = field(default=False, compare=False)
+    """The pod may hold more than `memory`: headroom stays free beside it. Not part of any format."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -156,10 +159,12 @@ def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> D
     """Return what a request takes of an accelerator; `whole`: the policy gives all of it."""
     if whole or request.whole or taken_whole(request, device):
         return DeviceShare(device.id, device.memory, device.compute, whole=True)
-    memory = request.demand.memory
-    if request.sized_by_estimate and device.model in request.estimates:
+    memory, soft = request.demand.memory, False
+    if request.need is not None and device.memory:
+        memory, soft = effective_size(request.need, device.memory), not request.need.firm
+    elif request.sized_by_estimate and device.model in request.estimates:
         memory = request.estimates[device.model].memory
-    return DeviceShare(device.id, memory or NO_BYTES, request.demand.compute or 0)
+    return DeviceShare(device.id, memory or NO_BYTES, request.demand.compute or 0, soft=soft)
 
 
 def taken_whole(request: Request, device: DeviceState) -> bool:
@@ -226,7 +231,10 @@ class Reason(StrEnum):
     UNSHARED = "not-shareable"
     BUSY = "busy"
     DEVICE_MEMORY = "accelerator-memory"
+    MEMORY_BOUND = "out-of-memory-bound"
     DEVICE_COMPUTE = "accelerator-compute"
+    SLOWDOWN = "slowdown"
+    CORRELATION = "correlation"
     DEVICES = "accelerator-count"
     GANG = "gang"
     BUDGET = "disruption-budget"

@@ -4,16 +4,16 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Final
 
 from fairlead.compat import StrEnum
+from fairlead.need import Need, need_problems
 from fairlead.units import Bytes
 
 NO_BYTES: Final = Bytes(0)
 WHOLE: Final = 1000
 """The compute of one accelerator, in thousandths."""
-
-
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 """What Kubernetes accepts as a number; Python also accepts `1_000` and digits of other scripts."""
 
@@ -277,6 +277,12 @@ class Request:
     """The latency in seconds that nine of ten runs must keep."""
     estimates: Mapping[str, Expectation] = field(default_factory=dict)
     """By model of accelerator; for a model that is absent it is unknown whether the request runs there."""
+    need: Need | None = None
+    """The memory that it is expected to hold of each accelerator that it shares; None: what it asks for."""
+    busy: float | None = None
+    """The part of an accelerator's time, 0 to 1, that it is expected to keep busy; None: unknown."""
+    correlated: tuple[tuple[str, str], ...] = ()
+    """Node and id of accelerators that it may not take: their measured use correlates with its own."""
 
     @cached_property
     def id(self) -> str:
@@ -302,7 +308,8 @@ class Request:
             demand.precision,
             self.slo,
             rules if rules != NO_RULES else None,
-            tuple(sorted(self.estimates.items(), key=_first)) if self.estimates else None,
+            tuple(sorted(self.estimates.items(), key=itemgetter(0))) if self.estimates else None,
+            (self.need, self.busy, self.correlated) if self.need or self.busy or self.correlated else None,
         )
 
     @property
@@ -334,10 +341,6 @@ class Request:
 NO_RULES: Final = (Selector(), (), (), ())
 
 
-def _first(item: tuple[str, Expectation]) -> str:
-    return item[0]
-
-
 def problems(request: Request) -> tuple[str, ...]:
     """Return why a request is invalid, each text naming its field; empty: the request is valid."""
     if _plain(request):
@@ -360,6 +363,7 @@ def problems(request: Request) -> tuple[str, ...]:
     if request.slo is not None and not (isinstance(request.slo, int | float) and 0 < request.slo < 1e9):
         texts.append(f"slo: {request.slo} is not a positive number of seconds")
     texts += [f"estimates[{name}]: {text}" for name, text in _estimates(request)]
+    texts += [f"need: {text}" for text in need_problems(request.need)] if request.need else []
     return tuple(texts)
 
 
@@ -367,7 +371,7 @@ def _plain(request: Request) -> bool:
     """Return whether a request is of the most common sort and valid: a fast path of every decision."""
     demand = request.demand
     amounts = (request.cpu, request.memory, demand.count, demand.memory or 1, demand.compute or 1)
-    rare = request.gang or request.resources or request.estimates or request.slo is not None
+    rare = request.gang or request.resources or request.estimates or request.slo is not None or request.need
     if rare or any(type(amount) is not int for amount in amounts) or 0 in (demand.memory, demand.compute):
         return False
     return demand.count > 0 and min(amounts) >= 0 and max(amounts) < 1 << 62 and amounts[-1] <= WHOLE

@@ -43,6 +43,7 @@ POLICY = Policy("tidy", ((wished, 1.0), (tidy, 1.0), (snug, 1e-3)), help="free a
 def test_every_policy_has_a_help_text() -> None:
     assert set(POLICIES) == {
         "fairlead", "exclusive", "binpack", "spread", "fastest", "frugal", "fgd", "bestfit",
+        "fairlead-safe", "res-ag", "cbp", "pp", "cbp+pp", "cbp-knots",
     }  # fmt: skip
     assert all(policy.help and policy.name == name for name, policy in POLICIES.items())
     assert all(score.__doc__ for score in SCORES.values())

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.placement import DeviceState
+from fairlead.schedule.filter.interference import MODELS, mps, time_slicing
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
-from fairlead.simulate.play.interference import MODELS, mps, time_slicing
 from fairlead.simulate.play.telemetry import SimulatedTelemetry
 from fairlead.simulate.play.waiting import ORDERS, JobQueue, WaitingJob
 from fairlead.simulate.report.figures import document, summarize

@@ -61,7 +61,10 @@ HINTS_BY_REASON: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
     Reason.UNSHARED: _NODE,
     Reason.BUSY: _ROOM,
     Reason.DEVICE_MEMORY: _ROOM,
+    Reason.MEMORY_BOUND: _ROOM,
     Reason.DEVICE_COMPUTE: _ROOM,
+    Reason.SLOWDOWN: _ROOM,
+    Reason.CORRELATION: _ROOM,
     Reason.DEVICES: _ROOM,
     Reason.GANG: frozenset(
         {ClusterEvent.GANG_MEMBER_ADDED, ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED}

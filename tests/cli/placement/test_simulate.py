@@ -10,7 +10,7 @@ import yaml
 
 from fairlead.cli.main import build_parser, main
 from fairlead.cli.placement.simulate import table
-from fairlead.simulate.play.interference import MODELS
+from fairlead.schedule.filter.interference import MODELS
 from fairlead.simulate.play.waiting import ORDERS
 from tests.cli.shell.test_contract import leaves
 

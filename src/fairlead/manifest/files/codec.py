@@ -17,6 +17,7 @@ UNITS: Final = {
     "memory": "memory_bytes",
     "compute": "compute_milli",
     "slo": "slo_seconds",
+    "sizes": "sizes_bytes",
 }
 """Fields that carry their unit in a document."""
 _LARGEST: Final = 2**62

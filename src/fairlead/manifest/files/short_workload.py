@@ -11,7 +11,9 @@ from fairlead.manifest.files.short import CheckedMapping
 from fairlead.manifest.pod import accelerators
 from fairlead.manifest.pod.controllers import MOST_PODS
 from fairlead.manifest.pod.gangs import UNSTATED
+from fairlead.need import Need, NeedSource
 from fairlead.request import (
+    WHOLE,
     Demand,
     Expectation,
     Gang,
@@ -39,7 +41,7 @@ KEYS: Final = (
         "gang",
     ),
     *("model", "shapes", "precision", "slo", "expected"),
-    *("accelerators", "gpu-memory", "compute", "models", "not-models", "vendors"),
+    *("accelerators", "gpu-memory", "need", "compute", "models", "not-models", "vendors"),
     *("selector", "tolerations", "pod-affinity", "pod-anti-affinity", "topology-spread", "ports"),
 )
 _AFFINITY: Final = ("labels", "topology", "namespaces", "weight")
@@ -90,6 +92,7 @@ def read_pod(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Reques
         ),
         slo=amounts.seconds(table.at("slo"), table.get("slo")) if table.get("slo") is not None else None,
         estimates=_estimates(table, catalog),
+        need=_need(table),
     ), model
 
 
@@ -124,6 +127,18 @@ def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
         accelerators.vendors(table.at("vendors"), table.texts("vendors"), catalog),
         accelerators.precision(table.at("precision"), precision) if precision and not by_model else "",
     )
+
+
+def _need(table: CheckedMapping) -> Need | None:
+    """Return the memory that a pod is expected to hold: sizes, and the part of the time for each."""
+    value, where = table.get("need"), table.at("need")
+    if value is None:
+        return None
+    parts = value if isinstance(value, dict) else {value: 1}
+    sized = sorted(
+        (amounts.size(where, size), amounts.fraction(where, part) / WHOLE) for size, part in parts.items()
+    )
+    return Need(tuple(size for size, _ in sized), tuple(part for _, part in sized), source=NeedSource.PROFILE)
 
 
 def _estimates(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:

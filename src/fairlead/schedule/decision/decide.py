@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from fairlead.need import Need, effective_size
 from fairlead.placement import Decision, Placement, share_of
 from fairlead.request import Request, problems
 from fairlead.schedule.explain.diagnose import diagnose, reject_invalid
@@ -97,13 +98,25 @@ def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:
     """
     demand = request.demand
     cpu, memory = round_up(request.cpu, 3), round_up(request.memory, 3)
-    of_device = demand.memory
-    if of_device:
+    of_device, need = demand.memory, _rounded_need(request, sizes)
+    if of_device and need is not None:
+        of_device = need.peak  # the need decides: requests that differ in what they ask for share one shape
+    elif of_device:
         enough = (size for size in sizes if size >= of_device)
         of_device = Bytes(min(round_up(of_device, 4), min(enough, default=MOST)))
-    if (cpu, memory, of_device) == (request.cpu, request.memory, demand.memory):
+    if (cpu, memory, of_device, need) == (request.cpu, request.memory, demand.memory, request.need):
         return request
-    return replace(request, cpu=cpu, memory=Bytes(memory), demand=replace(demand, memory=of_device))
+    demand = replace(demand, memory=of_device)
+    return replace(request, cpu=cpu, memory=Bytes(memory), demand=demand, need=need)
+
+
+def _rounded_need(request: Request, sizes: Sequence[int]) -> Need | None:
+    """Return one size that a need counts for at most, on accelerators of these sizes, rounded up."""
+    known = [size for size in sizes if size]
+    if request.need is None or not known:
+        return request.need
+    counted = effective_size(request.need, min(known))  # a larger accelerator counts no more
+    return Need.fixed(Bytes(round_up(counted, 4)), firm=request.need.firm)
 
 
 def round_up(amount: int, bits: int) -> int:

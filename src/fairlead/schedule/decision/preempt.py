@@ -96,7 +96,8 @@ def select_victims(
     cluster: EngineCluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
 ) -> tuple[Placement, ...]:
     """Return the victims; empty if evictions would not help."""
-    compiled = CompiledRequest(cluster, request, whole=policy.whole)
+    # Published rules know no preemption: victims are chosen by requests, so that the pod fits for certain.
+    compiled = CompiledRequest(cluster, request, policy.rules._replace(measured=False))
     evictable = _evictable_pods(compiled, spared)
     best: tuple[Cost, tuple[Placement, ...]] | None = None
     deficits = _deficits(compiled, list(evictable))
@@ -153,7 +154,7 @@ def _large_enough(compiled: CompiledRequest) -> Mask:
     columns = compiled.cluster.columns
     enough: Mask = columns.cpu_total >= compiled.request.cpu
     if compiled.count:
-        suits = compiled.allowed & (compiled.total_memory >= compiled.memory)
+        suits = compiled.allowed & (compiled.total_memory >= compiled.memory + compiled.headroom)
         enough &= suits[columns.kind].sum(axis=1) >= compiled.count
     return enough
 
@@ -185,7 +186,10 @@ def _deficits(compiled: CompiledRequest, rows: Sequence[int]) -> Iterable[Defici
     columns, at = compiled.cluster.columns, np.array(rows, np.int64)
     kinds = columns.kind[at]
     allowed = compiled.allowed[kinds]
-    memory = np.where(allowed, compiled.memory[kinds] - columns.free_memory[at], NEVER)
+    free = compiled.free_memory(at)
+    if not compiled.any_soft:  # when the last soft holder leaves, its headroom is free as well
+        free = free + compiled.headrooms[kinds] * (columns.soft[at] > 0)
+    memory = np.where(allowed, compiled.memory[kinds] - free, NEVER)
     compute = np.where(allowed, compiled.compute[kinds] - columns.free_compute[at], NEVER)
     return zip(memory.tolist(), compute.tolist(), strict=True)
 

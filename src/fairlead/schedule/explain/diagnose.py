@@ -26,7 +26,7 @@ def reject_invalid(request: Request, policy: str, errors: Sequence[str]) -> Deci
 
 def diagnose(cluster: EngineCluster, request: Request, policy: Policy) -> Decision:
     """Return the refusal of a request that fits nowhere, with every reason and its amounts."""
-    compiled = CompiledRequest(cluster, request, whole=policy.whole)
+    compiled = CompiledRequest(cluster, request, policy.rules)
     rows = cluster.rows()
     present: Mask = np.ones((len(rows), 1), np.bool_)
     if compiled.count:
@@ -63,6 +63,11 @@ def _devices(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Reje
         left &= ~out
     for reason, device_filter in DEVICE_FILTERS.items():
         out = left & ~device_filter(compiled, rows)
+        if reason is Reason.DEVICE_MEMORY:
+            bound = out & _only_headroom_missing(compiled, rows)
+            yield from device_rejections(compiled, Reason.MEMORY_BOUND, rows, bound)
+            left &= ~bound
+            out &= ~bound
         yield from device_rejections(compiled, reason, rows, out)
         left &= ~out
     free = left.sum(axis=1)
@@ -73,3 +78,13 @@ def _devices(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Reje
         nodes = int(out.any(axis=1).sum())
         yield Rejection(Reason.DEVICES, text, int(out.sum()), nodes, compiled.count, most)
     left &= ~out
+
+
+def _only_headroom_missing(compiled: CompiledRequest, rows: Ints) -> Mask:
+    """Return the accelerators with enough free memory, if no headroom had to stay free beside soft pods."""
+    columns, free = compiled.cluster.columns, compiled.free_memory(rows)
+    kind = columns.kind[rows]
+    soft = (columns.soft[rows] > 0) | (compiled.headroom[kind] > 0)
+    least = compiled.least_memory[kind]
+    missing: Mask = (free < least) & (free + compiled.headrooms[kind] * soft >= least)
+    return missing

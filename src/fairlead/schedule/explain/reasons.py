@@ -8,6 +8,7 @@ import numpy as np
 from fairlead.placement import Reason, Rejection
 from fairlead.request import PodAffinityTerm, Request, repels
 from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.filter.filters import slowdowns
 from fairlead.schedule.filter.selectors import first_mismatch
 from fairlead.schedule.state.columns import UNSTATED, Ints, Mask
 from fairlead.units import format_bytes, format_number
@@ -132,6 +133,13 @@ def device_rejections(
     elif reason is Reason.DEVICE_MEMORY and need is not None and most is not None:
         size = f"need {format_bytes(int(need))}" if need else "need some"
         text = f"lack memory ({size}, most {format_bytes(int(most))} free)"
+    elif reason is Reason.MEMORY_BOUND and need is not None and most is not None:
+        free = f"need {format_bytes(int(need))}, most {format_bytes(int(most))} free after headroom"
+        text = f"would exceed the out-of-memory bound ({free})"
+    elif reason is Reason.SLOWDOWN and need is not None and most is not None:
+        text = f"would slow a pod down beyond its SLO ({need:.2f} times, at most {most:.2f} tolerated)"
+    elif reason is Reason.CORRELATION:
+        text = "have measured use that correlates with the pod's"
     elif reason is Reason.DEVICE_COMPUTE and need is not None and most is not None:
         part = f"need {need / 10:g} %" if need else "need some"
         text = f"lack compute ({part}, most {most / 10:g} % free)"
@@ -145,8 +153,10 @@ def _device_amounts(
 ) -> tuple[float | None, float | None]:
     columns = compiled.cluster.columns
     kind = columns.kind[rows][out]
-    if reason is Reason.DEVICE_MEMORY:
-        free = columns.free_memory[rows][out]
+    if reason is Reason.SLOWDOWN:
+        return _slowdown_amounts(compiled, rows, out)
+    if reason in (Reason.DEVICE_MEMORY, Reason.MEMORY_BOUND):
+        free = compiled.free_memory(rows)[out]
         node = np.broadcast_to(columns.memory[rows][:, None], out.shape)[out] - compiled.request.memory
         free = np.where(compiled.node_memory[kind] > 0, np.minimum(free, node // compiled.count), free)
         return int(compiled.memory[kind].min()), int(free.max())
@@ -158,6 +168,13 @@ def _device_amounts(
             (compiled.request.slo, float(np.nanmin(seconds))) if not np.isnan(seconds).all() else (None, None)
         )
     return None, None
+
+
+def _slowdown_amounts(compiled: CompiledRequest, rows: Ints, out: Mask) -> tuple[float | None, float | None]:
+    """Return the predicted and the tolerated slowdown of the accelerator with the smallest excess."""
+    predicted, tolerated = slowdowns(compiled, rows)
+    least = int(np.argmin((predicted / tolerated)[out]))
+    return float(predicted[out][least]), float(tolerated[out][least])
 
 
 def format_cpu(milli: int) -> str:

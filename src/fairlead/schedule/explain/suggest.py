@@ -12,8 +12,9 @@ from fairlead.schedule.decision.preempt import select_victims
 from fairlead.schedule.explain.amounts import suggest_smaller_amounts
 from fairlead.schedule.explain.diagnose import diagnose_rows
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.filters import NODE_FILTERS
+from fairlead.schedule.filter.filters import NODE_FILTERS, slowdowns
 from fairlead.schedule.filter.fit import feasible_rows, fits
+from fairlead.schedule.filter.rules import SharingRules
 from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.units import format_number
@@ -45,27 +46,27 @@ def suggest_changes(
     """Return every single change that would let a request fit, smallest first."""
     policy = policy_named(policy) if isinstance(policy, str) else policy
     changes = [
-        *suggest_smaller_amounts(cluster, request, whole=policy.whole),
-        *_fewer_rules(cluster, request, whole=policy.whole),
-        *_other_devices(cluster, request, whole=policy.whole),
-        *_slower_slo(cluster, request, whole=policy.whole),
+        *suggest_smaller_amounts(cluster, request, policy.rules),
+        *_fewer_rules(cluster, request, policy.rules),
+        *_other_devices(cluster, request, policy.rules),
+        *_slower_slo(cluster, request, policy.rules),
         *_higher_priority(cluster, request, policy),
     ]
     return tuple(sorted(changes, key=lambda change: change.share))
 
 
-def _fewer_rules(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+def _fewer_rules(cluster: EngineCluster, request: Request, rules: SharingRules) -> Iterator[SuggestedChange]:
     """Yield the rules without which the request fits."""
     for field, text, other in _without_one_rule(request):
-        if fits(cluster, other, whole=whole):
+        if fits(cluster, other, rules):
             yield SuggestedChange(field, text, share=DROP_RULE)
-    if taints := _missing_tolerations(cluster, request, whole=whole):
+    if taints := _missing_tolerations(cluster, request, rules):
         yield SuggestedChange("tolerations", f"tolerate {taints}", share=DROP_RULE)
     cordoned = [node for node in cluster.nodes() if node.unschedulable]
     for node in cordoned[:16]:
         mark = cluster.checkpoint()
         cluster.put(replace(node, unschedulable=False))
-        if fits(cluster, request, whole=whole):
+        if fits(cluster, request, rules):
             yield SuggestedChange("cluster", f"uncordon {node.name}", share=DROP_RULE)
         cluster.rollback(mark)
 
@@ -86,12 +87,12 @@ def _without_one_rule(request: Request) -> Iterator[tuple[str, str, Request]]:
         yield "ports", "drop the host port", replace(request, ports=())
 
 
-def _missing_tolerations(cluster: EngineCluster, request: Request, *, whole: bool) -> str:
+def _missing_tolerations(cluster: EngineCluster, request: Request, rules: SharingRules) -> str:
     """Return the smallest set of taints that the request must tolerate to fit; empty: there is none."""
     every = {taint for taints in cluster.columns.taint_sets for taint in taints}
     more = tuple(Toleration(taint.key, taint.value, effect=taint.effect) for taint in every)
     tolerant = replace(request, tolerations=(*request.tolerations, *more))
-    rows, _ = feasible_rows(CompiledRequest(cluster, tolerant, whole=whole), tolerant, cluster.rows())
+    rows, _ = feasible_rows(CompiledRequest(cluster, tolerant, rules), tolerant, cluster.rows())
     sets = list(cluster.columns.taint_sets)
     numbers = np.unique(cluster.columns.taints[rows]).tolist()
     taint_sets = [
@@ -100,41 +101,44 @@ def _missing_tolerations(cluster: EngineCluster, request: Request, *, whole: boo
     return " and ".join(str(taint) for taint in min(taint_sets, key=len, default=()))
 
 
-def _other_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+def _other_devices(
+    cluster: EngineCluster, request: Request, rules: SharingRules
+) -> Iterator[SuggestedChange]:
     """Yield other precisions, models and vendors with which the request fits."""
     demand = request.demand
     if demand.precision:
         known = {name for kind in cluster.columns.kinds for name in kind.precisions} - {demand.precision}
         for name in sorted(known):
-            if fits(cluster, _with_demand(request, replace(demand, precision=name)), whole=whole):
+            if fits(cluster, _with_demand(request, replace(demand, precision=name)), rules):
                 yield SuggestedChange(
                     "demand.precision", f"run in {name} instead of {demand.precision}", share=OTHER_DEVICE
                 )
     if demand.models or demand.excluded:
         other = _with_demand(request, replace(demand, models=(), excluded=()))
-        if device := _first_device(cluster, other, whole=whole):
+        if device := _first_device(cluster, other, rules):
             yield SuggestedChange(
                 "demand.models", f"also allow {device.model or device.id}", share=OTHER_DEVICE
             )
     if demand.vendors:
         other = _with_demand(request, replace(demand, vendors=()))
-        if device := _first_device(cluster, other, whole=whole):
+        if device := _first_device(cluster, other, rules):
             yield SuggestedChange("demand.vendors", f"also allow {device.vendor}", share=OTHER_DEVICE)
 
 
-def _first_device(cluster: EngineCluster, request: Request, *, whole: bool) -> DeviceState | None:
-    rows, free = feasible_rows(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())
+def _first_device(cluster: EngineCluster, request: Request, rules: SharingRules) -> DeviceState | None:
+    rows, free = feasible_rows(CompiledRequest(cluster, request, rules), request, cluster.rows())
     return cluster.device(int(rows[0]), int(np.argmax(free[0]))) if len(rows) else None
 
 
-def _slower_slo(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+def _slower_slo(cluster: EngineCluster, request: Request, rules: SharingRules) -> Iterator[SuggestedChange]:
     """Yield the SLO that an accelerator with room would keep."""
     if request.slo is None:
         return
     patient = replace(request, slo=None)
-    compiled = CompiledRequest(cluster, patient, whole=whole)
+    compiled = CompiledRequest(cluster, patient, rules)
     rows, free = feasible_rows(compiled, patient, cluster.rows())
-    seconds = compiled.seconds[cluster.columns.kind[rows]][free]
+    slowdown = 1.0 if rules.price is None else slowdowns(compiled, rows)[0]
+    seconds = (compiled.seconds[cluster.columns.kind[rows]] * slowdown)[free]
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
         allowed = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}"

@@ -1,14 +1,19 @@
 """A request compiled for one cluster: what it needs of each kind of accelerator, computed once."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairlead.need import headroom
 from fairlead.placement import DeviceShare, DeviceState, Reason, share_of, taken_whole
 from fairlead.request import Expectation, Request
+from fairlead.schedule.filter.rules import BY_REQUEST, SharingRules
 from fairlead.schedule.filter.selectors import first_mismatch
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
+from fairlead.schedule.state.tolerance import tolerated_slowdown
 
 UNKNOWN: Final = Expectation()
 NOT_REQUESTED: Final = -(1 << 62)
@@ -20,10 +25,20 @@ BEST_EFFORT: Final = 1
 class CompiledRequest:
     """A request, with a table over the kinds of accelerator for each value that depends on the kind."""
 
-    def __init__(self, cluster: EngineCluster, request: Request, *, whole: bool = False) -> None:
+    tolerance: Floats
+    """By kind: the largest slowdown that keeps the request's own SLO."""
+    headrooms: Ints
+    """By kind: what stays free beside soft holders."""
+    headroom: Ints
+    """The same where the request itself is soft, and 0 elsewhere."""
+    any_soft: bool
+    """Whether the request is soft on any kind."""
+
+    def __init__(self, cluster: EngineCluster, request: Request, rules: SharingRules = BY_REQUEST) -> None:
         self.cluster = cluster
         self.request = request
-        self.whole = request.demand.count > 0 and (whole or request.whole)
+        self.rules = rules
+        self.whole = request.demand.count > 0 and (rules.whole or request.whole)
         """Whether it takes accelerators exclusively, because the request or the policy says so."""
         self.count = request.demand.count
         self.needs: Ints = np.array(
@@ -86,6 +101,40 @@ class CompiledRequest:
         self.least_compute = np.maximum(self.compute, BEST_EFFORT)
         self.some_excluded = not self.allowed[:-1].all()
         self.total_memory = np.array([*(kind.memory for kind in kinds), 0], np.int64)
+        self._update_sharing(kinds, shares)
+
+    def _update_sharing(self, kinds: Sequence[DeviceState], shares: Sequence[DeviceShare]) -> None:
+        tolerated = (tolerated_slowdown((self.request,), kind.model) for kind in kinds)
+        self.tolerance = np.array([*tolerated, np.inf])
+        soft = np.array([*(share.soft for share in shares), False])
+        self.any_soft = bool(soft.any())
+        self.headrooms = np.array([*(headroom(kind.memory) for kind in kinds), 0], np.int64)
+        self.headroom = self.headrooms * soft
+
+    def free_memory(self, rows: Ints) -> Ints:
+        """Return the free memory of each accelerator of rows, as this request may take it."""
+        columns = self.cluster.columns
+        free: Ints = columns.free_memory.take(rows, axis=0)
+        if self.rules.measured:
+            free = np.maximum(free, columns.measured.take(rows, axis=0))
+        if self.any_soft:
+            free -= self._first_headroom(columns.kind.take(rows, axis=0), columns.soft.take(rows, axis=0))
+        return free
+
+    def free_memory_at(self, cells: Ints, kind: NDArray[np.int32]) -> Ints:
+        """Return the same of single accelerators, by their places in flat columns."""
+        columns = self.cluster.columns
+        free: Ints = columns.free_memory.reshape(-1).take(cells)
+        if self.rules.measured:
+            free = np.maximum(free, columns.measured.reshape(-1).take(cells))
+        if self.any_soft:
+            free -= self._first_headroom(kind, columns.soft.reshape(-1).take(cells))
+        return free
+
+    def _first_headroom(self, kind: NDArray[np.int32], soft: NDArray[np.int32]) -> Ints:
+        """Return what the first soft holder must leave free; beside others it is not free already."""
+        spare: Ints = self.headroom[kind] * (soft == 0)
+        return spare
 
     def share(self, device: DeviceState) -> DeviceShare:
         """Return what the request takes of an accelerator."""

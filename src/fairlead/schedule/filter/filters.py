@@ -8,7 +8,9 @@ import numpy as np
 from fairlead.placement import Reason
 from fairlead.request import LabelTerm, MatchOperator, Selector, Taint, repels
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.state.columns import Ints, Mask
+from fairlead.schedule.filter.interference import price_factor
+from fairlead.schedule.state.columns import Floats, Ints, Mask
+from fairlead.schedule.state.deficit import column_of
 
 Filter = Callable[[CompiledRequest, Ints], Mask | np.bool_]
 ALL: Final = np.True_
@@ -132,13 +134,51 @@ def has_device_memory(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
         return ALL
     columns = compiled.cluster.columns
     kind = columns.kind.take(rows, axis=0)
-    passed: Mask = columns.free_memory.take(rows, axis=0) >= compiled.least_memory[kind]
+    passed: Mask = compiled.free_memory(rows) >= compiled.least_memory[kind]
     if compiled.any_node_memory:
         left, lent = (
             columns.memory[rows] - compiled.request.memory,
             compiled.node_memory[kind] * compiled.count,
         )
         passed &= (lent == 0) | (left[:, None] >= lent)
+    return passed
+
+
+def tolerates_slowdown(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass accelerators on which the predicted slowdown stays within every SLO, if the policy predicts it."""
+    if compiled.rules.price is None:
+        return ALL
+    if (
+        compiled.request.slo is None
+        and np.isposinf(compiled.cluster.columns.tolerance.take(rows, axis=0)).all()
+    ):
+        return ALL
+    predicted, tolerated = slowdowns(compiled, rows)
+    return predicted <= tolerated
+
+
+def slowdowns(compiled: CompiledRequest, rows: Ints) -> tuple[Floats, Floats]:
+    """Return the slowdown of all holders of each accelerator beside the request, and what they tolerate."""
+    columns = compiled.cluster.columns
+    load = columns.busy.take(rows, axis=0) + (compiled.request.busy or 0.0)
+    co_runners = columns.holders.take(rows, axis=0).astype(np.float64)
+    predicted: Floats = price_factor(co_runners, compiled.rules.price or 0.0) * np.maximum(1.0, load)
+    own = compiled.tolerance[columns.kind.take(rows, axis=0)]
+    return predicted, np.minimum(columns.tolerance.take(rows, axis=0), own)
+
+
+def uncorrelated(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass accelerators that the request does not list as correlated with its use."""
+    if not compiled.request.correlated:
+        return ALL
+    cluster, index = compiled.cluster, {row: at for at, row in enumerate(rows.tolist())}
+    passed = np.ones((len(rows), cluster.columns.width), np.bool_)
+    for name, device in compiled.request.correlated:
+        node = cluster.node(name)
+        at = index.get(cluster.row(name)) if node else None
+        column = column_of(node.devices, device) if node else None
+        if at is not None and column is not None:
+            passed[at, column] = False
     return passed
 
 
@@ -174,5 +214,7 @@ DEVICE_FILTERS: Final[dict[Reason, Filter]] = {
     Reason.BUSY: unheld,
     Reason.DEVICE_MEMORY: has_device_memory,
     Reason.DEVICE_COMPUTE: has_device_compute,
+    Reason.SLOWDOWN: tolerates_slowdown,
+    Reason.CORRELATION: uncorrelated,
 }
 """One result for each accelerator of each row."""

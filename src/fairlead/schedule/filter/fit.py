@@ -5,6 +5,7 @@ import numpy as np
 from fairlead.request import Request
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.filter.inter_pod import INTER_POD_FILTERS
+from fairlead.schedule.filter.rules import BY_REQUEST, SharingRules
 from fairlead.schedule.score.candidates import filter_rows
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Ints, Mask
@@ -21,7 +22,7 @@ def feasible_rows(compiled: CompiledRequest, request: Request, rows: Ints) -> tu
     return rows, free
 
 
-def fits(cluster: EngineCluster, request: Request, *, whole: bool = False) -> bool:
+def fits(cluster: EngineCluster, request: Request, rules: SharingRules = BY_REQUEST) -> bool:
     """Return whether a request fits anywhere."""
-    compiled = CompiledRequest(cluster, request, whole=whole)
+    compiled = CompiledRequest(cluster, request, rules)
     return bool(len(feasible_rows(compiled, request, cluster.rows())[0]))

@@ -1,7 +1,7 @@
 """The candidates for a request: rows that pass every filter, and accelerators on each."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ def make_candidates(compiled: CompiledRequest, row: Ints, chosen: NDArray[np.int
     kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
     memory = np.zeros(chosen.shape, np.int64)
     if compiled.memory_known:
-        memory = columns.free_memory.reshape(-1).take(at) - compiled.memory[kind]
+        memory = compiled.free_memory_at(at, kind) - compiled.memory[kind]
     compute = columns.free_compute.reshape(-1).take(at) - compiled.compute[kind]
     left = _idle_left(compiled, kind, compute, memory)
     total = columns.idle_total[row] - (idle - left).sum(axis=1)
@@ -117,7 +117,15 @@ def _repeated(compiled: CompiledRequest, rows: Ints, free: Mask) -> Mask:
     columns = compiled.cluster.columns
     repeated = np.zeros_like(free)
     same = free[:, 1:] & free[:, :-1]
-    for cells in (columns.kind, columns.free_memory, columns.free_compute, columns.holders):
+    cells_that_matter: list[NDArray[Any]] = [
+        columns.kind,
+        columns.free_memory,
+        columns.free_compute,
+        columns.holders,
+    ]
+    cells_that_matter += [columns.soft] if compiled.any_soft else []
+    cells_that_matter += [columns.measured] if compiled.rules.measured else []
+    for cells in cells_that_matter:
         here = cells[rows]
         same &= here[:, 1:] == here[:, :-1]
     repeated[:, 1:] = same

@@ -6,6 +6,8 @@ from importlib.metadata import entry_points
 from typing import Final, NamedTuple
 
 from fairlead.errors import SettingsError
+from fairlead.schedule.filter.interference import TIME_SLICING_PRICE
+from fairlead.schedule.filter.rules import SharingRules
 from fairlead.schedule.score.scores import SCORES, Score
 
 GROUP: Final = "fairlead.policies"
@@ -25,6 +27,28 @@ class Policy(NamedTuple):
     by_name: bool = False
     """Whether the smallest node name wins ties; otherwise the node that was added first."""
     help: str = ""
+    telemetry: str = ""
+    """What it must be given of measured use: `devices`, `pods`, or nothing; without it, requests decide."""
+    measured: bool = False
+    """Whether free memory that was measured counts, where it is more than requests leave."""
+    needs: bool = False
+    """Whether requests should carry needs: their expected memory instead of what they ask for."""
+    price: float | None = None
+    """The slowdown that each co-runner adds, held against SLOs; None: it is not predicted."""
+    queue: str = ""
+    """The order of the queue that it was published with: `largest`; empty: any."""
+
+    @property
+    def rules(self) -> SharingRules:
+        """How requests share accelerators."""
+        return SharingRules(self.whole, self.measured, self.price)
+
+
+def _published(name: str, text: str, *, first: bool = False, telemetry: str = "devices") -> Policy:
+    """Return a policy of the literature: it takes the accelerator with the most free memory, or the first."""
+    policy = _policy(name, text, by_name=True, **({} if first else {"most_free": 1.0}))
+    # One member of a gang at a time: measured free memory holds for one placement.
+    return policy._replace(packs=False, telemetry=telemetry, measured=bool(telemetry), queue="largest")
 
 
 def _policy(name: str, text: str, *, by_name: bool = False, **weights: float) -> Policy:
@@ -48,6 +72,16 @@ POLICIES: Final[dict[str, Policy]] = {
                 by_name=True, published_descent=1.0),
         _policy("bestfit", "the least CPU and accelerator capacity left, as in the published comparison",
                 by_name=True, best_fit=1.0),
+        _policy("fairlead-safe", "as fairlead, by expected memory within an out-of-memory bound and SLOs",
+                descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3)._replace(
+            telemetry="pods", needs=True, price=TIME_SLICING_PRICE),
+        _published("res-ag", "by requested memory, largest first, first fit (Kube-Knots' Res-Ag)",
+                   first=True, telemetry=""),
+        _published("cbp", "harvests steady memory beyond the 80th percentile of use (Ferikoglou 2021)"),
+        _published("pp", "places by free memory forecast from its trend (Ferikoglou 2021)"),
+        _published("cbp+pp", "cbp, then pp (Ferikoglou 2021)"),
+        _published("cbp-knots", "harvests memory where use does not correlate (Kube-Knots 2019)",
+                   telemetry="pods"),
     )
 }  # fmt: skip
 

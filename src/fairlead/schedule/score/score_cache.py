@@ -27,7 +27,7 @@ class ScoreCache:
     """For one shape and policy, the score of every row; minus infinity where the request does not fit."""
 
     def __init__(self, cluster: EngineCluster, request: Request, policy: Policy) -> None:
-        self.compiled = CompiledRequest(cluster, request, whole=policy.whole)
+        self.compiled = CompiledRequest(cluster, request, policy.rules)
         self.policy = policy
         self._made_for: tuple[int, DemandMix, LargestNode, tuple[int, ...]] | None = None
         self._seen = 0

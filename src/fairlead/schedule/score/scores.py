@@ -50,6 +50,15 @@ def roomy(places: Candidates) -> Floats:
     return _room(places)
 
 
+def most_free(places: Candidates) -> Floats | float:
+    """Prefer accelerators with the most free memory."""
+    total = places.compiled.total_memory[places.kind]
+    if not total.any():
+        return 0.0
+    free: Floats = (places.device_memory_left / np.maximum(total, 1)).mean(axis=1)
+    return 100 * free
+
+
 def enough(places: Candidates) -> Floats | float:
     """Prefer accelerators with a low expected latency; under an SLO, all that keep it are equal."""
     return 0.0 if places.compiled.request.slo is not None else swift(places)
@@ -102,6 +111,7 @@ SCORES: Final[dict[str, Score]] = {
     "best-fit": best_fit,
     "packed": packed,
     "roomy": roomy,
+    "most-free": most_free,
     "enough": enough,
     "swift": swift,
     "thrifty": thrifty,

@@ -90,8 +90,14 @@ def _record_reason(which: Ints, open_before: Mask, left: Mask, reason: int) -> M
     return open_now
 
 
+def _could_fit(compiled: CompiledRequest) -> Mask:
+    """Return the kinds that are large enough for the request when they are empty."""
+    fit: Mask = compiled.memory + compiled.headroom <= compiled.total_memory
+    return fit
+
+
 def _for_good(compiled: CompiledRequest, rows: Ints) -> Mask:
     kind = compiled.cluster.columns.kind[rows]
-    could = (kind >= 0) & compiled.allowed[kind] & (compiled.memory[kind] <= compiled.total_memory[kind])
+    could = (kind >= 0) & compiled.allowed[kind] & _could_fit(compiled)[kind]
     enough: Mask = could.sum(axis=1) >= compiled.count
     return ~enough

@@ -1,18 +1,23 @@
 """The state of a cluster: add and remove nodes, bind and release requests, and roll back."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fairlead.errors import AllocationRefusedError
+from fairlead.need import headroom
 from fairlead.placement import DeviceShare, DeviceState, DisruptionBudget, NodeState, Placement
+from fairlead.request import NO_BYTES, Request
 from fairlead.schedule.score.mix import EVEN, DemandMix
 from fairlead.schedule.state.columns import Columns, Ints
+from fairlead.schedule.state.deficit import column_of, deficit_for
 from fairlead.schedule.state.pod_counts import PodCounts
-from fairlead.units import Bytes, format_bytes
+from fairlead.schedule.state.tolerance import tolerated_slowdown
+from fairlead.units import Bytes
+from fairlead.use import DeviceKey
 
 ABSENT: Final = -1
 """The row of a node that the cluster does not have."""
@@ -28,6 +33,12 @@ class DeviceFree:
     memory: Bytes
     compute: int
     holders: int
+    total: Bytes = NO_BYTES
+    """The memory of the accelerator."""
+    soft: bool = False
+    """Whether some holder may hold more than it counts for; then `memory` is without the headroom."""
+    measured: Bytes = NO_BYTES
+    """Free memory that a published rule grants by measured use; 0: none."""
 
 
 class LargestNode(NamedTuple):
@@ -77,6 +88,7 @@ class EngineCluster:
         self._undo: list[Callable[[], object]] = []
         self._marks: list[int] = []
         self._scale: LargestNode | None = None
+        self._measured: dict[DeviceKey, tuple[int, float]] = {}
         for node in nodes:
             self.put(node)
         for placement in placements:
@@ -94,6 +106,9 @@ class EngineCluster:
         self.columns.write_node(row, node)
         for placement in self._on[row].values():
             self._take(row, placement, 1)
+        if self._measured:
+            for device in node.devices:
+                self._write_measured(DeviceKey(node.name, device.id))
         self._changed(row, (lambda: self.put(before)) if before else (lambda: self.remove(node.name)))
 
     def remove(self, name: str) -> tuple[Placement, ...]:
@@ -163,6 +178,9 @@ class EngineCluster:
                 Bytes(int(columns.free_memory[row, at])),
                 int(columns.free_compute[row, at]),
                 int(columns.holders[row, at]),
+                device.memory,
+                bool(columns.soft[row, at]),
+                Bytes(int(columns.measured[row, at])),
             )
             for at, device in enumerate(self._nodes[name].devices)
         )
@@ -181,12 +199,15 @@ class EngineCluster:
         row = self._rows.get(placement.node)
         if row is None:
             raise AllocationRefusedError(f"{request.id}: there is no node {placement.node!r}")
-        if strict and (deficit := self._deficit(row, placement)):
+        devices = self._nodes[placement.node].devices
+        if strict and (deficit := deficit_for(self.columns, row, devices, placement)):
             raise AllocationRefusedError(f"{request.id}: {placement.node} {deficit}", "decide again")
         self._placements[request.id] = self._on[row][request.id] = placement
         self._take(row, placement, 1)
         self.pod_counts.add(request, row)
         self._changed(row, lambda: self.release(request.id), frees=False)
+        if self._measured:
+            self._spend_measured(placement)
 
     def release(self, identity: str) -> Placement:
         """Release a placement, and return it."""
@@ -197,6 +218,22 @@ class EngineCluster:
         self.pod_counts.remove(placement.request)
         self._changed(row, lambda: self.bind(placement, strict=False))
         return placement
+
+    def rebook(
+        self, identity: str, shares: tuple[DeviceShare, ...], request: Request | None = None
+    ) -> Placement:
+        """Change what a bound request holds, and return its new placement; more than there is is a fact too.
+
+        `request`: the same request with what is known now, such as another need.
+        """
+        before = self._placements[identity]
+        after = replace(before, shares=shares, request=request or before.request)
+        row = self._rows[before.node]
+        self._take(row, before, -1)
+        self._placements[identity] = self._on[row][identity] = after
+        self._take(row, after, 1)
+        self._changed(row, lambda: self.rebook(identity, before.shares, before.request))
+        return after
 
     def placement(self, identity: str) -> Placement | None:
         """Return the placement of a request."""
@@ -215,6 +252,44 @@ class EngineCluster:
         before, self.budgets = self.budgets, tuple(budgets)
         if self._marks:
             self._undo.append(lambda: self.limit_disruptions(before))
+
+    # Measured use
+
+    def set_measured_free(self, node: str, device: str, memory: Bytes | None) -> None:
+        """Set the free memory that a published rule grants on an accelerator; None: it grants none.
+
+        A grant holds for one placement: a binding there ends it, for it was measured before.
+        """
+        key = DeviceKey(node, device)
+        self._set_measured(key, memory or 0, self._measured.get(key, (0, 0.0))[1])
+
+    def set_measured_busy(self, node: str, device: str, busy: float | None) -> None:
+        """Set the part of the time, summed over its holders, that an accelerator is busy; None: unknown."""
+        key = DeviceKey(node, device)
+        self._set_measured(key, self._measured.get(key, (0, 0.0))[0], busy or 0.0)
+
+    def _set_measured(self, key: DeviceKey, memory: int, busy: float) -> None:
+        before = self._measured.get(key, (0, 0.0))
+        if (memory, busy) == before:
+            return
+        self._measured[key] = memory, busy
+        row = self._write_measured(key)
+        if row is not None:
+            self._changed(row, lambda: self._set_measured(key, *before))
+
+    def _write_measured(self, key: DeviceKey) -> int | None:
+        """Write what was measured of an accelerator into its columns, and return its row, if any."""
+        node = self._nodes.get(key.node)
+        at = column_of(node.devices, key.device) if node else None
+        if at is None:
+            return None
+        row = self._rows[key.node]
+        self.columns.measured[row, at], self.columns.busy[row, at] = self._measured.get(key, (0, 0.0))
+        return row
+
+    def _spend_measured(self, placement: Placement) -> None:
+        for share in placement.shares:
+            self.set_measured_free(placement.node, share.device, None)
 
     # Changes
 
@@ -275,9 +350,11 @@ class EngineCluster:
             return
         devices = self._nodes[placement.node].devices
         for share in placement.shares:
-            at = _column(devices, share.device)
+            at = column_of(devices, share.device)
             if at is not None:
                 self._take_share(row, at, devices[at], share, sign)
+                if request.slo is not None:
+                    self._tolerate(row, at, devices[at])
 
     def _take_share(self, row: int, at: int, device: DeviceState, share: DeviceShare, sign: int) -> None:
         columns = self.columns
@@ -285,33 +362,22 @@ class EngineCluster:
         columns.free_memory[row, at] -= sign * (device.memory if whole else share.memory)
         columns.free_compute[row, at] -= sign * (device.compute if whole else share.compute)
         columns.holders[row, at] += sign
+        if share.soft:
+            columns.soft[row, at] += sign
+            if columns.soft[row, at] == (sign > 0):  # the first one, or none is left
+                columns.free_memory[row, at] -= sign * headroom(device.memory)
         if device.unified and not share.whole:
             columns.memory[row] -= sign * share.memory
         columns.update_idle(row, at, device)
 
-    def _deficit(self, row: int, placement: Placement) -> str:
-        """Return what the node lacks for a placement; empty: nothing."""
-        request, columns = placement.request, self.columns
-        devices = self._nodes[placement.node].devices
-        taken: dict[int, tuple[int, int]] = {}
-        for share in placement.shares:
-            at = _column(devices, share.device)
-            if at is None:
-                return f"has no accelerator {share.device!r}"
-            if columns.holders[row, at] and (share.whole or not devices[at].shareable):
-                return f"has allocated {share.device} to other pods"
-            memory, compute = taken.get(at, (0, 0))
-            taken[at] = memory + share.memory, compute + share.compute
-        for at, (memory, compute) in taken.items():
-            if columns.free_memory[row, at] < memory or columns.free_compute[row, at] < compute:
-                return f"has only {format_bytes(int(columns.free_memory[row, at]))} left on {devices[at].id}"
-        node_memory = sum(share.memory for share in placement.shares if _takes_node_memory(devices, share))
-        needs = (("CPU", request.cpu, columns.cpu), ("memory", request.memory + node_memory, columns.memory))
-        others = ((key, amount, columns.supply(key)) for key, amount in request.resources)
-        for name, need, free in (*needs, ("room for pods", 1, columns.pods), *others):
-            if need and free[row] < need:
-                return f"has too little {name} left"
-        return ""
+    def _tolerate(self, row: int, at: int, device: DeviceState) -> None:
+        """Update the slowdown that every holder of an accelerator tolerates."""
+        holders = (
+            placement.request
+            for placement in self._on[row].values()
+            if any(share.device == device.id for share in placement.shares)
+        )
+        self.columns.tolerance[row, at] = tolerated_slowdown(holders, device.model)
 
     def _changed(self, row: int, undo: Callable[[], object], *, frees: bool = True) -> None:
         self._log.append(row)
@@ -321,12 +387,3 @@ class EngineCluster:
         if len(self._log) > max(MIN_LOG_LENGTH, 4 * self.columns.size):
             self._trimmed += len(self._log)
             self._log.clear()
-
-
-def _column(devices: Sequence[DeviceState], name: str) -> int | None:
-    return next((at for at, device in enumerate(devices) if device.id == name), None)
-
-
-def _takes_node_memory(devices: Sequence[DeviceState], share: DeviceShare) -> bool:
-    """Return whether a share also takes memory of the node."""
-    return not share.whole and any(device.unified for device in devices if device.id == share.device)

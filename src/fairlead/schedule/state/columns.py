@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +16,12 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ROW: Final = ("alive", "unschedulable", "taints", "idle_total", "cpu_total", "width_total")
-_CELL: Final = ("kind", "free_memory", "free_compute", "holders", "idle")
+_CELL: Final = (
+    "kind", "free_memory", "free_compute", "holders", "idle", "soft", "measured", "busy", "tolerance",
+)  # fmt: skip
 UNSTATED: Final = {"ephemeral-storage": 1 << 60}
 """Resources that a node has although it does not report them, with the amounts assumed."""
-_EMPTY: Final = {"kind": -1, "taints": 0}
+_EMPTY: Final = {"kind": -1, "taints": 0, "tolerance": inf}
 
 
 class Columns:
@@ -38,10 +41,19 @@ class Columns:
         self.kind: NDArray[np.int32] = np.zeros((0, 1), np.int32)
         """Index into `kinds`; -1: no accelerator in this column."""
         self.free_memory: Ints = np.zeros((0, 1), np.int64)
+        """What any request may take; beside a soft holder, without the headroom."""
         self.free_compute: Ints = np.zeros((0, 1), np.int64)
         self.holders: NDArray[np.int32] = np.zeros((0, 1), np.int32)
         self.idle: Floats = np.zeros((0, 1))
         """Free capacity in thousandths of the accelerator."""
+        self.soft: NDArray[np.int32] = np.zeros((0, 1), np.int32)
+        """Holders that may hold more than they count for."""
+        self.measured: Ints = np.zeros((0, 1), np.int64)
+        """Free memory that a published rule grants by measured use; 0: none."""
+        self.busy: Floats = np.zeros((0, 1))
+        """The measured busy part of the time, summed over the holders."""
+        self.tolerance: Floats = np.zeros((0, 1))
+        """The largest slowdown that every holder tolerates; infinite without an SLO."""
         self.resources: dict[str, Ints] = {}
         self.labels: dict[str, NDArray[np.int32]] = {}
         """By key: index into `values`; -1: no such label."""
@@ -206,7 +218,7 @@ def idle_of(device: DeviceState, memory: int, compute: int, holders: int) -> int
     return max(free, 0)
 
 
-def _grown(column: NDArray[Any], shape: tuple[int, ...], empty: int) -> NDArray[Any]:
+def _grown(column: NDArray[Any], shape: tuple[int, ...], empty: float) -> NDArray[Any]:
     if column.shape == shape:
         return column
     grown = np.full(shape, empty, column.dtype)

@@ -43,7 +43,8 @@ class UnconfirmedPods:
 
     def add(self, uid: str, compiled: CompiledRequest, rows: Ints, now: float) -> None:
         """Add a pod that may be bound to any one of these rows."""
-        memory, compute = int(compiled.memory.max(initial=0)), int(compiled.compute.max(initial=0))
+        memory = int((compiled.memory + compiled.headroom).max(initial=0))
+        compute = int(compiled.compute.max(initial=0))
         self.put(uid, UnconfirmedPod(rows, compiled.count, compiled.count * memory, compute, now))
 
     def put(self, uid: str, pod: UnconfirmedPod) -> None:
@@ -96,7 +97,7 @@ class UnconfirmedPods:
         devices, memory, compute = (sums[:, at] for at in range(3))
         kind = columns.kind.take(rows, axis=0)
         has_room = free & ~compiled.exclusive[kind]
-        has_room &= columns.free_memory.take(rows, axis=0) >= compiled.least_memory[kind] + memory[:, None]
+        has_room &= compiled.free_memory(rows) >= compiled.least_memory[kind] + memory[:, None]
         has_room &= columns.free_compute.take(rows, axis=0) >= compiled.least_compute[kind] + compute[:, None]
         certain: Mask = (free.sum(axis=1) - devices >= compiled.count) | (
             has_room.sum(axis=1) >= compiled.count

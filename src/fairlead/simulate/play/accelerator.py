@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from fairlead.placement import DeviceState
-from fairlead.simulate.play.interference import Slowdown
+from fairlead.schedule.filter.interference import Slowdown
 from fairlead.simulate.trace.job import PowerCurve
 
 

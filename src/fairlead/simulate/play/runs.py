@@ -6,9 +6,9 @@ from math import inf
 
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
+from fairlead.schedule.filter.interference import MODELS
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
-from fairlead.simulate.play.interference import MODELS
 from fairlead.simulate.play.world import World
 from fairlead.simulate.trace.job import Job, load_of
 from fairlead.simulate.trace.settings import SimulationSettings

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Final
 
 from fairlead.errors import SettingsError
-from fairlead.simulate.play.interference import MODELS
+from fairlead.schedule.filter.interference import MODELS
 from fairlead.simulate.play.waiting import ORDERS
 from fairlead.units import parse_duration
 

@@ -9,13 +9,23 @@ one H200: median latency 7.8 and 12.5 ms by time-slicing, 5.5 and 6.5 ms under M
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 TIME_SLICING_PRICE: Final = 0.10
 MPS_PRICE: Final = 0.025
 
+Number = TypeVar("Number", float, NDArray[np.float64])
+
 Slowdown = Callable[[int, float], float]
 """Maps the number of jobs of an accelerator and the sum of their loads to a slowdown factor."""
+
+
+def price_factor(co_runners: Number, price: float) -> Number:
+    """Return the slowdown by contexts that switch and caches that are shared."""
+    return 1.0 + price * co_runners
 
 
 def none(jobs: int, load: float) -> float:
@@ -25,12 +35,12 @@ def none(jobs: int, load: float) -> float:
 
 def time_slicing(jobs: int, load: float) -> float:
     """Contexts take turns on the whole accelerator."""
-    return (1.0 + TIME_SLICING_PRICE * max(0, jobs - 1)) * max(1.0, load)
+    return price_factor(float(max(0, jobs - 1)), TIME_SLICING_PRICE) * max(1.0, load)
 
 
 def mps(jobs: int, load: float) -> float:
     """Contexts run side by side through one server."""
-    return (1.0 + MPS_PRICE * max(0, jobs - 1)) * max(1.0, load)
+    return price_factor(float(max(0, jobs - 1)), MPS_PRICE) * max(1.0, load)
 
 
 MODELS: Final[Mapping[str, Slowdown]] = {"none": none, "time-slicing": time_slicing, "mps": mps}
