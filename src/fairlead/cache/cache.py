@@ -391,6 +391,7 @@ class SchedulerCache:
         for uid in sorted(self._stale_pods & self._waiting):
             pod = self._pods[uid]
             pending = self.read(pod)
-            plain = isinstance(pending, UnreadablePod) or not pod.spec.volumes
-            yield pending if plain else self.volumes.with_volumes(pod, pending, self._nodes.knows)
+            if pod.spec.volumes and not isinstance(pending, UnreadablePod):
+                pending = self.volumes.with_volumes(pod, pending, self._nodes.knows)
+            yield pending
         self._stale_pods.clear()

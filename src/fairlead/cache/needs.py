@@ -45,7 +45,7 @@ class NeedCache:
         self._foreign: dict[str, Mapping[str, Bytes]] = {}
 
     def with_need(self, pod: LivePod, request: Request) -> Request:
-        """Return the request of a pending pod with its need; a need that is the request itself changes nothing."""
+        """Return the request of a pending pod with its need, where that is not the request."""
         need = carried(self.for_pending(pod, request))
         return request if need is None else replace(request, need=need)
 

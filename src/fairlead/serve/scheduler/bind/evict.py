@@ -1,6 +1,6 @@
 """Evict a pod: mark the pod, then evict it, only if it has not changed since the mark.
 
-    mark (condition DisruptionTarget, names the preemptor or the full device) > evict, on the version that the mark made > mark
+    mark (condition DisruptionTarget, names the cause) > evict, on the version that the mark made > mark
 
 The API server writes its own reason into that condition when it evicts, hence the second mark.
 

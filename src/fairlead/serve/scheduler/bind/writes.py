@@ -290,7 +290,7 @@ def _claim_mark(epoch: int, nonce: str = "") -> str:
     return LEADER_EPOCHS.encode(LeaderMark(epoch, nonce)).ljust(_MARK, "-")
 
 
-def _use_mark(by_use: bool) -> dict[str, str]:  # noqa: FBT001 - a fact about the claim
+def _use_mark(by_use: bool) -> dict[str, str]:
     return {BY_USE: "1"} if by_use else {}
 
 

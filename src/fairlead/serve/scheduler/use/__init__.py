@@ -1,1 +1,1 @@
-"""Sharing by measured use: needs of pods, the guard of accelerators, and learned sizes that are kept. Pure."""
+"""Sharing by measured use: needs of pods, the guard of accelerators, learned sizes that are kept. Pure."""

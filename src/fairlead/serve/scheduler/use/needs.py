@@ -309,7 +309,7 @@ class NeedTracker:
         return (grown + shrunk)[:MOST_CHANGES]
 
     def _change(self, run: _Run, before: Need | None, need: Need) -> float:
-        """Return by which part of an accelerator a pod's size changes; 0: too little to count it otherwise."""
+        """Return by which part of an accelerator a pod's size changes; 0: too little to count it."""
         if before is None or (before.firm, before.source) != (need.firm, need.source):
             return 1.0
         largest = 0.0
