@@ -95,7 +95,7 @@ class NeedCache:
 
 
 def _counted(share: DeviceShare, need: Need, memory: int | None, *, floor: bool) -> DeviceShare:
-    if share.whole or not memory:
+    if share.whole or not memory or (floor and need.peak <= share.memory):
         return share
     size = effective_size(need, memory)
     # The plain request needs no headroom: it is counted as without measurements.

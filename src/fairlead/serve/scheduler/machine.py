@@ -155,7 +155,8 @@ class SchedulerMachine:
         pending: dict[str, int] = {**self._queue.pods_by_queue(), "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
         unreadable, barred = len(self.cache.read_errors), bool(self.election.barred)
-        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, unreadable, barred)
+        use = self.use.gauges()
+        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, unreadable, barred, use)
 
     # Events
 

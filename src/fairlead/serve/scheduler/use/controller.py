@@ -6,13 +6,14 @@ begin to lead  -> learned sizes are read; while leading they are written, at mos
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import LivePod
 from fairlead.cluster.times import format_time
 from fairlead.manifest.pod.workload_key import workload_keys
+from fairlead.metrics import MetricFamily
 from fairlead.need import Need
 from fairlead.schedule import Policy
 from fairlead.serve.machine.clock import MachineClock
@@ -22,6 +23,7 @@ from fairlead.serve.scheduler.bind.evict import Evictor
 from fairlead.serve.scheduler.bind.requests import send_once
 from fairlead.serve.scheduler.events import UsageRefreshed
 from fairlead.serve.scheduler.report import conditions
+from fairlead.serve.scheduler.report.metrics import UseGauges
 from fairlead.serve.scheduler.use import pod_facts
 from fairlead.serve.scheduler.use.device_guard import DeviceGuard, GuardAction
 from fairlead.serve.scheduler.use.grants import MeasuredGrants
@@ -31,6 +33,7 @@ from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.sizing.footprint import FootprintBook
 from fairlead.sizing.guard import Shrink
 from fairlead.units import format_bytes
+from fairlead.usage import metrics
 
 SAVE_EVERY: Final = 60.0
 """Seconds between two writes of the learned sizes."""
@@ -61,7 +64,6 @@ class UseController:
         """Whether anything depends on measured use; else nothing is read, derived or written."""
         rules = NeedRules(policy.needs, settings.own_claims, settings.oom_bound, settings.usage_period)
         self.tracker = NeedTracker(parts.cache, rules)
-        parts.cache.needs.shrinks = policy.needs
         self._grants = MeasuredGrants(parts.cache, self.tracker, policy.name)
         self._guard = DeviceGuard(parts.cache, self.tracker, settings.name)
         self._store = LearnedStore(settings.lease.namespace, parts.log)
@@ -73,12 +75,14 @@ class UseController:
     def on_synced(self, *, claims: bool) -> None:
         """Take note of whether the API server serves claims: without them, requests decide."""
         rules = self.tracker.rules
-        self.tracker.rules = NeedRules(rules.every_pod, rules.shares and claims, rules.bound, rules.period)
+        self.tracker.rules = replace(rules, shares=rules.shares and claims)
+        self._parts.cache.needs.shrinks = rules.every_pod and self.tracker.rules.shares
 
     def on_report(self, event: UsageRefreshed) -> None:
         """Take measured use, and act on it where this replica decides."""
         self.tracker.history.on_report(event.report())
-        self._refresh()
+        if self._wall() - event.at <= 2 * self.tracker.rules.period:  # else it tells of the time before the start
+            self._refresh()
 
     def on_tick(self) -> None:
         """Notice that no report came; save what was learned."""
@@ -123,6 +127,16 @@ class UseController:
             return text
         size = f"it counts for {format_bytes(need.peak)} at most, by {need.source.value}"
         return f"{size}{f' ({need.note})' if need.note else ''}; {text}"
+
+    def gauges(self) -> UseGauges | None:
+        """Return the state for metrics; None: nothing depends on measured use."""
+        if not self.enabled:
+            return None
+        tracker = self.tracker
+        families = tuple(MetricFamily(*family) for family in metrics.families(tracker.status))
+        return UseGauges(
+            tracker.needs_by_source(), tracker.counts.surprises, self.actions, len(tracker.book), families
+        )
 
     def on_bound(self, plan: writes.BindingPlan) -> Flow[None]:
         """Report that a pod was placed by the learned size of its workload."""
