@@ -115,6 +115,8 @@ RETRACTING: Final = "fairlead.dev/retracting"
 BY_USE: Final = "fairlead.dev/by-use"
 """Of a claim: the scheduler placed it by measured use, so that claims may sum to more than the accelerator
 has. Of a node: its agent prepares such claims. `1` in both."""
+SHARING_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
+"""A label of NVIDIA's feature discovery on nodes: `mps`, `time-slicing` or `none`."""
 ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
 """An annotation of gpushare's on a running pod: the accelerator that it is on."""
 
