@@ -6,10 +6,10 @@ follow the YAML 1.2 core schema, so `no` is a string and a time stays as it was 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fairlead.errors import MissingPartError
 
@@ -139,6 +139,39 @@ def parse(text: bytes) -> Any:
         return yaml.load(text, Loader=_loader(yaml))
     except (yaml.YAMLError, UnicodeError) as error:
         raise _bad_yaml(error) from None
+
+
+class KeyPlaces(NamedTuple):
+    """Where the keys of a mapping stand in a text."""
+
+    places: tuple[tuple[int, int], ...] = ()
+    """The line and the column of each key, from 0."""
+    flow: bool = False
+    """The mapping is written in braces."""
+
+
+def key_places(text: str, document: int, path: Iterable[str | int]) -> KeyPlaces:
+    """Return where the keys of a mapping stand; none where there is no such mapping, or an empty one.
+
+    The text was parsed by `parse_documents` before, which bounds its depth.
+    """
+    yaml = _library()
+    nodes = [node for node in yaml.compose_all(text, Loader=_loader(yaml)) if node and node.value]
+    node: Any = nodes[document] if document < len(nodes) else None
+    for part in path:
+        if isinstance(part, int):
+            node = node.value[part] if _is_kind(node, "sequence") and part < len(node.value) else None
+        else:
+            pairs = node.value if _is_kind(node, "mapping") else ()
+            node = next((value for key, value in pairs if key.value == part), None)
+    if not _is_kind(node, "mapping"):
+        return KeyPlaces()
+    marks = (key.start_mark for key, _ in node.value)
+    return KeyPlaces(tuple((mark.line, mark.column) for mark in marks), bool(node.flow_style))
+
+
+def _is_kind(node: Any, kind: str) -> bool:
+    return node is not None and node.id == kind
 
 
 def dump(value: Any) -> str:

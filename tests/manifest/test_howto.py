@@ -23,6 +23,7 @@ EXPECTED = {
     "trainer": Demand(2, vendors=("NVIDIA",)),
     "chosen": Demand(1, models=("t4", "a100"), excluded=("k80",), vendors=("NVIDIA",), precision="fp16"),
     "classifier": Demand(1),
+    "asks": Demand(1, vendors=("NVIDIA",)),
     "claimant": Demand(1, Bytes(2048 * MIB), selectors=(GPUS,)),
     "from-gpushare": Demand(1, Bytes(3072 * MIB), vendors=("NVIDIA",)),
     "from-kai": Demand(1),

@@ -95,6 +95,9 @@ capabilities:
 {{- if and .profiles.agentsWrite (not .profiles.enabled) -}}
 {{- fail "profiles.agentsWrite: agents cannot write profiles without the kind ModelProfile. Set profiles.enabled to true." -}}
 {{- end -}}
+{{- if and .analyser.enabled (not .profiles.enabled) -}}
+{{- fail "analyser.enabled: the analyser stores its results as ModelProfiles. Set profiles.enabled to true." -}}
+{{- end -}}
 {{- if and .scheduler.enabled (eq .scheduler.name "default-scheduler") -}}
 {{- fail "scheduler.name: default-scheduler is the cluster's own scheduler, and both would place the same pods. Choose another name." -}}
 {{- end -}}

@@ -52,6 +52,7 @@ OPTIONS: dict[str, Values] = {
     "without profiles": {"profiles.enabled": False},
     "scheduler": {"scheduler.enabled": True},
     "extender": {"extender.enabled": True},
+    "analyser": {"analyser": {"enabled": True, "claims": ["models"], "extraArgs": ["--namespace=edge"]}},
     "both, watched": {
         "scheduler": {"enabled": True, "name": "edge", "policy": "spread", "replicas": 1, "inFlight": 8},
         "extender": {

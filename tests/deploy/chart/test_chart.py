@@ -49,6 +49,10 @@ REJECTED: dict[str, tuple[Values, str]] = {
         {"profiles.enabled": False, "profiles.agentsWrite": True},
         "Set profiles.enabled to true",
     ),
+    "models of no kind": (
+        {"profiles.enabled": False, "analyser.enabled": True},
+        "Set profiles.enabled to true",
+    ),
     "a second default scheduler": (
         {"scheduler": {"enabled": True, "name": "default-scheduler"}},
         "default-scheduler is the cluster's own",

@@ -5,6 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.model import profiles_submitted
 from fairlead.cli.model.profiles_cluster import add_node, fetch_profiles, folder_of, node_of, store_profiles
 from fairlead.cli.output.show import show
 from fairlead.cli.shell import options as shared
@@ -41,6 +42,7 @@ def add(verbs: Any) -> None:
         help="bind an open dimension of the models: input=1x3x224x224, or batch=1; may be repeated",
     )
     add_node(bringing)
+    profiles_submitted.add(bringing)
     bringing.set_defaults(run=run_import)
     fetching = verbs.add_parser(
         "export",
@@ -61,8 +63,12 @@ def run_import(options: argparse.Namespace) -> int:
     from fairlead.calibrate.profile import default_folder
     from fairlead.modelprofiles.convert import calibration_profiles, observed_profile
 
-    if options.shape and not options.model:
-        raise SettingsError("--shape without --model", "add --model MODEL, or leave --shape out")
+    if options.from_manifest or options.from_cluster:
+        _check_alone(options)
+        if options.from_manifest:
+            return profiles_submitted.run_from_manifest(options)
+        return profiles_submitted.run_from_cluster(options)
+    _check_files(options)
     default = [] if options.model else [default_folder(os.environ)]
     profiles = read_files(options.file or default)
     for line in profiles.damaged:
@@ -81,6 +87,30 @@ def run_import(options: argparse.Namespace) -> int:
     else:
         print(f"profiles: {stored}")
     return 1 if profiles.damaged else 0
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    """Reject options that do not go together with the models of workloads."""
+    if options.from_manifest and options.from_cluster:
+        raise SettingsError("--from-manifest with --from-cluster", "choose one of them")
+    if options.file or options.model:
+        raise SettingsError("profiles or --model beside the models of workloads", "import them separately")
+    if options.from_manifest and (options.watch or options.namespace):
+        raise SettingsError("--watch and --namespace belong to --from-cluster", "leave them out")
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Reject options that need an option which is not there."""
+    if options.shape and not options.model:
+        raise SettingsError("--shape without --model", "add --model MODEL, or leave --shape out")
+    names = ("volume_root", "image_archive", "out", "profiles_out", "watch", "namespace")
+    for name in names:
+        if getattr(options, name):
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(
+                f"{option} without --from-manifest or --from-cluster",
+                f"add one of them, or leave {option} out",
+            )
 
 
 def analyze_models(models: list[str], shapes: list[str], node: str) -> "list[ModelProfile]":

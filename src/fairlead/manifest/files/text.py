@@ -33,8 +33,18 @@ _HINT: Final = "name a readable YAML or JSON file, or - for the standard input"
 
 def read(path: str, limits: FileLimits = LIMITS) -> list[tuple[str, Any]]:
     """Return the documents of a file, each with a name for messages; empty documents are left out."""
+    return read_with_bytes(path, limits)[1]
+
+
+def read_with_bytes(path: str, limits: FileLimits = LIMITS) -> tuple[bytes, list[tuple[str, Any]]]:
+    """Return the content of a file, and its documents."""
     name = "standard input" if path == STDIN else path
-    values = list(_documents(name, _bytes(path, name, limits), limits))
+    data = _bytes(path, name, limits)
+    return data, _named_documents(name, data, limits)
+
+
+def _named_documents(name: str, data: bytes, limits: FileLimits) -> list[tuple[str, Any]]:
+    values = list(_documents(name, data, limits))
     many = len(values) > 1
     named = [(f"{name}: document {at}" if many else name, value) for at, value in enumerate(values, 1)]
     return [(where, value) for where, value in named if value is not None]
