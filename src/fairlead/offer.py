@@ -105,6 +105,8 @@ class Holding:
     """The amount of its memory; 0 for a whole accelerator, or for a claim on all of it."""
     units: tuple[tuple[int, int], ...] = ()
     """The numbered units, as ranges of first and last, both included."""
+    by_use: bool = field(default=False, compare=False)
+    """A claim that was placed by measured use: its sum with others may exceed the accelerator's memory."""
 
 
 def ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:

@@ -39,8 +39,8 @@ def share(*numbers: int, holder: Holder = UNNAMED) -> Holding:
     return Holding(GPU.id, Form.MEMORY, holder, len(numbers), ranges(numbers))
 
 
-def claim(amount: int, holder: Holder = CLAIM, acc: str = GPU.id) -> Holding:
-    return Holding(acc, Form.CLAIM, holder, amount)
+def claim(amount: int, holder: Holder = CLAIM, acc: str = GPU.id, *, by_use: bool = False) -> Holding:
+    return Holding(acc, Form.CLAIM, holder, amount, by_use=by_use)
 
 
 def admitted(*asked: Holding, ledger: Ledger | None = None, now: float = 0.0) -> Ledger:
@@ -87,6 +87,10 @@ CLAIMED_WHOLE = add_claim(FREE, claim(0))
         (CLAIMED, share(0, 1, 2, 3, 4), "4 of 10 MiB are free: default/big holds 6 MiB"),
         (CLAIMED, claim(4, OTHER), ""),
         (CLAIMED, claim(5, OTHER), "4 of 10 MiB are free"),
+        (CLAIMED, claim(5, OTHER, by_use=True), ""),  # the scheduler knows that the first one uses less
+        (CLAIMED, claim(11, OTHER, by_use=True), "10 of 10 MiB are free"),
+        (CLAIMED, claim(0, OTHER, by_use=True), "some of it is held"),
+        (CLAIMED_WHOLE, claim(1, OTHER, by_use=True), "all of it is held"),
         (CLAIMED, claim(10), ""),  # the same claim, which now requests more
         (CLAIMED_WHOLE, share(0), "all of it is held: default/big holds all"),
         (CLAIMED_WHOLE, claim(1, OTHER), "all of it is held: default/big holds all"),

@@ -49,6 +49,10 @@ spec:
         - name: tls
           secret: {secretName: {{ . }}}
         {{- end }}
+        {{- with .usageSecret }}
+        - name: usage
+          secret: {secretName: {{ . }}}
+        {{- end }}
       {{- with $place.nodeSelector }}
       nodeSelector:
         {{- toYaml . | nindent 8 }}
@@ -108,6 +112,9 @@ spec:
     {{- include "fairlead.token.mount" .top | nindent 4 }}
     {{- if .secret }}
     - {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
+    {{- end }}
+    {{- if .usageSecret }}
+    - {name: usage, mountPath: /etc/fairlead/usage, readOnly: true}
     {{- end }}
 {{- end }}
 

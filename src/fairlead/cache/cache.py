@@ -15,10 +15,11 @@ from fairlead.cache.disruptions import DisruptionCache
 from fairlead.cache.events import FREED, ClusterEvent
 from fairlead.cache.latency import names_model
 from fairlead.cache.leader_marks import LeaderMarks
+from fairlead.cache.needs import NeedCache
 from fairlead.cache.nodes import NodeCache
 from fairlead.cache.nominations import Nominations
 from fairlead.cache.origin import LIVE, ObjectOrigin
-from fairlead.cache.pod_changes import in_flight_request, is_as_assumed, is_unchanged, node_of
+from fairlead.cache.pod_changes import in_flight_request, is_as_assumed, is_unchanged, node_of, seen_as
 from fairlead.cache.quota import QuotaCache
 from fairlead.cache.translator import PodTranslator, UnreadablePod, affected_pods
 from fairlead.cache.types import LiveClaim, LivePod, ResourceQuota
@@ -70,6 +71,7 @@ class SchedulerCache:
         self.quotas = QuotaCache(self.cluster, self.pod)
         self.waiting_for_volumes: dict[str, frozenset[str]] = {}
         """By pod with a reserved place: the pods, itself among them, whose volumes it waits for."""
+        self.needs = NeedCache()
         self.nominations = Nominations(self.cluster)
         self.disruptions = DisruptionCache()
         self._stale_nodes: set[str] = set()
@@ -109,8 +111,7 @@ class SchedulerCache:
         pending = tuple(self._translate_waiting())
         orphaned = tuple(self._orphaned.items())
         delta = CacheDelta(pending, tuple(sorted(self._gone)), frozenset(self._events), nodes, orphaned)
-        for changes in (self._gone, self._events, self._orphaned):
-            changes.clear()
+        self._gone, self._events, self._orphaned = set(), set(), {}
         return delta
 
     def pod(self, uid: str) -> LivePod | None:
@@ -128,11 +129,19 @@ class SchedulerCache:
 
     def read(self, pod: LivePod) -> PendingPod:
         """Return a pod as a request, whichever scheduler it names."""
-        return self._translator.translate_pending(pod, self.claims_of(pod))
+        pending = self._translator.translate_pending(pod, self.claims_of(pod))
+        return pending if isinstance(pending, UnreadablePod) else self.needs.with_need(pod, pending)
 
     def waits(self, uid: str) -> bool:
         """Say whether a pod is pending, and is not assumed."""
         return uid in self._waiting
+
+    def recount(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
+        """Read these pending pods again, and count what pods hold on these nodes: needs have changed."""
+        self._stale_pods |= self._waiting.intersection(pods)
+        if names := set(nodes):
+            self._stale_nodes |= names
+            self._events.add(ClusterEvent.POD_DELETED)
 
     def has_bound_pods(self) -> bool:
         """Say whether a bound pod names this scheduler."""
@@ -146,13 +155,8 @@ class SchedulerCache:
 
     def has_seen(self, item: LivePod | LiveClaim) -> bool:
         """Say whether the cache holds this version of a pod or claim, or a newer one."""
-        if isinstance(item, LivePod):
-            cached: LivePod | LiveClaim | None = self._pods.get(item.metadata.uid)
-        else:
-            cached = self._claims.get(item.key)
-        if cached is None or cached.metadata.uid != item.metadata.uid:
-            return False
-        return int(cached.metadata.resource_version) >= int(item.metadata.resource_version)
+        is_pod = isinstance(item, LivePod)
+        return seen_as(self._pods.get(item.metadata.uid) if is_pod else self._claims.get(item.key), item)
 
     def claims_of(self, pod: LivePod) -> dict[str, LiveClaim]:
         """Return the claims that a pod names and that exist, by the pod's name for them."""
@@ -199,13 +203,9 @@ class SchedulerCache:
             self._events |= FREED
         self._requeue(uid)
 
-    def orphaned_claims(self) -> list[LiveClaim]:
-        """Return the claims that hold devices for deleted pods: a controller frees them soon."""
-        return self._claims.orphaned(self._pods)
-
     def leaving(self) -> set[str]:
         """Return the ids of placements that end soon: pods being deleted, and claims of deleted pods."""
-        leaving = self.disruptions.leaving.union(map(claim_id, self.orphaned_claims()))
+        leaving = self.disruptions.leaving.union(map(claim_id, self._claims.orphaned(self._pods)))
         return {uid for uid in leaving if self.cluster.placement(uid) is not None}
 
     @property
@@ -382,19 +382,16 @@ class SchedulerCache:
             BoundPod(in_flight_request(each.request, self._pods.get(each.request.id)), assumed=each.shares)
             for each in reserved
         ]
-        reported, claims = node_report(self._nodes.node(name), state.devices), self._claims.on(name)
-        return placements(state, [*bound, *assumed], claims, reported, self._translator.admitted)
+        node = self._nodes.node(name)
+        reported, claims = node_report(node, state.devices), self._claims.on(name)
+        placed = placements(state, [*bound, *assumed], claims, reported, self._translator.admitted)
+        return self.needs.count(placed, state, node)
 
     def _translate_waiting(self) -> Iterable[PendingPod]:
         for uid in sorted(self._stale_pods & self._waiting):
             pod = self._pods[uid]
-            yield self._with_volumes(pod, self._translator.translate_pending(pod, self.claims_of(pod)))
+            pending = self.read(pod)
+            if pod.spec.volumes and not isinstance(pending, UnreadablePod):
+                pending = self.volumes.with_volumes(pod, pending, self._nodes.knows)
+            yield pending
         self._stale_pods.clear()
-
-    def _with_volumes(self, pod: LivePod, pending: PendingPod) -> PendingPod:
-        if isinstance(pending, UnreadablePod) or not pod.spec.volumes:
-            return pending
-        try:
-            return self.volumes.with_volume_affinity(pod, pending, self._nodes.knows)
-        except ManifestError as error:
-            return UnreadablePod.of(pod, error)

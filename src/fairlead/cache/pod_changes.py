@@ -2,7 +2,7 @@
 
 from fairlead.cache.types import LEADER_EPOCH, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
-from fairlead.keys import PLACEMENT
+from fairlead.keys import MEMORY_LIMIT, PLACEMENT
 from fairlead.manifest.node.holdings import UNPREEMPTABLE
 from fairlead.placement import DeviceShare, Placement, parse_shares
 from fairlead.request import Request
@@ -24,6 +24,13 @@ def in_flight_request(request: Request, pod: LivePod | None) -> Request:
         return request
     name = f"under way {request.id}"
     return Request(name, request.namespace, uid=name, priority=UNPREEMPTABLE, preempts=False)
+
+
+def seen_as(cached: LivePod | LiveClaim | None, item: LivePod | LiveClaim) -> bool:
+    """Say whether a cached object is this version of a pod or claim, or a newer one."""
+    if cached is None or cached.metadata.uid != item.metadata.uid:
+        return False
+    return int(cached.metadata.resource_version) >= int(item.metadata.resource_version)
 
 
 def is_unchanged(before: LivePod, now: LivePod) -> bool:
@@ -50,6 +57,8 @@ def is_as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placemen
     if now.status.extended_resource_claim_status.resource_claim_name:
         return False
     annotations = dict(now.metadata.annotations)
+    if MEMORY_LIMIT not in before.metadata.annotations:
+        annotations.pop(MEMORY_LIMIT, None)  # the binding carries it
     if assumed.shares and not _is_same_placement(annotations.pop(PLACEMENT, ""), assumed.shares):
         return False
     same = before.metadata.labels == now.metadata.labels and before.metadata.annotations == annotations

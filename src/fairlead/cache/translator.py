@@ -14,7 +14,7 @@ from fairlead.cluster.meta import Metadata
 from fairlead.cluster.meta import replace as changed
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
-from fairlead.keys import PLACEMENT
+from fairlead.keys import MEMORY_LIMIT, PLACEMENT
 from fairlead.manifest.files.collect import FoundObject, FoundObjects
 from fairlead.manifest.pod.admitted import admitted_request
 from fairlead.manifest.pod.allocated import with_allocated_claims
@@ -36,6 +36,8 @@ _DEVICE_ANNOTATIONS: Final = frozenset(
 """Annotations by which a pod requests accelerators without a resource."""
 _READ_ERRORS: Final = (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a pod may raise: the content of one pod must not keep others from being placed."""
+_WRITTEN: Final = (MEMORY_LIMIT, PLACEMENT)
+"""Annotations that the scheduler writes: they say nothing about what a pod requests."""
 _MAX_PATTERNS: Final = 4096
 """The most pod templates whose requests are kept."""
 
@@ -210,7 +212,7 @@ class PodTranslator:
         context = ReadContext(self._catalog, self._objects_with(claims), self._sizes)
         if pod.spec.resource_claims:
             return self._read_request(where, pod, context)
-        annotations = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
+        annotations = {name: text for name, text in meta.annotations.items() if name not in _WRITTEN}
         spec = changed(pod.spec, node_name="", volumes=())
         key = encode_plain((spec, meta.namespace, meta.labels, annotations))
         pattern = self._patterns.get(key)

@@ -8,7 +8,9 @@ from fairlead.keys import LEADER_EPOCH, PLACEMENT
 from fairlead.manifest import listing
 from fairlead.manifest.types.live import (
     DISRUPTION,
+    EVICTING,
     EXTENDED_RESOURCE_CLAIM,
+    FULL,
     PREEMPTED,
     PREEMPTING,
     SCHEDULED,
@@ -22,7 +24,9 @@ __all__ = [
     "BUDGETS",
     "CLAIMS",
     "DISRUPTION",
+    "EVICTING",
     "EXTENDED_RESOURCE_CLAIM",
+    "FULL",
     "LEADER_EPOCH",
     "NODES",
     "PLACEMENT",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.origin import LIVE, ObjectOrigin
+from fairlead.cache.translator import UnreadablePod
 from fairlead.cache.types import LivePod
 from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
@@ -125,7 +126,16 @@ class VolumeCache:
                 bindings.append(VolumeBinding(claim, node.name))
         return bindings
 
-    def with_volume_affinity(self, pod: LivePod, request: Request, known: Callable[[str], bool]) -> Request:
+    def with_volumes(
+        self, pod: LivePod, request: Request, known: Callable[[str], bool]
+    ) -> Request | UnreadablePod:
+        """Return a request with the node affinity of its volumes, or why one of them is unavailable."""
+        try:
+            return self._with_volume_affinity(pod, request, known)
+        except ManifestError as error:
+            return UnreadablePod.of(pod, error)
+
+    def _with_volume_affinity(self, pod: LivePod, request: Request, known: Callable[[str], bool]) -> Request:
         """Return a request with the node affinity of its volumes; ManifestError where one is unavailable.
 
         `known` says whether a node of a name exists: a claim's selected node counts only while it does.

@@ -9,7 +9,7 @@ from fairlead.cluster.objects import AllocatedDevice
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
 from fairlead.doctor.view import ClusterView, full_name
 from fairlead.errors import ManifestError
-from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
+from fairlead.keys import ALLOCATED, BY_USE, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
 from fairlead.manifest.node.claimed_share import allocated_share
 from fairlead.manifest.node.holdings import reported_shares
@@ -36,6 +36,8 @@ class AllocatedAmount:
     """Bytes; 0 with `whole`."""
     whole: bool = False
     claim: bool = False
+    by_use: bool = False
+    """Our scheduler placed it by measured use: its sum with others may exceed the device."""
 
 
 def given_away(view: ClusterView) -> list[CheckResult]:
@@ -74,7 +76,8 @@ def _lasting_uses(view: ClusterView) -> list[AllocatedAmount]:
 def _overcommit(place: Place, uses: list[AllocatedAmount], capacity: int) -> CheckResult | None:
     total = sum(use.memory for use in uses)
     shared_whole = any(use.whole for use in uses) and len(uses) > 1
-    if not shared_whole and (not capacity or total <= capacity):
+    by_use = any(use.by_use for use in uses)
+    if not shared_whole and (not capacity or total <= capacity or by_use):
         return None
     allocated = "a whole device" if shared_whole else f"{format_bytes(total)} of {format_bytes(capacity)}"
     names = some(use.holder for use in uses)
@@ -131,7 +134,8 @@ def device_uses(view: ClusterView) -> Iterator[AllocatedAmount]:
 def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> AllocatedAmount:
     share, place = allocated_share(result), (result.pool, result.device)
     key, memory = "/".join(claim.key), share.memory
-    return AllocatedAmount(place, key, claim.metadata.uid, memory, share.whole, claim=True)
+    by_use = claim.metadata.annotations.get(BY_USE) == "1"
+    return AllocatedAmount(place, key, claim.metadata.uid, memory, share.whole, claim=True, by_use=by_use)
 
 
 def _reported_uses(view: ClusterView, known: set[str]) -> Iterator[AllocatedAmount]:

@@ -16,6 +16,7 @@ from fairlead.doctor.view import PROGRAMS, AccessRule, ClusterView, Pod
 from fairlead.errors import AccessError, MissingApiError, NotFoundError
 from fairlead.manifest import listing
 from fairlead.modelprofiles.types import MODEL_PROFILES
+from fairlead.settings.scheduler import FOOTPRINTS_NAME
 
 LEASE: Final = "fairlead-scheduler"
 _AT_ONCE: Final = 8
@@ -98,9 +99,10 @@ class ApiServerReviews:
 
 
 def _named(right: AccessRule) -> dict[str, str]:
-    """Return the object name that a right is limited to: the account may change only our own lease."""
-    ours = right.resource.startswith("leases.") and right.verb != "create"
-    return {"name": LEASE} if ours else {}
+    """Return the object name that a right is limited to: the account may change only objects of ours."""
+    names = {"leases.coordination.k8s.io": LEASE, "configmaps": FOOTPRINTS_NAME}
+    ours = right.resource in names and right.verb != "create"
+    return {"name": names[right.resource]} if ours else {}
 
 
 def _number(text: str) -> int:

@@ -28,8 +28,12 @@ SCHEDULER_RULES: Final = (
     *(("patch", f"resourceclaims/{part}.{_DRA}") for part in ("status", "binding")),
 )
 """What the scheduler does in every namespace."""
-LEASE_RULES: Final = tuple((verb, "leases.coordination.k8s.io") for verb in ("get", "create", "update"))
-"""What the scheduler does in its own namespace."""
+LEASE_RULES: Final = tuple(
+    (verb, kind)
+    for kind in ("leases.coordination.k8s.io", "configmaps")
+    for verb in ("get", "create", "update")
+)
+"""What the scheduler does in its own namespace: leader election, and the sizes that it learned."""
 AGENT_RULES: Final = tuple((verb, "nodes") for verb in ("get", "list", "watch", "patch"))
 """What an agent does."""
 AGENT_POD_RULES: Final = (("get", "pods"),)

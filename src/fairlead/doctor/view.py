@@ -33,31 +33,28 @@ class ContainerStateWaiting(ObjectPart, frozen=True):
     message: str = ""
 
 
-class ContainerStateTerminated(ObjectPart, frozen=True):
+class ContainerStateTerminated(live.EndedContainer, frozen=True):
     """How a container ended."""
 
-    exit_code: int = 0
-    reason: str = ""
     message: str = ""
     finished_at: str = ""
 
 
-class ContainerState(ObjectPart, frozen=True):
+class ContainerState(live.LiveContainerState, frozen=True):
     """The state of a container now, or before its last restart."""
 
     waiting: ContainerStateWaiting = ContainerStateWaiting()
     terminated: ContainerStateTerminated = ContainerStateTerminated()
 
 
-class ContainerStatus(kubernetes.ContainerImageStatus, frozen=True):
+class ContainerStatus(live.LiveContainerStatus, frozen=True):
     """The status of a container."""
 
-    restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 
 
-class PodStatus(kubernetes.PodStatus, frozen=True):
+class PodStatus(live.LivePodStatus, frozen=True):
     """The status of a pod and its containers."""
 
     container_statuses: tuple[ContainerStatus, ...] = ()

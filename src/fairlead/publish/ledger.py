@@ -179,7 +179,7 @@ def overlaps(ledger: Iterable[Holding], inventory: Inventory) -> list[str]:
         acc = known.get(name)
         if acc is not None and len(mine) > 1 and any(exclusive(acc, each) for each in mine):
             faults.append(f"{name} is held whole, and by several holders: {_holders(mine)}")
-        amount = sum(each.mebibytes for each in mine)
+        amount = 0 if any(each.by_use for each in mine) else sum(each.mebibytes for each in mine)
         if acc is not None and mebibytes(acc) and amount > mebibytes(acc):
             faults.append(f"{name} has {mebibytes(acc)} MiB, and {amount} are held: {_holders(mine)}")
         faults += [f"{name}: unit {unit} is held twice" for unit in _twice(mine)]
@@ -197,7 +197,7 @@ def _conflict(acc: Accelerator, mine: Sequence[Holding], requested: Holding) -> 
         return f"all of it is held: {_holders(alone)}"
     if exclusive(acc, requested):
         return f"some of it is held: {_holders(mine)}" if mine else ""
-    free = free_mebibytes(acc, mine)
+    free = free_mebibytes(acc, () if requested.by_use else mine)
     if requested.mebibytes <= free:
         return ""
     return f"{free} of {mebibytes(acc)} MiB are free{f': {_holders(mine)}' if mine else ''}"

@@ -1,10 +1,13 @@
 """The smallest patch that brings a node's labels and annotations up to date, or none."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT, PUBLISHED
+from fairlead.keys import ALLOCATED, BY_USE, DEVICES, PLACEMENT_FORMAT, PUBLISHED
 from fairlead.publish.labels import LEGACY_KEYS, is_own_label
+
+_FACTS: Final = (ALLOCATED, BY_USE, DEVICES, PLACEMENT_FORMAT)
+"""The annotations by which an agent tells schedulers about its node."""
 
 
 def node_patch(
@@ -21,7 +24,7 @@ def node_patch(
     stale = {key: None for key in published(annotations) if key in labels and key not in wanted}
     wanted_annotations: dict[str, str | None] = {
         PUBLISHED: ",".join(sorted(wanted)) or None,
-        **dict.fromkeys((ALLOCATED, DEVICES, PLACEMENT_FORMAT)),
+        **dict.fromkeys(_FACTS),
         **published_facts,
     }
     changed = {key: value for key, value in wanted_annotations.items() if annotations.get(key) != value}
@@ -40,6 +43,6 @@ def published(annotations: Mapping[str, str]) -> list[str]:
 def unpublish_patch(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the merge patch that removes everything published."""
     stale = {key: None for key in published(annotations) if key in labels}
-    changed = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, PLACEMENT_FORMAT) if key in annotations}
+    changed = {key: None for key in (PUBLISHED, *_FACTS) if key in annotations}
     metadata = {key: value for key, value in (("labels", stale), ("annotations", changed)) if value}
     return {"metadata": metadata} if metadata else None

@@ -54,7 +54,7 @@ class Tally:
             return False
         if exclusive(acc, requested):
             return not self.parts and not any(self.units.values())
-        return requested.mebibytes <= mebibytes(acc) - self.mebibytes
+        return requested.mebibytes <= mebibytes(acc) - (0 if requested.by_use else self.mebibytes)
 
 
 def tally_by_accelerator(holdings: Iterable[Holding]) -> dict[str, Tally]:

@@ -16,6 +16,8 @@ class Rules:
     """The `schedulerName` of the pods that it may bind, and evict others for."""
     protected: Sequence[str] = ("kube-system",)
     """Namespaces whose pods are never evicted."""
+    guard: bool = False
+    """Whether it may evict a pod of its own from an accelerator whose memory is nearly full."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from fairlead.need import DEFAULT_BOUND
+
 LEASE_NAME: Final = "fairlead-scheduler"
+FOOTPRINTS_NAME: Final = "fairlead-footprints"
+"""The ConfigMap, beside the Lease, that keeps the learned sizes of workloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +42,10 @@ class SchedulerSettings:
     initial_backoff: float = 0.5
     max_backoff: float = 30.0
     """Seconds before a pod whose placement could not be written is scheduled again; they double."""
+    usage: bool = False
+    """Whether measured use is read."""
+    usage_period: float = 15.0
+    """Seconds between two reads of measured use."""
+    oom_bound: float = DEFAULT_BOUND
+    """The probability, for one placement, that the pods of an accelerator need more memory than it has."""
     lease: LeaderElectionConfig = field(default_factory=LeaderElectionConfig)

@@ -1,14 +1,17 @@
 """AdmissionReviews are decoded, and the rules decide them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from fairlead import keys
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.serve.admission import review
 from fairlead.serve.admission.review import AdmissionRequest, Pod
+from fairlead.units import Bytes
 
 
 def review_of(kind: str, **document: Any) -> bytes:
@@ -44,6 +47,8 @@ def test_a_binding_and_an_eviction_are_decoded() -> None:
     eviction = review.parse(review_of("Eviction", metadata=notes, deleteOptions=options))
     assert eviction == AdmissionRequest("1", "me", "eviction", "shop", "web", "u", "shop/trainer")
     assert review.parse(review_of("Eviction", deleteOptions=None)).pod_uid == ""
+    full = {"annotations": {keys.FULL_DEVICE: "n1/gpu-0"}}
+    assert review.parse(review_of("Eviction", metadata=full)).full_device == "n1/gpu-0"
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"\xff", b'{"kind": "AdmissionReview"}', b'{"kind": 1}'])
@@ -115,6 +120,27 @@ def test_preemptors(what: str) -> None:
     victim = pod(nodeName="n1", priority=10)
     assert review.outranks(victim, waiting, "fairlead", group) is yes
     assert _rule(review.refuse_eviction(victim, [yes], "fairlead")) == ("" if yes else "lower-priority")
+
+
+SHARE = {keys.PLACEMENT: PLACEMENTS.encode((DeviceShare("gpu-0", Bytes(1 << 30)),))}
+FULL: dict[str, tuple[Pod, bool, str]] = {
+    "its own, with a share of it": (pod(nodeName="n1", meta={"annotations": SHARE}), True, ""),
+    "without the policy": (pod(nodeName="n1", meta={"annotations": SHARE}), False, "guard"),
+    "its own, on another node": (pod(nodeName="n2", meta={"annotations": SHARE}), True, "full-device"),
+    "its own, without a share": (pod(nodeName="n1"), True, "full-device"),
+    "another scheduler's": (
+        pod(nodeName="n1", meta={"annotations": SHARE}, schedulerName="x"),
+        True,
+        "full-device",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FULL)
+def test_victims_on_a_device_that_is_nearly_full(what: str) -> None:
+    victim, allowed, rule = FULL[what]
+    request = replace(EVICT, full_device="n1/gpu-0")
+    assert _rule(review.refuse_guard(request, victim, "fairlead", allowed=allowed)) == rule
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,9 @@ class Api:
         _check(old, patch.get("metadata", {}))
         change = patches.strategic if "strategic" in content_type else patches.merge
         wanted = change(old, patch)
-        if part == "status":
-            wanted = {**old, "status": wanted["status"]}
+        if part == "status":  # it takes annotations too
+            notes = {"annotations": wanted["metadata"].get("annotations", {})}
+            wanted = {**old, "metadata": {**old["metadata"], **notes}, "status": wanted.get("status", {})}
         else:
             wanted = {**wanted, "status": old.get("status", {})}
         kept = {key: old["metadata"][key] for key in ("uid", "resourceVersion", "name", "namespace")}

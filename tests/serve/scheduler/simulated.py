@@ -105,7 +105,14 @@ def settings_of(name: str) -> SchedulerSettings:
 class SimulatedReplica:
     """One replica."""
 
-    def __init__(self, name: str, post: EffectQueue, catalog: Catalog, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        post: EffectQueue,
+        catalog: Catalog,
+        clock: Callable[[], float],
+        settings: SchedulerSettings | None = None,
+    ) -> None:
         self.name = name
         self._effects = post
         self._clock = clock
@@ -113,7 +120,7 @@ class SimulatedReplica:
             kind.plural: Reflector(WatchTiming(), Random(0)) for kind in KINDS
         }
         self._observed = dict.fromkeys(self._known, 0)
-        self.machine = SchedulerMachine(catalog, settings_of(name))
+        self.machine = SchedulerMachine(catalog, settings or settings_of(name))
         self.sleeps: list[Sleep] = []
         """The sleeps of its flows."""
         self.history: list[tuple[Event, float, bytes]] = []

@@ -39,6 +39,11 @@ def add(programs: Any) -> None:
         default=[],
         help="a namespace whose pods are never evicted, as those of kube-system; may be repeated",
     )
+    command.add_argument(
+        "--guard",
+        action="store_true",
+        help="also allow to evict a pod of its own from an accelerator whose memory is nearly full",
+    )
     shared.add_listen(command, LISTEN)
     shared.add_tls(command)
     shared.add_cluster(command)
@@ -59,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if tls is None:
         raise SettingsError("tls-cert and tls-key are not set", "API servers call webhooks over TLS only")
     account = f"system:serviceaccount:{namespace}:{name}"
-    rules = Rules(account, options.name, ("kube-system", *options.protect))
+    rules = Rules(account, options.name, ("kube-system", *options.protect), options.guard)
     settings = AdmissionSettings(parse_address(options.listen), tls, rules)
     program.run(kubeconfig.load(options.kubeconfig, options.context), settings, _log)
     return 0

@@ -15,6 +15,7 @@ from fairlead.units import parse_duration
 
 if TYPE_CHECKING:
     from fairlead.settings.scheduler import LeaderElectionConfig
+    from fairlead.usage.source import UsageSettings
 
 LISTEN = "127.0.0.1:19810"
 _LEASE = (
@@ -54,6 +55,7 @@ def add(programs: Any) -> None:
     command.add_argument(
         "--record", metavar="FILE", help="record every event and effect, for `fairlead replay`"
     )
+    _add_usage(command)
     for name, default, text in _LEASE:
         command.add_argument(
             f"--leader-elect-{name}", metavar="TIME", default=default, help=f"{text} (default: %(default)s)"
@@ -70,22 +72,87 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.schedule import policy_named
     from fairlead.serve.scheduler import program
     from fairlead.settings.scheduler import SchedulerSettings
+    from fairlead.usage.limits import PERIOD
 
     if not 1 <= options.in_flight <= 1000:
         raise SettingsError(f"--in-flight {options.in_flight}: out of range", "choose from 1 to 1000")
-    policy_named(options.policy)
+    policy = policy_named(options.policy)
+    usage = _usage(options, needed=bool(policy.telemetry))
     settings = SchedulerSettings(
         me=f"{os.uname().nodename}-{uuid.uuid4().hex[:8]}",
         name=options.name,
         policy=options.policy,
         in_flight=options.in_flight,
         own_claims=not options.no_own_claims,
+        usage=usage is not None,
+        usage_period=usage.period if usage is not None else PERIOD,
+        oom_bound=_bound(options.oom_bound),
         lease=_leader_election(options),
     )
     config = kubeconfig.load(options.kubeconfig, options.context)
     record = Path(options.record) if options.record else None
-    program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _log, record)
+    listen = parse_address(options.listen)
+    program.run(config, shared.catalog_of(options), settings, listen, _log, record, usage)
     return 0
+
+
+def _add_usage(command: argparse.ArgumentParser) -> None:
+    """Add the options of measured use; with the default policy nothing is read."""
+    command.add_argument(
+        "--usage",
+        choices=("auto", "prometheus", "agents", "none"),
+        default="auto",
+        help="where measured use is read: auto reads it for policies that go by it, from Prometheus if its "
+        "address is given, else from the agents (default: %(default)s)",
+    )
+    command.add_argument("--prometheus", metavar="URL", default="", help="the address of Prometheus")
+    command.add_argument(
+        "--prometheus-token-file", metavar="FILE", default="", help="a bearer token for Prometheus or agents"
+    )
+    command.add_argument(
+        "--prometheus-ca-file",
+        metavar="FILE",
+        default="",
+        help="certificate authorities of Prometheus or of the agents",
+    )
+    command.add_argument(
+        "--usage-period", metavar="TIME", default="15s", help="between two reads (default: %(default)s)"
+    )
+    command.add_argument(
+        "--oom-bound",
+        metavar="P",
+        default="0.001",
+        help="the probability, for one placement, that the pods of an accelerator need more memory than it "
+        "has (default: %(default)s)",
+    )
+
+
+def _usage(options: argparse.Namespace, *, needed: bool) -> "UsageSettings | None":
+    """Return the settings of measured use; None: nothing is read."""
+    from fairlead.usage.source import SourceName, UsageSettings, check_settings
+
+    source = SourceName(options.usage)
+    if source is SourceName.NONE or (source is SourceName.AUTO and not (needed or options.prometheus)):
+        return None
+    settings = UsageSettings(
+        source,
+        options.prometheus,
+        options.prometheus_token_file,
+        ca_file=options.prometheus_ca_file,
+        period=_seconds("usage-period", options.usage_period, prefix="--"),
+    )
+    check_settings(settings)
+    return settings
+
+
+def _bound(text: str) -> float:
+    try:
+        bound = float(text)
+    except ValueError:
+        bound = 0.0
+    if not 1e-9 <= bound <= 0.5:
+        raise SettingsError(f"--oom-bound {text}: not a probability", "choose from 1e-9 to 0.5, like 0.001")
+    return bound
 
 
 def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
@@ -109,13 +176,13 @@ def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
     return LeaderElectionConfig(options.lease_namespace, duration=duration, deadline=deadline, period=period)
 
 
-def _seconds(name: str, text: str) -> float:
+def _seconds(name: str, text: str, *, prefix: str = "--leader-elect-") -> float:
     try:
         seconds = float(parse_duration(text))
     except ValueError:
-        raise SettingsError(f"--leader-elect-{name} {text}: not a duration", "write it like 2s") from None
+        raise SettingsError(f"{prefix}{name} {text}: not a duration", "write it like 2s") from None
     if seconds <= 0:
-        raise SettingsError(f"--leader-elect-{name} {text}: not a positive duration", "write it like 2s")
+        raise SettingsError(f"{prefix}{name} {text}: not a positive duration", "write it like 2s")
     return seconds
 
 

@@ -322,6 +322,7 @@ class NodeStatus(ObjectPart, frozen=True):
 
     capacity: Amounts = field(default_factory=dict)
     allocatable: Amounts = field(default_factory=dict)
+    addresses: tuple[objects.NodeAddress, ...] = ()
 
 
 class Node(Object, frozen=True):

@@ -3,6 +3,7 @@
 from collections.abc import Container
 from typing import Final, NamedTuple
 
+from fairlead.cluster.meta import ObjectPart, field
 from fairlead.cluster.objects import AllocatedDevice, Condition
 from fairlead.formats import WORDS, Codec, VersionedFormat
 from fairlead.keys import LEADER_EPOCH
@@ -15,6 +16,10 @@ PREEMPTED: Final = "PreemptionByScheduler"
 """The reason of that condition where a scheduler evicts the pod for a pod of higher priority."""
 PREEMPTING: Final = "fairlead-scheduler: preempting to accommodate "
 """The start of that condition's message where the scheduler is ours; the preemptor follows."""
+FULL: Final = "AcceleratorMemory"
+"""The reason of that condition where the pod leaves an accelerator whose memory is nearly full."""
+EVICTING: Final = "fairlead-scheduler: "
+"""The start of that condition's message, whatever the reason."""
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of a claim that a scheduler created for a pod's extended resources."""
 _ENDED: Final = ("Succeeded", "Failed")
@@ -40,8 +45,38 @@ LEADER_EPOCHS: Final[VersionedFormat[LeaderMark]] = VersionedFormat(
 """The condition of a pod, and the annotation of a claim, that a leader fences with."""
 
 
+class EndedContainer(ObjectPart, frozen=True):
+    """How a container ended."""
+
+    reason: str = ""
+    exit_code: int = 0
+
+
+class LiveContainerState(ObjectPart, frozen=True):
+    """The state of a container; empty while it runs."""
+
+    terminated: EndedContainer | None = None
+
+
+class LiveContainerStatus(kubernetes.ContainerImageStatus, frozen=True):
+    """The status of a container, with how often it was started again and how it ended last."""
+
+    restart_count: int = 0
+    state: LiveContainerState = LiveContainerState()
+    last_state: LiveContainerState = LiveContainerState()
+
+
+class LivePodStatus(kubernetes.PodStatus, frozen=True):
+    """The status of a pod, with its containers."""
+
+    container_statuses: tuple[LiveContainerStatus, ...] = ()
+    pod_ip: str = field(default="", name="podIP")
+
+
 class LivePod(kubernetes.Pod, frozen=True):
     """A pod, with its state in the scheduler."""
+
+    status: LivePodStatus = LivePodStatus()
 
     @property
     def ended(self) -> bool:
@@ -63,9 +98,8 @@ class LivePod(kubernetes.Pod, frozen=True):
     def is_victim(self) -> bool:
         """Whether our scheduler has announced the pod's eviction, and the pod is not being deleted yet."""
         disruption = self.condition(DISRUPTION)
-        state = (disruption.status, disruption.reason)
-        ours = state == ("True", PREEMPTED) and disruption.message.startswith(PREEMPTING)
-        return ours and not self.metadata.deletion_timestamp
+        ours = disruption.reason in (PREEMPTED, FULL) and disruption.message.startswith(EVICTING)
+        return ours and disruption.status == "True" and not self.metadata.deletion_timestamp
 
     def condition(self, name: str) -> Condition:
         """Return a condition; an empty one where the pod has none."""

@@ -13,7 +13,8 @@ from fairlead.cluster.http import codec
 from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.cluster.objects import Condition
 from fairlead.errors import ClusterError
-from fairlead.keys import PREEMPTOR
+from fairlead.keys import FULL_DEVICE, PLACEMENT, PREEMPTOR
+from fairlead.placement import parse_shares
 
 BINDING: Final = "binding"
 EVICTION: Final = "eviction"
@@ -105,6 +106,8 @@ class AdmissionRequest:
     """The uid of the pod; empty where the request would apply to any pod of that name."""
     preemptor: str = ""
     """The preemptor, where the Eviction names it: `namespace/name`."""
+    full_device: str = ""
+    """The accelerator with too little memory, where the Eviction names one: `node/device`."""
 
 
 def parse(body: bytes) -> AdmissionRequest:
@@ -126,6 +129,7 @@ def parse(body: bytes) -> AdmissionRequest:
         request.name or meta.name,
         uid,
         meta.annotations.get(PREEMPTOR, ""),
+        meta.annotations.get(FULL_DEVICE, ""),
     )
 
 
@@ -177,6 +181,20 @@ def outranks(victim: Pod, pod: Pod, scheduler: str, group_priority: int = 0) -> 
     pending = not (pod.spec.node_name or pod.metadata.deletion_timestamp or pod.status.phase in _ENDED)
     allowed = pod.spec.scheduler_name == scheduler and pod.spec.preemption_policy != "Never"
     return pending and allowed and max(pod.spec.priority, group_priority) > victim.spec.priority
+
+
+def refuse_guard(request: AdmissionRequest, victim: Pod, scheduler: str, *, allowed: bool) -> str:
+    """Return why a pod may not be evicted from an accelerator that is nearly full; empty where it may."""
+    if not allowed:
+        return "fairlead-scheduler/guard: this cluster's scheduler does not place pods by measured use"
+    shares = parse_shares(victim.metadata.annotations.get(PLACEMENT, "")) or ()
+    held = {f"{victim.spec.node_name}/{share.device}" for share in shares}
+    if victim.spec.scheduler_name != scheduler or request.full_device not in held:
+        return (
+            f"fairlead-scheduler/full-device: this pod is not one with schedulerName {scheduler} that has a "
+            f"share of {request.full_device[:128]}"
+        )
+    return ""
 
 
 def refuse_eviction(victim: Pod, outranked: Iterable[bool], scheduler: str) -> str:

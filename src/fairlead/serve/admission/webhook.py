@@ -70,7 +70,12 @@ class Webhook:
         if request.what == review.EVICTION:
             victim = await self._pod(request.namespace, request.pod)
             refusal = review.refuse_victim(request, victim, self._rules.protected)
-            return refusal if refusal or victim is None else await self._refuse_unneeded(request, victim)
+            if refusal or victim is None:
+                return refusal
+            if request.full_device:
+                rules = self._rules
+                return review.refuse_guard(request, victim, rules.scheduler, allowed=rules.guard)
+            return await self._refuse_unneeded(request, victim)
         return (
             f"fairlead-scheduler/known: a webhook for bindings and evictions was request about {request.what}"
         )

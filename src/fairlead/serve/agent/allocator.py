@@ -264,4 +264,8 @@ def _holdings(claim: KubeletClaim, devices: Sequence[ClaimDevice]) -> list[Holdi
         if not device.admin:
             whole = not device.mebibytes or sums.get(device.device) == 0
             sums[device.device] = 0 if whole else sums.get(device.device, 0) + device.mebibytes
-    return [Holding(device, Form.CLAIM, holder_of(claim), amount) for device, amount in sums.items()]
+    by_use = any(device.by_use for device in devices)
+    return [
+        Holding(device, Form.CLAIM, holder_of(claim), amount, by_use=by_use)
+        for device, amount in sums.items()
+    ]

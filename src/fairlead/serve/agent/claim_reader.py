@@ -7,6 +7,7 @@ from typing import Any
 from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import PODS, RESOURCE_CLAIMS
 from fairlead.errors import AccessError, KubeletError, NotFoundError
+from fairlead.keys import BY_USE
 from fairlead.kubelet.claims import KubeletClaim
 from fairlead.offer import DRIVER
 from fairlead.publish.memory_limit import MemoryLimit
@@ -27,6 +28,8 @@ class ClaimDevice:
     share: str = ""
     admin: bool = False
     """A claim with admin access, which uses the device beside its holder."""
+    by_use: bool = False
+    """Our scheduler placed the claim by measured use: claims may sum to more than the device has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,11 @@ def claim_devices(document: dict[str, Any], node: str) -> list[ClaimDevice]:
         raise KubeletError(
             f"the claim's device {elsewhere[0].get('device')} is on {elsewhere[0].get('pool')}"
         )
-    return [_claim_device(row) for row in own]
+    by_use = ((document.get("metadata") or {}).get("annotations") or {}).get(BY_USE) == "1"
+    return [_claim_device(row, by_use=by_use) for row in own]
 
 
-def _claim_device(row: dict[str, Any]) -> ClaimDevice:
+def _claim_device(row: dict[str, Any], *, by_use: bool) -> ClaimDevice:
     amount = (row.get("consumedCapacity") or {}).get("memory")
     return ClaimDevice(
         request=str(row.get("request", "")).partition("/")[0],
@@ -103,4 +107,5 @@ def _claim_device(row: dict[str, Any]) -> ClaimDevice:
         mebibytes=-(-parse_quantity(str(amount)) >> 20) if amount is not None else 0,
         share=str(row.get("shareID") or ""),
         admin=bool(row.get("adminAccess")),
+        by_use=by_use,
     )

@@ -21,8 +21,8 @@ from fairlead.cluster.watch.informer import Informer
 from fairlead.compat.aio import timeout
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
-from fairlead.keys import ALLOCATED, DEVICES, DIGEST, PLACEMENT_FORMAT
-from fairlead.offer import DRIVER, Holding
+from fairlead.keys import ALLOCATED, BY_USE, DEVICES, DIGEST, PLACEMENT_FORMAT
+from fairlead.offer import DRIVER, Form, Holding
 from fairlead.placement import PLACEMENTS
 from fairlead.publish import labels, slices
 from fairlead.publish.devices import devices
@@ -133,6 +133,7 @@ class NodeReconciler:
             before, units = node.metadata.annotations.get(DEVICES), facts.by_units
             listed = before if units is None else devices(inventory, units)
             annotations = {ALLOCATED: allocated_text(facts.reported), DEVICES: listed}
+        annotations |= {BY_USE: "1"} if Form.CLAIM in self._config.forms else {}
         annotations |= {PLACEMENT_FORMAT: str(PLACEMENTS.newest)} if facts.hands_over else {}
         return node_patch(node.metadata.labels, node.metadata.annotations, wanted, annotations)
 

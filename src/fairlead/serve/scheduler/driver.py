@@ -23,13 +23,25 @@ from fairlead.serve.follow import Follower
 from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
 from fairlead.serve.machine.recording import Recorder
 from fairlead.serve.scheduler.effects import Explained
-from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
+from fairlead.serve.scheduler.events import (
+    Announce,
+    Cycle,
+    Event,
+    Explain,
+    Start,
+    Stop,
+    Synced,
+    Tick,
+    UsageRefreshed,
+)
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.serve.scheduler.performer import Performer
 from fairlead.serve.scheduler.report import metrics
 from fairlead.serve.scheduler.report.explain import PATH
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.scheduler import SchedulerSettings
+from fairlead.usage.limits import WINDOW
+from fairlead.usage.source import UseSource
 
 _YIELD_AFTER: Final = 0.01
 """Seconds of deciding after which the loop handles requests and watches."""
@@ -62,11 +74,15 @@ class Scheduler:
         say: Callable[[str], None],
         wall: Callable[[], float] = time.time,
         recorder: Recorder | None = None,
+        usage: UseSource | None = None,
     ) -> None:
         self._client = client
         self._say = say
         self._wall = wall
         self._recorder = recorder
+        self._period = settings.usage_period
+        self.usage: UseSource | None = usage
+        """Where measured use is read; None: nowhere."""
         self._machine = SchedulerMachine(catalog, settings)
         self._performer = Performer(client, settings.in_flight)
         self._bell = asyncio.Event()
@@ -113,6 +129,19 @@ class Scheduler:
         self._alive, self._known = time.monotonic(), True
         gc.freeze()  # listed objects live long: a collection that scans them takes a tenth of a second
         self._feed(Synced(CLAIMS.plural in follower.served))
+        if self.usage is not None:
+            self._spawn(self._read_usage(self.usage))
+
+    async def _read_usage(self, source: UseSource) -> None:
+        """Send measured use to the machine, first of the last minutes, then once in every period."""
+        for report in await source.backfill(self._wall(), WINDOW):
+            self._feed(UsageRefreshed.of(report))
+        while True:
+            began = time.monotonic()
+            report = await source.read(self._wall())
+            self._feed(Tick(self._wall()))  # the report is as of now
+            self._feed(UsageRefreshed.of(report))
+            await asyncio.sleep(max(0.0, self._period - (time.monotonic() - began)))
 
     async def _stop(self, stop: asyncio.Event) -> None:
         await stop.wait()

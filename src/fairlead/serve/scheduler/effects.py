@@ -71,6 +71,12 @@ class Report(ApiRequest):
     __slots__ = ()
 
 
+class Learned(ApiRequest):
+    """Write the learned sizes of workloads, so that the next leader knows them."""
+
+    __slots__ = ()
+
+
 class RenewLease(ApiRequest):
     """Acquire, renew or release the leader's Lease."""
 

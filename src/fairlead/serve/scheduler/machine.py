@@ -17,7 +17,7 @@ from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.catalog import Catalog
 from fairlead.cluster.times import format_time
-from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError
 from fairlead.schedule import policy_named
 from fairlead.serve.machine.clock import MachineClock
@@ -30,18 +30,28 @@ from fairlead.serve.scheduler.cycle.preemption import Preemption
 from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.effects import Explained, Report
-from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
+from fairlead.serve.scheduler.events import (
+    Announce,
+    Cycle,
+    Event,
+    Explain,
+    Start,
+    Stop,
+    Synced,
+    Tick,
+    UsageRefreshed,
+)
 from fairlead.serve.scheduler.leader.election import LeaderElection, LeaderTerm
 from fairlead.serve.scheduler.leader.failover import Failover
 from fairlead.serve.scheduler.leader.tracker import InFlightTracker
 from fairlead.serve.scheduler.report import conditions, podgroup_status
 from fairlead.serve.scheduler.report.explain import Explainer
 from fairlead.serve.scheduler.report.metrics import SchedulerGauges
+from fairlead.serve.scheduler.report.pending import pending_reports
+from fairlead.serve.scheduler.use.controller import MachineParts, UseController
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import pluralize
 
-_REPORTS: Final = 20
-"""The most reasons that are reported in each tick."""
 _DRAIN: Final = 20.0
 """Seconds for which flows in flight may finish when the program is stopped."""
 _RETRY_VOLUME: Final = 5.0
@@ -61,10 +71,12 @@ class SchedulerMachine:
         self._nonces = 0
         self._seed = ""
         self.cache = SchedulerCache(catalog, settings.name)
-        self._queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
-        self.cycle = SchedulingCycle(
-            self.cache, self._queue, policy_named(settings.policy), own_claims=settings.own_claims
+        policy = policy_named(settings.policy)
+        self._queue = SchedulingQueue(
+            settings.initial_backoff, settings.max_backoff, largest_first=policy.queue == "largest"
         )
+        self.cycle = SchedulingCycle(self.cache, self._queue, policy, own_claims=settings.own_claims)
+        self.cycle.by_use = bool(policy.telemetry)
         self.election = LeaderElection(
             self._flows,
             self._clock,
@@ -77,7 +89,8 @@ class SchedulerMachine:
         self._binder = Binder(self.election.leads, self._fences)
         self._evictor = evict.Evictor(self.election.leads, self._clock)
         self._tracker = InFlightTracker(self.election, self.cache, self._queue, self._clock)
-        self._explainer = Explainer(self.cycle, settings.me, settings.name)
+        self.use = UseController(self._parts(), settings, policy)
+        self._explainer = Explainer(self.cycle, settings.me, settings.name, self.use)
         self.epoch = 0
         """The epoch for which failover is complete."""
         self._unreadable_nodes: frozenset[str] = frozenset()
@@ -93,6 +106,11 @@ class SchedulerMachine:
         """Whether the program can end."""
         self._handlers = self._handlers_by_event()
 
+    def _parts(self) -> MachineParts:
+        return MachineParts(
+            self._clock, self.cache, self._evictor, self._leads, lambda: self.epoch, self._begin, self._log
+        )
+
     def _handlers_by_event(self) -> Mapping[type, Callable[[Any], None]]:
         return {
             ObjectChange: self.cache.on_event,
@@ -103,6 +121,7 @@ class SchedulerMachine:
             Explain: self._on_explain,
             Announce: self._on_announce,
             Stop: self._on_stop,
+            UsageRefreshed: self.use.on_report,
         }
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -136,7 +155,8 @@ class SchedulerMachine:
         pending: dict[str, int] = {**self._queue.pods_by_queue(), "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
         unreadable, barred = len(self.cache.read_errors), bool(self.election.barred)
-        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, unreadable, barred)
+        use = self.use.gauges()
+        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, unreadable, barred, use)
 
     # Events
 
@@ -146,6 +166,7 @@ class SchedulerMachine:
 
     def _on_synced(self, event: Synced) -> None:
         self._synced, self._claims = True, event.claims
+        self.use.on_synced(claims=event.claims)
         self.cycle.own_claims = self._settings.own_claims and event.claims
         self._log("caches are synced; waiting to lead")
         self._flows.start(self.election.run())
@@ -161,8 +182,9 @@ class SchedulerMachine:
             if self._barred:
                 self._log(f"does not take the free Lease: {self._barred}; upgrade this replica")
         self._log_unreadable_nodes()
+        self.use.on_tick()
         if self.term is not None and not self._reporting:
-            reports = self._reports()
+            reports = pending_reports(self.cycle, self._clock.now, self._time())
             if reports:
                 self._reporting = True
                 self._flows.start(self._report(reports))
@@ -179,10 +201,13 @@ class SchedulerMachine:
             self._unreadable_nodes = frozenset(errors)
 
     def _on_explain(self, event: Explain) -> None:
-        decides = self.term is not None and self.election.leads(self.epoch)
+        decides = self._leads()
         before = self._explainer.searches
         answer = self._explainer.answer(event, self._clock.now) if decides else {}
         self._flows.emit(Explained(answer, self._explainer.searches > before))
+
+    def _leads(self) -> bool:
+        return self.term is not None and self.election.leads(self.epoch)
 
     def _on_stop(self, event: Stop) -> None:
         self._stop_by = self._clock.now + _DRAIN
@@ -246,6 +271,7 @@ class SchedulerMachine:
         try:
             fenced = yield from failover.fence_previous(term)
             yield from self._tracker.begin_term(term.epoch)
+            yield from self.use.load()
         except ClusterError as error:
             self._log(f"failover failed, retrying: {error}")
             yield Sleep(_RETRY_FAILOVER)
@@ -275,6 +301,7 @@ class SchedulerMachine:
                     plan.pod, [name for _, name in plan.claims_to_allocate], epoch
                 )
             self.cycle.record_bound(plan.uid, self._clock.now)
+            yield from self.use.on_bound(plan)
         bound = [plan for plan in plans if plan.uid not in failed]
         group = self.cache.group_of(bound[0].pod) if bound else None
         if group is not None or any(plan.fenced for plan in bound):
@@ -313,7 +340,8 @@ class SchedulerMachine:
         uid, name = victim.metadata.uid, _name(victim)
         preemptor = ", ".join(map(_name, self.cycle.preemptions.preemptors_of(uid)))
         needed = partial(self.cycle.preemptions.is_needed, uid)
-        problem = yield from self._evictor.evict(victim, preemptor, epoch, needed)
+        cause = evict.for_preemptor(preemptor)
+        problem = yield from self._evictor.evict(victim, cause, epoch, needed)
         self.cycle.record_eviction(uid, problem, self._clock.now)
         if problem:
             self._log(f"did not evict pod {name}: {problem}")
@@ -334,26 +362,6 @@ class SchedulerMachine:
         yield Together(tuple(map(send_once, reports)))
         self._reporting = False
 
-    def _reports(self) -> list[Report]:
-        """Return the conditions and events that report why pods and their groups wait."""
-        now, moment = self._time(), self._clock.now
-        reports: list[Report] = []
-        groups: dict[Key, list[Report]] = {}
-        reasons = self.cycle.reporter.take(moment, _REPORTS, self.cycle.recently_queued(moment))
-        for uid, text in reasons.items():
-            pod, reserved = self.cache.pod(uid), uid in self.cache.waiting_for_volumes
-            if pod is None or not (reserved or self.cache.waits(uid)):
-                continue
-            reports += (
-                conditions.report_waiting_for_volumes(pod, text, now)
-                if reserved
-                else conditions.report_unschedulable(pod, text, now)
-            )
-            group = self.cache.group_of(pod)
-            if group is not None:
-                groups[group.key] = podgroup_status.report_unschedulable(group, text, now)
-        return [*reports, *(report for of_group in groups.values() for report in of_group)]
-
     def _resign_when_drained(self, now: float, stop_by: float) -> None:
         """Resign once the flows in flight have ended; where all have, the next leader may begin at once."""
         if self.in_flight and now < stop_by:
@@ -365,6 +373,8 @@ class SchedulerMachine:
 
     def _resign(self, finished: int | None) -> Flow[None]:
         try:
+            if finished is not None:
+                yield from self.use.save()
             yield from self.election.resign(finished)
         except ClusterError as error:
             self._log(f"cannot release the Lease: {error}")

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster.http import codec
-from fairlead.cluster.kinds import LEASES, Kind
+from fairlead.cluster.kinds import CONFIG_MAPS, LEASES, Kind
 from fairlead.cluster.meta import Listing
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.manifest.types.storage import VOLUME_CLAIMS, VOLUMES
@@ -15,7 +15,7 @@ from fairlead.serve.machine.flow import Effect
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
 
 _LISTED: Final[Mapping[str, Kind[Any]]] = {each.plural: each for each in (CLAIMS, PODS)}
-_KINDS: Final = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plural)
+_KINDS: Final = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plural, CONFIG_MAPS.plural)
 
 
 class RequestClient(Protocol):

@@ -11,13 +11,22 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.http import codec
 from fairlead.errors import RecordingError
 from fairlead.serve.machine.recording import EventTypes, RecordedEvent, Recorder, read_events, read_header
-from fairlead.serve.scheduler.events import Announce, Cycle, Explain, Start, Stop, Synced, Tick
+from fairlead.serve.scheduler.events import (
+    Announce,
+    Cycle,
+    Explain,
+    Start,
+    Stop,
+    Synced,
+    Tick,
+    UsageRefreshed,
+)
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.settings.scheduler import SchedulerSettings
 
 EVENTS = EventTypes.of(
     (NODES, PODS, CLAIMS, SLICES, BUDGETS, QUOTAS, *RULES, *STORAGE),
-    (Announce, Cycle, Explain, Start, Stop, Synced, Tick),
+    (Announce, Cycle, Explain, Start, Stop, Synced, Tick, UsageRefreshed),
 )
 
 

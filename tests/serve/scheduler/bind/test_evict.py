@@ -38,7 +38,9 @@ def evicted(
     needed: Callable[[], bool] = lambda: True,
     leads: Callable[[int], bool] = always,
 ) -> str:
-    return run(Evictor(leads, MachineClock()).evict(one, "shop/vip", 3, needed), wire.perform)
+    return run(
+        Evictor(leads, MachineClock()).evict(one, evict.for_preemptor("shop/vip"), 3, needed), wire.perform
+    )
 
 
 def condition(wire: Wire) -> dict[str, Any]:
@@ -98,7 +100,9 @@ def test_an_eviction_whose_answer_was_lost_counts_as_done() -> None:
 
 def test_a_new_leader_removes_the_mark_so_that_a_late_eviction_fails(catalog: Catalog) -> None:
     wire, cache = Wire(), SchedulerCache(catalog)
-    marked = read(PODS, json.loads(wire.perform(evict.mark(victim(wire), "shop/vip", "now"))))
+    marked = read(
+        PODS, json.loads(wire.perform(evict.mark(victim(wire), evict.for_preemptor("shop/vip"), "now")))
+    )
     assert marked.is_victim
     late = evict.eviction(marked)
 

@@ -110,13 +110,18 @@ class Binder:
                     f"{plan.existing_claim.metadata.name} was allocated to {plan.pod.metadata.name} before"
                 )
             claim = plan.existing_claim
+            if claim is not None and not writes.is_protected(claim, by_use=plan.by_use):
+                claim = decode(LiveClaim, (yield writes.protect(claim, by_use=plan.by_use)))
             if claim is None:
-                claim = decode(LiveClaim, (yield writes.create_claim(plan.pod, plan.placement.shares)))
+                claim = decode(
+                    LiveClaim,
+                    (yield writes.create_claim(plan.pod, plan.placement.shares, by_use=plan.by_use)),
+                )
             yield from self._allocate(reserved, claim, {REQUEST: plan.placement.shares})
         for claim, parts in writes.shares_by_request(plan):
             now = claim
-            if not writes.is_protected(claim):
-                now = decode(LiveClaim, (yield writes.protect(claim)))
+            if not writes.is_protected(claim, by_use=plan.by_use):
+                now = decode(LiveClaim, (yield writes.protect(claim, by_use=plan.by_use)))
             yield from self._allocate(reserved, now, parts)
 
     def _allocate(

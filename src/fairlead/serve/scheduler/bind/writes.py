@@ -25,6 +25,7 @@ from fairlead.cache.types import (
     LivePod,
 )
 from fairlead.cache.volumes import VolumeBinding
+from fairlead.keys import BY_USE, MEMORY_LIMIT
 from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.types.dra import ClaimRequest
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
@@ -40,7 +41,9 @@ from fairlead.serve.scheduler.effects import (
     BindVolume,
     Deallocate,
     Fence,
+    Report,
 )
+from fairlead.units import Bytes
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 REQUEST: Final = "shares"
@@ -66,6 +69,8 @@ class BindingPlan:
     """Whether a claim that this scheduler creates stands for its extended resources."""
     existing_claim: LiveClaim | None = None
     """That claim, where it already exists."""
+    by_use: bool = False
+    """Whether the place was chosen by measured use: claims there may sum to more than the device has."""
 
     @property
     def uid(self) -> str:
@@ -111,7 +116,7 @@ def set_claim_status(plan: BindingPlan) -> Allocate:
     return pod_status(Allocate, plan.pod, body)
 
 
-def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
+def create_claim(pod: LivePod, shares: Sequence[DeviceShare], *, by_use: bool = False) -> Allocate:
     """Create a pod's own claim; this allocates nothing."""
     meta = pod.metadata
     first = shares[0] if shares else DeviceShare("", whole=True)
@@ -125,7 +130,11 @@ def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
         "metadata": {
             "name": claim_name(pod),
             "namespace": meta.namespace,
-            "annotations": {EXTENDED_RESOURCE_CLAIM: "true", LEADER_EPOCH: _claim_mark(0)},
+            "annotations": {
+                EXTENDED_RESOURCE_CLAIM: "true",
+                LEADER_EPOCH: _claim_mark(0),
+                **_use_mark(by_use),
+            },
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -155,12 +164,13 @@ def is_allocated_only_for(claim: LiveClaim, pod: LivePod) -> bool:
     return bool(claim.results) and LEADER_EPOCH in claim.metadata.annotations and users == [pod.metadata.uid]
 
 
-def is_protected(claim: LiveClaim) -> bool:
-    """Say whether a named claim has the finalizer and the mark that it needs before it is allocated."""
-    return FINALIZER in claim.metadata.finalizers and LEADER_EPOCH in claim.metadata.annotations
+def is_protected(claim: LiveClaim, *, by_use: bool = False) -> bool:
+    """Say whether a named claim has the finalizer and the marks that it needs before it is allocated."""
+    marks = {LEADER_EPOCH, *_use_mark(by_use)}
+    return FINALIZER in claim.metadata.finalizers and marks <= claim.metadata.annotations.keys()
 
 
-def protect(claim: LiveClaim) -> Allocate:
+def protect(claim: LiveClaim, *, by_use: bool = False) -> Allocate:
     """Mark a named claim, and protect it from deletion while its pod uses it; only at the version we read."""
     kept = {
         **_version(claim.metadata.resource_version),
@@ -168,7 +178,7 @@ def protect(claim: LiveClaim) -> Allocate:
             *(finalizer for finalizer in claim.metadata.finalizers if finalizer != FINALIZER),
             FINALIZER,
         ],
-        "annotations": {LEADER_EPOCH: _claim_mark(0)},
+        "annotations": {LEADER_EPOCH: _claim_mark(0), **_use_mark(by_use)},
     }
     return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)
 
@@ -186,11 +196,23 @@ def bind(plan: BindingPlan, version: str = "") -> Bind:
             "namespace": meta.namespace,
             "uid": meta.uid,
             **precise,
-            **({"annotations": {PLACEMENT: note}} if shares else {}),
+            **({"annotations": {PLACEMENT: note, **_limit(plan)}} if shares else {}),
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": plan.placement.node},
     }
     return Bind("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
+
+
+def _limit(plan: BindingPlan) -> dict[str, str]:
+    """Return the limit that the node's agent hands to the frameworks of a pod with a firm need."""
+    need = plan.placement.request.need
+    return {MEMORY_LIMIT: str(need.peak)} if need is not None and need.firm else {}
+
+
+def limit_memory(pod: LivePod, size: Bytes) -> Report:
+    """Lower the limit of a running pod; through the status, which is all that our account may write."""
+    body = {"metadata": {"uid": pod.metadata.uid, "annotations": {MEMORY_LIMIT: str(size)}}}
+    return pod_status(Report, pod, body)
 
 
 def shares_by_request(plan: BindingPlan) -> list[tuple[LiveClaim, dict[str, list[DeviceShare]]]]:
@@ -266,6 +288,10 @@ def fence_claim(namespace: str, name: str, epoch: int, nonce: str) -> Fence:
 def _claim_mark(epoch: int, nonce: str = "") -> str:
     """Return the mark of a claim; with epoch 0 it says that a leader is about to allocate the claim."""
     return LEADER_EPOCHS.encode(LeaderMark(epoch, nonce)).ljust(_MARK, "-")
+
+
+def _use_mark(by_use: bool) -> dict[str, str]:
+    return {BY_USE: "1"} if by_use else {}
 
 
 def unmark_claim(namespace: str, name: str) -> Fence:

@@ -22,7 +22,7 @@ from fairlead.request import Request
 SAFETY_NET: Final = 300.0
 """Seconds after which an unschedulable group is tried again without an event of its hints."""
 GroupKey = tuple[str, str]
-Rank = tuple[bool, int, bool, int]
+Rank = tuple[bool, int, bool, int, int]
 FitHint = Callable[[Request], bool]
 """Says whether a request may fit in what became free."""
 
@@ -52,6 +52,8 @@ class QueuedGroup:
     """Pods were evicted for it: it comes before other groups of its priority."""
     partly_bound: bool = False
     """Some pods of the gang are bound, and too few: it comes before all other groups."""
+    by_size: bool = False
+    """Larger groups come before smaller ones of their priority, as the policy was published."""
 
     @property
     def state(self) -> QueueState:
@@ -63,8 +65,10 @@ class QueuedGroup:
     @property
     def rank(self) -> Rank:
         """The order of the queue: the group with the smallest rank comes first."""
-        priority = max(each.priority for each in self.members.values())
-        return not self.partly_bound, -priority, not self.nominated, self.since
+        members = self.members.values()
+        priority = max(each.priority for each in members)
+        size = max(each.demand.memory or 0 for each in members) if self.by_size else 0
+        return not self.partly_bound, -priority, not self.nominated, -size, self.since
 
     @property
     def shape(self) -> Hashable:
@@ -86,7 +90,10 @@ class Backoff:
 class SchedulingQueue:
     """Every pending pod."""
 
-    def __init__(self, initial_backoff: float = 0.5, max_backoff: float = 30.0) -> None:
+    def __init__(
+        self, initial_backoff: float = 0.5, max_backoff: float = 30.0, *, largest_first: bool = False
+    ) -> None:
+        self._largest_first = largest_first
         self._initial_backoff = initial_backoff
         self.max_backoff = max_backoff
         """The longest time, in seconds, before a pod whose binding failed is tried again."""
@@ -142,7 +149,7 @@ class SchedulingQueue:
         if self._keys.get(request.id, key) != key:
             self.remove(request.id)
         self._keys[request.id] = key
-        group = self._groups.setdefault(key, QueuedGroup(key, partly_bound=key in self._partly_bound))
+        group = self._groups.setdefault(key, self._new_group(key))
         if group.members.get(request.id) == request:
             return
         self._add_member(group, request)
@@ -151,6 +158,9 @@ class SchedulingQueue:
             self._deactivate(group, frozenset(), backoff.until)
         else:
             self._activate(group)
+
+    def _new_group(self, key: GroupKey) -> QueuedGroup:
+        return QueuedGroup(key, partly_bound=key in self._partly_bound, by_size=self._largest_first)
 
     def remove(self, identity: str) -> None:
         """Remove a request: its pod is bound, or deleted."""
@@ -216,7 +226,7 @@ class SchedulingQueue:
         """Add refused requests to the unschedulable part, where they wait for an event of their hints."""
         for member in members:
             key = self._keys.setdefault(member.id, _key(member))
-            group = self._groups.setdefault(key, QueuedGroup(key, partly_bound=key in self._partly_bound))
+            group = self._groups.setdefault(key, self._new_group(key))
             if member.id not in group.members:  # else a newer version was added during the cycle
                 self._add_member(group, member)
             self._deactivate(group, hints, now + SAFETY_NET)

@@ -9,6 +9,7 @@ from typing import Final
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.delta import CacheDelta
 from fairlead.cache.events import ClusterEvent, queueing_hints
+from fairlead.cache.needs import prepares_by_use
 from fairlead.cache.nominations import Nomination
 from fairlead.cache.translator import UnreadablePod
 from fairlead.cache.types import LiveClaim, LivePod
@@ -77,6 +78,8 @@ class SchedulingCycle:
         self.unreadable: set[str] = set()
         """Pending pods that cannot be placed as they are written."""
         self.own_claims = own_claims
+        self.by_use = False
+        """Whether the policy places by measured use."""
         self._first_seen: dict[str, float] = {}
         self._refused: dict[Hashable, Decision] = {}
         """The refusals in one state of the cluster, by shape."""
@@ -349,20 +352,26 @@ class SchedulingCycle:
         assert placement is not None, "only a placed pod is planned"
         assert pod is not None, "a pending pod is in the cache"
         claims = self.cache.claims_of(pod)
-        own = self.own_claims and not claims and self._needs_claim(pod, placement)
+        by_use = self.by_use and prepares_by_use(self.cache.node(placement.node))
+        own = self.own_claims and not claims and self._needs_claim(pod, placement, by_use=by_use)
         existing = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
         ordered = [
             claims[resource_claim.name]
             for resource_claim in pod.spec.resource_claims
             if resource_claim.name in claims
         ]
-        plan = BindingPlan(pod, placement, tuple(ordered), own, existing)
+        plan = BindingPlan(pod, placement, tuple(ordered), own, existing, by_use)
         self.cache.unobserved.add(placement, plan.claims_to_allocate)
         return plan
 
-    def _needs_claim(self, pod: LivePod, placement: Placement) -> bool:
-        """Say whether the pod needs a claim of its own, as its binding is not enough for the node's agent."""
+    def _needs_claim(self, pod: LivePod, placement: Placement, *, by_use: bool) -> bool:
+        """Say whether the pod needs a claim of its own, as its binding is not enough for the node's agent.
+
+        By measured use it needs one: units of the device plugin cannot be handed out twice.
+        """
         if not placement.shares or not request_mappings(pod):
             return False
+        if by_use and not any(share.whole for share in placement.shares):
+            return True
         others = self.cache.pods_on(placement.node)
         return bool(reason_for_claim(pod, placement.shares, self.cache.node(placement.node), others))

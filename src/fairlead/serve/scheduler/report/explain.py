@@ -8,7 +8,7 @@ spent, the answer is the pod's last decision, with its age and without suggested
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fairlead import keys
 from fairlead.cache.types import LivePod
@@ -42,11 +42,24 @@ class _CurrentReasons:
     note: str = ""
 
 
+class UseExplainer(Protocol):
+    """Explains the measured use of pods."""
+
+    def describe(self, uid: str) -> dict[str, Any]:
+        """Return the fields about the need of a pod."""
+
+    def note(self, uid: str) -> str:
+        """Return the need of a pod in words."""
+
+
 class Explainer:
     """Answers for one replica."""
 
-    def __init__(self, cycle: SchedulingCycle, me: str, scheduler: str) -> None:
+    def __init__(
+        self, cycle: SchedulingCycle, me: str, scheduler: str, use: UseExplainer | None = None
+    ) -> None:
         self._cycle = cycle
+        self._use = use
         self._identity = {"leader": me, "scheduler": scheduler}
         self._answers: dict[str, _CurrentReasons] = {}
         self.searches = 0
@@ -61,7 +74,15 @@ class Explainer:
         pod = self._cycle.cache.pod(event.uid)
         same = pod is not None and pod.key == (event.namespace, event.name)
         state = self._state_of(pod, event.rest, now) if pod is not None and same else None
-        return {**self._identity, **(state or _unknown_pod(event.namespace, event.name))}
+        if state is None:
+            return {**self._identity, **_unknown_pod(event.namespace, event.name)}
+        return {**self._identity, **state, **self._about_use(event.uid, str(state.get("note", "")))}
+
+    def _about_use(self, uid: str, note: str) -> dict[str, Any]:
+        """Return the fields about a pod's need, and its note with the need in words."""
+        if self._use is None or not (text := self._use.note(uid)):
+            return {}
+        return {**self._use.describe(uid), "note": f"{note}; {text}" if note else text}
 
     def _state_of(self, pod: LivePod, rest: float, now: float) -> dict[str, Any] | None:
         uid = pod.metadata.uid

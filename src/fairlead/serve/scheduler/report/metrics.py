@@ -33,6 +33,23 @@ class SchedulerGauges:
     unreadable_nodes: int = 0
     barred: bool = False
     """It leaves a free Lease to a newer replica, whose formats it cannot read."""
+    use: "UseGauges | None" = None
+    """None: nothing depends on measured use."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseGauges:
+    """The state of sharing by measured use."""
+
+    needs: Mapping[str, int]
+    """Pods by the source of their need."""
+    surprises: int
+    actions: Mapping[str, int]
+    """Actions of the guard, by kind."""
+    footprints: int
+    """Workloads whose size is known."""
+    families: tuple[MetricFamily, ...] = ()
+    """The families about the measurements themselves."""
 
 
 def render(
@@ -51,13 +68,26 @@ def render(
         ),
         _many("writes_total", "counter", "Writes to the API.", ("resource", "result"), _floats(requests)),
     )
-    lines = [line for family in families for line in family.lines()]
+    lines = [line for family in (*families, *_use_families(gauges.use)) for line in family.lines()]
     lines += metrics.deciding.lines("fairlead_scheduler_decision_seconds", "Time for one decision.")
     lines += metrics.binding.lines("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
     lines += metrics.waiting.lines(
         "fairlead_scheduler_pod_scheduling_seconds", "From when a pod is first seen to its binding."
     )
     return "".join(lines).encode()
+
+
+def _use_families(use: UseGauges | None) -> tuple[MetricFamily, ...]:
+    if use is None:
+        return ()
+    surprises = float(use.surprises)
+    return (
+        _many("needs", "gauge", "Pods by the source of their need.", ("source",), _keyed(use.needs)),
+        _one("surprises_total", "counter", "Samples above the largest expected size.", surprises),
+        _many("guard_actions_total", "counter", "Pods shrunk or evicted.", ("action",), _keyed(use.actions)),
+        _one("footprints", "gauge", "Workloads whose size is known.", float(use.footprints)),
+        *use.families,
+    )
 
 
 def _one(name: str, kind: str, text: str, value: float) -> MetricFamily:

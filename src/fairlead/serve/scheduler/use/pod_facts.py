@@ -1,0 +1,63 @@
+"""What a pod says about its use of accelerators: its limit, its start, its crashes. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fairlead import keys
+from fairlead.cache.types import SCHEDULED, LivePod
+from fairlead.cluster.times import parse_time
+from fairlead.manifest.types.live import LiveContainerStatus
+from fairlead.request import Request
+from fairlead.units import Bytes
+
+AUTO: Final = "auto"
+OUT_OF_MEMORY: Final = "OOMKilled"
+_DIGITS: Final = 18
+
+
+def limit_of(pod: LivePod) -> Bytes | None:
+    """Return the memory that the pod's framework must stay inside; None: it has no limit."""
+    text = pod.metadata.annotations.get(keys.MEMORY_LIMIT, "")
+    valid = text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text)
+    return Bytes(int(text)) if valid else None
+
+
+def scheduled_at(pod: LivePod) -> float | None:
+    """Return when a pod was bound, in seconds since the epoch; None: its status does not say so."""
+    condition = pod.condition(SCHEDULED)
+    if condition.status != "True":
+        return None
+    try:
+        return parse_time(condition.last_transition_time).timestamp()
+    except ValueError:
+        return None
+
+
+def is_rightsized(pod: LivePod) -> bool:
+    """Say whether the pod asks to be placed by the learned size of its workload."""
+    return pod.metadata.annotations.get(keys.RIGHTSIZE) == AUTO
+
+
+def is_elastic(pod: LivePod) -> bool:
+    """Say whether the pod follows a new limit while it runs: frameworks read theirs at the start."""
+    return pod.metadata.annotations.get(keys.ELASTIC) == "true"
+
+
+def requested_memory(request: Request) -> Bytes | None:
+    """Return the memory that a pod requests of each accelerator; None: an estimate decides, or nothing."""
+    return request.demand.memory
+
+
+def restarts(pod: LivePod) -> int:
+    """Return how often the containers of a pod were started again."""
+    return sum(status.restart_count for status in pod.status.container_statuses)
+
+
+def lacked_memory(statuses: Sequence[LiveContainerStatus], *, was_full: bool) -> bool:
+    """Say whether a container ended by lack of memory; `was_full`: the pod had no more of its accelerator.
+
+    A process that cannot allocate memory of an accelerator ends with any exit code but 0.
+    """
+    states = [state for status in statuses for state in (status.state, status.last_state)]
+    ends = [state.terminated for state in states if state.terminated is not None]
+    return any(end.reason == OUT_OF_MEMORY or (was_full and end.exit_code != 0) for end in ends)

@@ -1,0 +1,1 @@
+"""Sharing by measured use."""
