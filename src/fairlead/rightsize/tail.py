@@ -1,4 +1,4 @@
-"""The probability that a pod exceeds a size: order statistics up to the observed peak, an exponential tail above.
+"""The probability that a pod exceeds a size: order statistics at the peak, an exponential tail above it.
 
 Of exchangeable periods of equal length the last one holds the largest value with the probability 1 / number.
 So a pod exceeds the peak of `observed` seconds during the next day with the probability
