@@ -79,6 +79,10 @@ LEADER_EPOCH: Final = "fairlead.dev/leader-epoch"
 PREEMPTOR: Final = "fairlead.dev/preemptor"
 """An annotation of an Eviction that names the pod for which room is made, as `namespace/name`."""
 
+# Annotations of the owners of pods.
+RIGHTSIZE_PREVIOUS: Final = "fairlead.dev/rightsize-previous"
+"""Of a Deployment or another owner: the sizes that `fairlead rightsize --apply` has replaced."""
+
 # Annotations of the Lease by which replicas elect a leader.
 LEADS_FOR: Final = "fairlead.dev/scheduler"
 """The `schedulerName` of the pods that its holder places."""

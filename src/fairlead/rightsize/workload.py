@@ -7,6 +7,10 @@ from typing import Final, NamedTuple
 
 from fairlead.cluster.meta import Metadata
 from fairlead.compat import StrEnum
+from fairlead.errors import ManifestError
+from fairlead.keys import KAI_FRACTION
+from fairlead.manifest import amounts
+from fairlead.manifest.amounts import MIB
 from fairlead.series import Series
 from fairlead.units import Bytes
 
@@ -91,9 +95,18 @@ class SizedContainer:
     @property
     def step(self) -> Bytes:
         """The unit of the request: its bytes by its amount, as they are written now."""
-        if self.field.form is RequestForm.RESOURCE and self.requested and self.field.amount.isdecimal():
-            return Bytes(max(1, self.requested // int(self.field.amount)))
-        return Bytes(1 << 20)
+        number = amount_of(self.field)
+        return Bytes(max(1, self.requested // number)) if number and self.requested else Bytes(MIB)
+
+
+def amount_of(field: SizeField) -> int | None:
+    """Return the amount of a request as a whole number: of units, or of hundredths; None: it has none."""
+    try:
+        if field.key == KAI_FRACTION:
+            return -(-amounts.fraction(field.key, field.amount) // 10)
+        return amounts.whole(field.key, field.amount) if field.key else None
+    except ManifestError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
