@@ -44,6 +44,8 @@ class UseFault(StrEnum):
     """The source answers, but has no series of any known name."""
     LIMIT = "limit"
     """The answer has more series or bytes than are read."""
+    RESET = "reset"
+    """The times of a source, or the clock of the reader, went backwards."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceUse:
+class AllocatedAmount:
     """The part of a device that one pod or claim holds."""
 
     place: Place
@@ -41,7 +41,7 @@ class DeviceUse:
 def given_away(view: ClusterView) -> list[CheckResult]:
     """Report the devices that are allocated beyond their capacity."""
     capacity, uses = _capacity_by_place(view), _lasting_uses(view)
-    by_place: dict[Place, list[DeviceUse]] = {}
+    by_place: dict[Place, list[AllocatedAmount]] = {}
     for use in uses:
         by_place.setdefault(use.place, []).append(use)
     over = [_overcommit(place, held, capacity.get(place, 0)) for place, held in sorted(by_place.items())]
@@ -65,13 +65,13 @@ def _capacity_by_place(view: ClusterView) -> dict[Place, int]:
     return capacity
 
 
-def _lasting_uses(view: ClusterView) -> list[DeviceUse]:
+def _lasting_uses(view: ClusterView) -> list[AllocatedAmount]:
     """Return the uses of devices; of two views, only those in both: these also lasted in between."""
     before = set(device_uses(view.earlier)) if view.earlier else None
     return [use for use in device_uses(view) if before is None or use in before]
 
 
-def _overcommit(place: Place, uses: list[DeviceUse], capacity: int) -> CheckResult | None:
+def _overcommit(place: Place, uses: list[AllocatedAmount], capacity: int) -> CheckResult | None:
     total = sum(use.memory for use in uses)
     shared_whole = any(use.whole for use in uses) and len(uses) > 1
     if not shared_whole and (not capacity or total <= capacity):
@@ -107,7 +107,7 @@ def _labelled(device: Device, labels: Mapping[str, str]) -> int:
     return int(text) * _MIB if text.isdecimal() else 0
 
 
-def device_uses(view: ClusterView) -> Iterator[DeviceUse]:
+def device_uses(view: ClusterView) -> Iterator[AllocatedAmount]:
     """Yield the uses of devices: each claim once, pods without claims, then other pods that agents report."""
     claimed = set[str]()
     for claim in view.claims:
@@ -124,20 +124,20 @@ def device_uses(view: ClusterView) -> Iterator[DeviceUse]:
         known |= {full_name(pod)} if shares else set()
         for share in shares:
             place = pod.spec.node_name, share.device
-            yield DeviceUse(place, full_name(pod), pod.metadata.uid, share.memory, share.whole)
+            yield AllocatedAmount(place, full_name(pod), pod.metadata.uid, share.memory, share.whole)
     yield from _reported_uses(view, known)
 
 
-def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> DeviceUse:
+def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> AllocatedAmount:
     share, place = allocated_share(result), (result.pool, result.device)
-    return DeviceUse(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
+    return AllocatedAmount(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
 
 
-def _reported_uses(view: ClusterView, known: set[str]) -> Iterator[DeviceUse]:
+def _reported_uses(view: ClusterView, known: set[str]) -> Iterator[AllocatedAmount]:
     """Yield what agents report of pods whose share neither a claim nor an annotation names."""
     for node in view.nodes:
         name, allocated = node.metadata.name, node.metadata.annotations.get(ALLOCATED, "")
         for pod, shares in reported_shares(name, allocated, ()).items() if allocated else ():
             for share in shares if pod not in known else ():
                 if share.device != ALL:
-                    yield DeviceUse((name, share.device), pod, "", share.memory, share.whole)
+                    yield AllocatedAmount((name, share.device), pod, "", share.memory, share.whole)

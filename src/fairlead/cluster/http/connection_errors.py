@@ -26,13 +26,13 @@ def was_disconnected(error: Exception) -> bool:
 
 def connection_error(error: Exception, info: RequestInfo, config: ClusterConfig) -> ClusterUnavailableError:
     """Return the error of this program for one of aiohttp's, or for a timeout."""
-    what, hint = _describe(error, config)
+    what, hint = describe(error, config)
     unavailable = ClusterUnavailableError(f"{what} (on {info})", hint)
     unavailable.maybe_done = info.verb not in READS and not isinstance(error, _NEVER_SENT)
     return unavailable
 
 
-def _describe(error: Exception, config: ClusterConfig) -> tuple[str, str]:
+def describe(error: Exception, config: ClusterConfig) -> tuple[str, str]:
     """Return what is wrong, and what to do."""
     server = config.server
     if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
