@@ -175,11 +175,11 @@ def _refusal(address: str, response: Fetched, wrong: str) -> QueryFault:
     if 300 <= status < 400:
         text = f"{address} redirects to {response.location[:200]!r}; set that address, or the credentials"
         return QueryFault(UseFault.GARBAGE, f"{text} if it is a login page")
+    if status >= 500:
+        return QueryFault(UseFault.UNREACHABLE, f"{address} answers {status}; read the log of Prometheus")
     if "html" in response.content_type:
         text = f"{address} answers {status} with an HTML page; check the address: a login page or a proxy?"
         return QueryFault(UseFault.GARBAGE, text)
-    if status >= 500:
-        return QueryFault(UseFault.UNREACHABLE, f"{address} answers {status}; read the log of Prometheus")
     if status != 200:
         body = decode(response.body)
         reason = (
