@@ -108,6 +108,11 @@ def test_a_size_is_a_multiple_of_the_unit_of_the_request() -> None:
     assert advise(2048, flat(1000), step=GIB).verdict is Verdict.RIGHT, "2 GiB is the next size up"
 
 
+def test_no_size_is_larger_than_the_accelerator() -> None:
+    advice = advise(900, flat(1000), capacity=mib(1200))
+    assert (advice.size, advice.risk, advice.verdict) == (mib(1200), 0.0, Verdict.UNDER)
+
+
 @pytest.mark.parametrize(
     ("series", "now", "reason"),
     [

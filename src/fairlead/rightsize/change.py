@@ -74,6 +74,8 @@ def change_of(recommendation: Recommendation) -> SizeChange | NotChanged:
     container, size = recommendation.container, recommendation.advice.size
     if not recommendation.changes or size is None or container.requested is None:
         return NotChanged(f"{recommendation.advice.verdict.value}: {recommendation.advice.reason}")
+    if size == container.requested:
+        return NotChanged("it has all memory of its accelerator: it needs one with more")
     field, kind, mebibytes = container.field, container.workload.kind, -(-size // MIB)
     amount = _scaled(container, size)
     if field.form is RequestForm.CLAIM:

@@ -69,15 +69,18 @@ class _Columns:
         return (*labels, row[self.id].strip() if self.id is not None else "")
 
 
-def read_series(path: str) -> tuple[tuple[PodSeries, ...], int]:
-    """Return the series of a file, and how many of its samples have no value (empty, or NaN)."""
+def read_series(path: str, most: int = MOST_BYTES) -> tuple[tuple[PodSeries, ...], int]:
+    """Return the series of a file, and how many of its samples have no value (empty, or NaN).
+
+    A file of more than `most` bytes, unpacked, is refused.
+    """
     where = "standard input" if path == STDIN else path
     points: dict[tuple[str, ...], dict[float, Point]] = {}
     csv.field_size_limit(_LONGEST)
     line, samples, gaps = 1, 0, 0
     try:
-        with _open(path) as stream:
-            reader = csv.reader(_bounded(stream, where))
+        with _open(path, most) as stream:
+            reader = csv.reader(_bounded(stream, where, most), strict=True)
             columns = _Columns(where, next(reader, []))
             for row in reader:
                 line = reader.line_num
@@ -182,7 +185,7 @@ def _of(points: list[tuple[float, float]]) -> Series:
 
 
 @contextmanager
-def _open(path: str) -> Iterator[IO[str]]:
+def _open(path: str, most: int) -> Iterator[IO[str]]:
     if path == STDIN:
         yield io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")
         return
@@ -196,19 +199,19 @@ def _open(path: str) -> Iterator[IO[str]]:
         name = path.removesuffix(".gz")
         if name.endswith((".tar", ".tgz")):
             with tarfile.open(fileobj=binary, mode="r:") as archive:
-                yield io.TextIOWrapper(_only_file(archive), "utf-8-sig", newline="")
+                yield io.TextIOWrapper(_only_file(archive, most), "utf-8-sig", newline="")
             return
         yield io.TextIOWrapper(binary, "utf-8-sig", newline="")
 
 
-def _only_file(archive: tarfile.TarFile) -> IO[bytes]:
+def _only_file(archive: tarfile.TarFile, most: int) -> IO[bytes]:
     """Return the only CSV file of an archive; nothing is unpacked to the disk."""
     total = 0
     files: list[tarfile.TarInfo] = []
     for member in archive:
         total += member.size
-        if total > MOST_BYTES:
-            raise tarfile.TarError(f"more than {MOST_BYTES >> 20} MiB")
+        if total > most:
+            raise tarfile.TarError(f"more than {most >> 20} MiB")
         files += [member] if member.isfile() and member.name.endswith(".csv") else []
     content = archive.extractfile(files[0]) if len(files) == 1 else None
     if content is None:
@@ -216,13 +219,13 @@ def _only_file(archive: tarfile.TarFile) -> IO[bytes]:
     return content
 
 
-def _bounded(stream: IO[str], where: str) -> Iterator[str]:
+def _bounded(stream: IO[str], where: str, most: int) -> Iterator[str]:
     """Yield lines up to a limit: a small compressed file may hold an enormous one."""
     read = 0
     while line := stream.readline(_LONGEST):
         read += len(line)
-        if read > MOST_BYTES:
-            raise SettingsError(f"{where}: more than {MOST_BYTES >> 20} MiB", "split the file")
+        if read > most:
+            raise SettingsError(f"{where}: more than {most >> 20} MiB", "split the file")
         yield line
 
 

@@ -116,6 +116,7 @@ def assumed(
             (key.name,),
             (group[0].id,) if group[0].id else (),
             device_memory=device_memory,
+            note="its series shows no use, so that no request can be assumed",
         )
         for key, by_name in containers.items()
         for group in by_name.values()

@@ -52,6 +52,8 @@ class SampleRules:
     stale_after: float = STALE_AFTER
     step: Bytes = MIB
     """The unit of the request: sizes are multiples of it."""
+    capacity: Bytes | None = None
+    """The memory of the accelerators: no size is larger, and no pod exceeds it."""
     crashes: int = 0
     """Containers that ended because an allocation on the accelerator failed."""
 
@@ -66,18 +68,18 @@ def recommend(
     if why := _unusable(series, now, rules):
         return SizeAdvice(None, None, Verdict.UNKNOWN, why)
     tail = UseTail.of(series)
-    size = _round_up(tail.size(bound), rules.step)
+    size = _round_up(tail.size(bound), rules)
     basis = _basis(tail, series)
     if rules.crashes or tail.peak > requested:
         why = f"{basis}, above the request" if tail.peak > requested else basis
         if rules.crashes:
-            size = max(size, _round_up(CRASH_FACTOR * max(tail.peak, requested), rules.step))
+            size = max(size, _round_up(CRASH_FACTOR * max(tail.peak, requested), rules))
             why += f"; {pluralize(rules.crashes, 'restart')} by a failed allocation"
-        return SizeAdvice(size, tail.risk(size), Verdict.UNDER, why)
+        return SizeAdvice(size, _risk(tail, size, rules), Verdict.UNDER, why)
     if size <= (1 - SLACK) * requested:
-        return SizeAdvice(size, tail.risk(size), Verdict.OVER, basis)
+        return SizeAdvice(size, _risk(tail, size, rules), Verdict.OVER, basis)
     return SizeAdvice(
-        requested, tail.risk(requested), Verdict.RIGHT, _why_right(basis, size, requested, bound)
+        requested, _risk(tail, requested, rules), Verdict.RIGHT, _why_right(basis, size, requested, bound)
     )
 
 
@@ -109,8 +111,13 @@ def _why_right(basis: str, size: Bytes, requested: Bytes, bound: float) -> str:
     return f"{basis}; a smaller size would save less than {SLACK:.0%}"
 
 
-def _round_up(size: float, step: Bytes) -> Bytes:
-    return Bytes(-int(-size // step) * step)
+def _risk(tail: UseTail, size: Bytes, rules: SampleRules) -> float:
+    return 0.0 if rules.capacity is not None and size >= rules.capacity else tail.risk(size)
+
+
+def _round_up(size: float, rules: SampleRules) -> Bytes:
+    rounded = Bytes(-int(-size // rules.step) * rules.step)
+    return rounded if rules.capacity is None else min(rounded, rules.capacity)
 
 
 def format_age(seconds: float) -> str:

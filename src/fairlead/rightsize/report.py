@@ -177,6 +177,7 @@ def _advice(container: SizedContainer, series: Sequence[Series], options: Advice
         options.min_samples,
         options.window if ends else STALE_AFTER,
         container.step,
+        container.device_memory,
         container.crashes,
     )
     return recommend(container.requested, series, options.bound, options.now, rules)

@@ -70,14 +70,16 @@ def _identity(pod: LivePod) -> str:
 
 
 def _devices_by_pod(snapshot: Snapshot) -> dict[str, DeviceState]:
-    """Return the first accelerator of each pod."""
-    known = {(node.name, device.id): device for node in snapshot.nodes for device in node.devices}
-    return {
-        placement.request.id: device
-        for placement in snapshot.placements
-        for share in placement.shares[:1]
-        if (device := known.get((placement.node, share.device)))
-    }
+    """Return the first accelerator of each pod; without a known share, one like all others."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    found: dict[str, DeviceState] = {}
+    for placement in snapshot.placements:
+        devices = {device.id: device for device in nodes[placement.node].devices}
+        held = [devices[share.device] for share in placement.shares[:1] if share.device in devices]
+        alike = len({(device.model, device.memory) for device in devices.values()}) == 1
+        if held or alike:
+            found[placement.request.id] = held[0] if held else next(iter(devices.values()))
+    return found
 
 
 def _containers(
