@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 
 from fairlead.cluster.http.fetch import FetchAccess, Fetcher
-from fairlead.rightsize.prometheus import PodHistoryReader, peaks_query
+from fairlead.rightsize.prometheus import PodHistoryReader, steps_query
 from fairlead.rightsize.workload import PodSeries
+from fairlead.usage.dialects import DialectMetric, UseQuantity, UseScope
 from fairlead.usage.prometheus import QueryFault
 from fairlead.use import UseFault
 from tests.cluster.loopback import serve_responses
@@ -51,7 +52,7 @@ def ask(answers: dict[str, Rows], status: int = 200) -> "list[PodSeries] | Query
             result = [{"metric": {}, "value": [NOW, str(NOW - 5)]}] if known else []
             data = {"resultType": "vector", "result": result}
         else:
-            name = expression.removeprefix("(max_over_time(").partition("[")[0]
+            name = expression.partition("_over_time(")[2].partition("[")[0]
             result = [{"metric": each, "values": points} for each, points in answers.get(name, [])]
             data = {"resultType": "matrix", "result": result}
         return web.Response(text=json.dumps({"status": "success", "data": data}), status=status)
@@ -63,9 +64,11 @@ def ask(answers: dict[str, Rows], status: int = 200) -> "list[PodSeries] | Query
     return asyncio.run(run())
 
 
-def test_the_peaks_of_steps_are_asked_for_in_bytes() -> None:
-    assert peaks_query("x", 1.0, 86400.0) == "(max_over_time(x[180s]))[86400s:180s]"
-    assert peaks_query("x", 1048576.0, 60.0) == "(max_over_time(x[15s]) * 1048576)[60s:15s]"
+def test_steps_have_the_peak_of_memory_and_the_mean_of_busy_time() -> None:
+    memory = DialectMetric("x", UseScope.POD, UseQuantity.MEMORY)
+    busy = DialectMetric("y", UseScope.HOLDER, UseQuantity.BUSY, 0.01)
+    assert steps_query(memory, 86400.0) == "(max_over_time(x[180s]))[86400s:180s]"
+    assert steps_query(busy, 60.0) == "(avg_over_time(y[15s]) * 0.01)[60s:15s]"
 
 
 def test_our_own_series_name_pod_and_container() -> None:

@@ -1,4 +1,4 @@
-"""The memory of pods over hours, from Prometheus: each point is the peak of its step; no peak is missed."""
+"""The memory of pods over hours, from Prometheus: a point is the peak of its step, so that none is missed."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -9,7 +9,7 @@ from fairlead.rightsize.workload import PodSeries
 from fairlead.series import Series
 from fairlead.usage.answer import RawSeries, SeriesLabels, to_number
 from fairlead.usage.collect import find_device, find_pod
-from fairlead.usage.dialects import Dialect, UseQuantity, UseScope
+from fairlead.usage.dialects import Dialect, DialectMetric, UseQuantity, UseScope
 from fairlead.usage.index import DeviceIndex
 from fairlead.usage.limits import PERIOD, check_busy, check_memory
 from fairlead.usage.prometheus import SOURCE, PrometheusSource, QueryFault
@@ -53,7 +53,7 @@ class PodHistoryReader(PrometheusSource):
             if metric.scope not in (UseScope.POD, UseScope.HOLDER):
                 continue
             held = metric.scope is UseScope.HOLDER
-            answer = await self._query(peaks_query(metric.name, metric.factor, window))
+            answer = await self._query(steps_query(metric, window))
             if isinstance(answer, QueryFault):
                 return answer
             answers[metric.quantity] = answer
@@ -64,11 +64,12 @@ class PodHistoryReader(PrometheusSource):
         return [_pod_series(each, busy.get(_key(each.metric))) for each in memory]
 
 
-def peaks_query(name: str, factor: float, window: float) -> str:
-    """Return the query for the peaks of a metric's steps, in bytes or as a share of time."""
+def steps_query(metric: DialectMetric, window: float) -> str:
+    """Return the query for the steps of a metric: the peak of memory, the mean of busy time."""
     step = ceil(max(_SHORTEST_STEP, window / POINTS))
-    times = "" if factor == 1.0 else f" * {factor:.12g}"
-    return f"(max_over_time({name}[{step}s]){times})[{ceil(window)}s:{step}s]"
+    function = "max" if metric.quantity is UseQuantity.MEMORY else "avg"
+    times = "" if metric.factor == 1.0 else f" * {metric.factor:.12g}"
+    return f"({function}_over_time({metric.name}[{step}s]){times})[{ceil(window)}s:{step}s]"
 
 
 def without_shared_devices(series: Sequence[RawSeries]) -> list[RawSeries]:

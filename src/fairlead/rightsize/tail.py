@@ -36,24 +36,25 @@ class UseTail:
     """Seconds, of all pods together."""
     peaks: tuple[float, ...]
     """The peak of each series, ascending."""
+    horizon: float = DAY
+    """Seconds: the period that the risks are about."""
 
     @classmethod
-    def of(cls, series: Sequence[Series]) -> "UseTail":
+    def of(cls, series: Sequence[Series], horizon: float = DAY) -> "UseTail":
         """Return the tail of the series of a workload's pods; at least one of them has a value."""
         peaks = sorted(max(each.values) for each in series if each)
         blocks = [peak for each in series for peak in _block_peaks(each.values)]
         scale = max(LEAST_SCALE * peaks[-1], peaks[-1] - median(blocks))
-        return cls(
-            peaks[-1], scale, sum(each.times[-1] - each.times[0] for each in series if each), tuple(peaks)
-        )
+        observed = sum(each.times[-1] - each.times[0] for each in series if each)
+        return cls(peaks[-1], scale, observed, tuple(peaks), horizon)
 
     @property
     def risk_at_peak(self) -> float:
-        """The probability that a pod exceeds the observed peak during the next day."""
-        return DAY / (self.observed + DAY)
+        """The probability that a pod exceeds the observed peak within the horizon."""
+        return self.horizon / (self.observed + self.horizon)
 
     def risk(self, size: float) -> float:
-        """Return the probability that a pod exceeds this size during the next day."""
+        """Return the probability that a pod exceeds this size within the horizon."""
         if size >= self.peak:
             return self.risk_at_peak * exp((self.peak - size) / self.scale)
         above = sum(peak > size for peak in self.peaks)
