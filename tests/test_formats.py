@@ -15,6 +15,8 @@ from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
 from fairlead.serve.scheduler.leader import formats
 from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
+from fairlead.sizing.footprint import Footprint
+from fairlead.sizing.footprint_format import FOOTPRINTS
 from fairlead.units import Bytes
 from tests.serve.scheduler.next_format import CODECS, adopted
 
@@ -24,6 +26,13 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
     (LEADER_EPOCHS, LeaderMark(7, "nonce")),
     (ALLOCATIONS, {"gpu-0": {Form.MEMORY: {"default/web/main": 2048}}}),
     (PREPARED_CLAIMS, (Holding("gpu-0", Form.CLAIM, Holder("default", "big", "uid-1"), 2048),)),
+    (
+        FOOTPRINTS,
+        (
+            Footprint("app:1", Bytes(2 << 30), Bytes(7 << 30), 45.0, (Bytes(6 << 30),), (3600.0,), 1, 240),
+            Footprint("app:2", None, Bytes(1 << 30), 0.0, refused=Bytes(1 << 29), updated=1.5),
+        ),
+    ),
     (DEVICE_LISTS, (AnnotatedAccelerator("gpu-0", "t4", "NVIDIA", 15360, shareable=True),)),
 ]
 NAMES = [format_.name for format_, _ in VALUES]
