@@ -139,6 +139,16 @@ def test_a_series_without_new_samples_becomes_stale_and_says_since_when() -> Non
     assert history.status(START + 135).reason == ""
 
 
+def test_devices_without_new_samples_are_counted_beside_fresh_ones() -> None:
+    history = UseHistory()
+    other = DeviceKey("node-2", GPU.device)
+    history.on_report(UseReport(START, "agents", dict.fromkeys((GPU, other), sample(START))))
+    history.on_report(report(START + 61, sample(START + 61)))
+    status = history.status(START + 61)
+    assert (status.staleness, status.devices_fresh, status.devices_stale) == (Staleness.FRESH, 1, 1)
+    assert status.reason == "1 of 2 devices have no new sample for 60 s"
+
+
 def test_samples_that_lag_are_stale_at_once() -> None:
     history = UseHistory()
     history.on_report(report(START, sample(START - 300)))

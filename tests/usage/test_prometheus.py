@@ -16,6 +16,7 @@ from fairlead.cluster.http.fetch import FetchAccess, Fetcher
 from fairlead.errors import SettingsError
 from fairlead.series import Staleness
 from fairlead.usage.answer import RawSeries, decode
+from fairlead.usage.dialects import DIALECTS
 from fairlead.usage.history import UseHistory
 from fairlead.usage.prometheus import PrometheusSource
 from fairlead.usage.source import SourceName, UsageSettings, check_settings, open_source
@@ -51,7 +52,9 @@ class Series:
     def __call__(self, query: str) -> bytes:
         if query.startswith("max("):
             name = query.partition("timestamp(")[2].partition(")")[0]
-            times = [point[0] for _, points in self.series.get(name, ()) for point in points]
+            back = 900 if "900s" in query else 300
+            points = [point for _, points in self.series.get(name, ()) for point in points]
+            times = [at for at, _ in points if at > self.clock - back]
             return vector(self.clock, max(times, default=None))
         name, _, rest = query.partition("[")
         start = self.clock - float(rest.removesuffix("s]"))
@@ -109,7 +112,21 @@ def test_other_names_are_found_when_the_known_ones_answer_nothing() -> None:
     first, second, third = reads(answer, NOW, NOW, NOW)
     assert first.devices == {GPU: sample(GIB)}
     assert second.devices == third.devices == {GPU: sample(5 * MIB)}
-    assert len([query for query in queries if query.startswith("max(")]) == 6, "two looks for a dialect"
+    assert [query for query in queries if query.startswith("max(")][3:] == [
+        "max(timestamp(fairlead_accelerator_memory_used_bytes))",  # the second read finds it gone
+        *(f"max(timestamp({dialect.metrics[0].name}))" for dialect in DIALECTS),
+        "max(timestamp(DCGM_FI_DEV_FB_USED))",  # the third read asks for what the second has found
+    ]
+
+
+def test_a_series_that_missed_three_scrapes_has_ended() -> None:
+    gone = [(NOW - 59 + 10 * step, "1") for step in range(3)]
+    server = Series({OURS_MEMORY: [(BOX, gone), ({**BOX, "of": "new"}, [(NOW - 5, "2")])]})
+    (report,) = reads(server, NOW)
+    assert report.devices == {GPU: sample(2, at=NOW - 5)}
+    server = Series({OURS_MEMORY: [(BOX, [(at + 10, value) for at, value in gone])]})
+    (report,) = reads(server, NOW)
+    assert report.devices == {GPU: sample(1, at=NOW - 29)}
 
 
 def html(status: int = 200) -> web.Response:
@@ -171,7 +188,7 @@ HOSTILE: dict[str, tuple[Answer, UseFault, str]] = {
     "a lag of five minutes": (
         Series(ours(NOW - 300)),
         UseFault.LAGGING,
-        "is 300 s old; check the scrapes",
+        "is 300 s old; check the targets",
     ),
     "not a number": (Series(ours(NOW, "NaN")), UseFault.NOT_A_NUMBER, ""),
     "no number at all": (Series(ours(NOW, "lots")), UseFault.NOT_A_NUMBER, ""),

@@ -130,7 +130,8 @@ def device_uses(view: ClusterView) -> Iterator[AllocatedAmount]:
 
 def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> AllocatedAmount:
     share, place = allocated_share(result), (result.pool, result.device)
-    return AllocatedAmount(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
+    key, memory = "/".join(claim.key), share.memory
+    return AllocatedAmount(place, key, claim.metadata.uid, memory, share.whole, claim=True)
 
 
 def _reported_uses(view: ClusterView, known: set[str]) -> Iterator[AllocatedAmount]:

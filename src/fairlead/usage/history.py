@@ -79,7 +79,7 @@ class UseHistory:
         return UseStatus(
             source=self._last.source if self._last else "",
             staleness=state,
-            reason=describe(state, age, self._last, self._faults, self.limits),
+            reason=describe(state, age, self._last, self._faults, self.limits) or self._missing(devices),
             faults=dict(self._totals),
             devices_fresh=devices,
             devices_stale=len(self._devices.by_key) - devices,
@@ -87,6 +87,13 @@ class UseHistory:
             pods_stale=len(self._pods.by_key) - pods,
             age=age,
         )
+
+    def _missing(self, fresh: int) -> str:
+        """Return in words how many devices have no fresh sample; empty: none."""
+        known = len(self._devices.by_key)
+        if fresh == known:
+            return ""
+        return f"{known - fresh} of {known} devices have no new sample for {self.limits.fresh:.0f} s"
 
     def _add(self, tracks: "_Tracks[K]", key: K, sample: UseSample, report: UseReport) -> None:
         if sample.at - report.at > self.limits.future:

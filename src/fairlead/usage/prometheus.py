@@ -1,7 +1,8 @@
 """Measured use from Prometheus, over its HTTP API.
 
-Every query asks for the samples of a range, not for the value now: the value of an instant vector may be five
-minutes old, and carries the time of the query. A sample of a range carries its own time.
+Values are read as the samples of a range, not as the value now: the value of an instant vector may be five
+minutes old, and carries the time of the query. A sample of a range carries its own time. Whether a metric is
+still scraped is asked by an instant vector, which a series leaves at the first scrape without it.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.cluster.http.fetch import Fetched, Fetcher, FetchFailure
-from fairlead.usage.answer import MAX_SERIES, RawSeries, decode, to_number
+from fairlead.usage.answer import MAX_SERIES, Point, RawSeries, decode, to_number
 from fairlead.usage.collect import ReportCollector, SeriesCount
 from fairlead.usage.dialects import DIALECTS, Dialect
 from fairlead.usage.index import DeviceIndex
@@ -23,7 +24,11 @@ ANSWER_LIMIT: Final = 64 << 20
 SECONDS: Final = 10.0
 """The most seconds for one answer."""
 _LOOK_BACK: Final = 900
-"""Seconds in which a dialect is looked for, to distinguish samples that lag from samples that never were."""
+"""Seconds: an older sample does not show that a metric was scraped."""
+_SCRAPES: Final = 3
+"""Scrapes without a sample after which a series has ended."""
+_SHORTEST_GAP: Final = 2.0
+"""Seconds: a scrape and a query may take that long."""
 _SCRAPE: Final = "see docs/how-to/prometheus.md, What the scheduler reads"
 
 
@@ -33,6 +38,20 @@ class QueryFault:
 
     fault: UseFault
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewestSample:
+    """The newest sample of a metric."""
+
+    at: float
+    clock: float
+    """The time of the query; both are by the clock of Prometheus."""
+
+    @property
+    def age(self) -> float:
+        """Seconds between the two."""
+        return self.clock - self.at
 
 
 class PrometheusSource:
@@ -46,22 +65,27 @@ class PrometheusSource:
         self._period = period
         self.dialect: Dialect | None = None
         """The dialect of the last good read."""
+        self._last: tuple[str, float] | None = None
+        """The metric of the last good read, and the time of its newest sample."""
         self.count = SeriesCount()
         """The series of the last read."""
 
     async def read(self, now: float) -> UseReport:
         """Return the newest samples."""
         if self.dialect is not None:
-            report = await self._read(self.dialect, now)
-            if report.devices or report.pods or UseFault.NO_SERIES not in report.faults:
-                return report
+            newest = await self._newest(self.dialect)
+            if isinstance(newest, QueryFault):
+                return self._failed(now, newest)
+            if newest is not None and newest.age <= self._limits.fresh:
+                report = await self._read(self.dialect, now, newest.clock)
+                if UseFault.NO_SERIES not in report.faults:
+                    return report
         self.dialect = None
         candidates = await self._detect(now)
         if isinstance(candidates, QueryFault):
             return self._failed(now, candidates)
-        report = self._failed(now, QueryFault(UseFault.NO_SERIES, self._no_series()))
-        for dialect in candidates:
-            report = await self._read(dialect, now)
+        for dialect, clock in candidates:
+            report = await self._read(dialect, now, clock)
             if report.devices or report.pods:
                 self.dialect = dialect
                 break
@@ -70,11 +94,11 @@ class PrometheusSource:
     async def backfill(self, now: float, window: float) -> Sequence[UseReport]:
         """Return the samples of the last seconds, one report for each refresh period."""
         candidates = await self._detect(now)
-        if isinstance(candidates, QueryFault) or not candidates:
+        if isinstance(candidates, QueryFault):
             return ()
         steps: dict[int, ReportCollector] = {}
         index = self._index()
-        for metric in candidates[0].metrics:
+        for metric in candidates[0][0].metrics:
             answer = await self._query(f"{metric.name}[{round(window)}s]")
             if isinstance(answer, QueryFault):
                 return ()
@@ -90,7 +114,7 @@ class PrometheusSource:
         ends = {step: min(now, (step + 1) * self._period) for step in steps}
         return [steps[step].report(ends[step], SOURCE) for step in sorted(steps)]
 
-    async def _read(self, dialect: Dialect, now: float) -> UseReport:
+    async def _read(self, dialect: Dialect, now: float, clock: float) -> UseReport:
         collector = ReportCollector(self._index())
         newest = float("-inf")
         for metric in dialect.metrics:
@@ -98,11 +122,13 @@ class PrometheusSource:
             if isinstance(answer, QueryFault):
                 return self._failed(now, answer)
             for series in answer:
-                if series.values:
+                if series.values and not _has_ended(series.values, clock):
                     at, text = series.values[-1]
                     newest = max(newest, at)
                     collector.add(metric, series.metric, at, to_number(text), series.values[0][0])
         self.count = collector.count
+        if newest > float("-inf"):
+            self._last = dialect.metrics[0].name, newest
         report = collector.report(now, SOURCE, self._about_times(now, newest))
         if report.devices or report.pods or report.faults:
             return report
@@ -116,24 +142,42 @@ class PrometheusSource:
         ago = f"{-age:.0f} s in the future" if age < 0 else f"{age:.0f} s old"
         return f"the newest sample of {self._url} is {ago}; compare the clocks of the machines"
 
-    async def _detect(self, now: float) -> list[Dialect] | QueryFault:
-        """Return the dialects with fresh samples, in their order of preference."""
-        fresh, lagging = [], QueryFault(UseFault.NO_SERIES, self._no_series())
+    async def _detect(self, now: float) -> list[tuple[Dialect, float]] | QueryFault:
+        """Return the dialects with fresh samples, the preferred one first, and Prometheus' time."""
+        fresh = []
         for dialect in DIALECTS:
-            name = dialect.metrics[0].name
-            answer = await self._query(f"max(max_over_time(timestamp({name})[{_LOOK_BACK}s:15s]))")
-            if isinstance(answer, QueryFault):
-                return answer
-            point = answer[0].value if answer else None
-            if point is None:
-                continue
-            age = point[0] - to_number(point[1])
-            if age <= self._limits.fresh:
-                fresh.append(dialect)
-            elif lagging.fault is UseFault.NO_SERIES:
-                text = f"the newest sample of {name} at {self._url} is {age:.0f} s old"
-                lagging = QueryFault(UseFault.LAGGING, f"{text}; check the scrapes of that job (up, targets)")
-        return fresh or lagging
+            newest = await self._newest(dialect)
+            if isinstance(newest, QueryFault):
+                return newest
+            if newest is not None and newest.age <= self._limits.fresh:
+                fresh.append((dialect, newest.clock))
+        return fresh or await self._without_fresh_samples(now)
+
+    async def _without_fresh_samples(self, now: float) -> QueryFault:
+        """Return since when there is no fresh sample, or that there was none."""
+        for dialect in DIALECTS:
+            newest = await self._newest(dialect, f"max(max_over_time(timestamp({{}})[{_LOOK_BACK}s:15s]))")
+            if isinstance(newest, QueryFault):
+                return newest
+            if newest is not None:
+                return self._lagging(dialect.metrics[0].name, newest.age)
+        if self._last is not None and now - self._last[1] <= _LOOK_BACK:
+            return self._lagging(self._last[0], now - self._last[1])
+        return QueryFault(UseFault.NO_SERIES, self._no_series())
+
+    def _lagging(self, name: str, age: float) -> QueryFault:
+        text = f"the newest sample of {name} at {self._url} is {age:.0f} s old"
+        return QueryFault(UseFault.LAGGING, f"{text}; check the targets of that job in Prometheus")
+
+    async def _newest(
+        self, dialect: Dialect, expression: str = "max(timestamp({}))"
+    ) -> "NewestSample | QueryFault | None":
+        """Return the newest sample of a dialect; None: it has none that Prometheus calls current."""
+        answer = await self._query(expression.format(dialect.metrics[0].name))
+        if isinstance(answer, QueryFault):
+            return answer
+        point = answer[0].value if answer else None
+        return None if point is None else NewestSample(to_number(point[1]), point[0])
 
     def _no_series(self, dialect: Dialect | None = None) -> str:
         if dialect is None:
@@ -164,6 +208,12 @@ class PrometheusSource:
             text = f"{address} answers with {len(answer)} series; at most {MAX_SERIES} are read"
             return QueryFault(UseFault.LIMIT, text)
         return answer
+
+
+def _has_ended(points: Sequence[Point], clock: float) -> bool:
+    """Return whether a series lacks the samples of the last scrapes: its exporter no longer has it."""
+    gap = (points[-1][0] - points[0][0]) / (len(points) - 1) if len(points) > 1 else float("inf")
+    return clock - points[-1][0] > max(_SHORTEST_GAP, _SCRAPES * gap)
 
 
 def _refusal(address: str, response: Fetched, wrong: str) -> QueryFault:
