@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -16,9 +15,7 @@ from fairlead.usage.prometheus import QueryFault
 from fairlead.use import UseFault
 from tests.cluster.loopback import serve_responses
 
-NOW = 1_700_000_000.0
 OURS, OURS_BUSY = "fairlead_pod_accelerator_memory_used_bytes", "fairlead_pod_accelerator_busy_ratio"
-MARK = "fairlead_accelerator_memory_used_bytes"
 DCGM = "DCGM_FI_DEV_FB_USED"
 Rows = list[tuple[dict[str, str], list[tuple[float, str]]]]
 
@@ -45,21 +42,14 @@ def ask(answers: dict[str, Rows], status: int = 200) -> "list[PodSeries] | Query
 
     async def handler(request: web.BaseRequest) -> web.Response:
         expression = parse_qs((await request.read()).decode())["query"][0]
-        result: list[dict[str, Any]] = []
-        if expression.startswith("max(max_over_time(timestamp("):
-            name = expression.removeprefix("max(max_over_time(timestamp(").partition(")")[0]
-            known = name in answers or (name == MARK and OURS in answers)
-            result = [{"metric": {}, "value": [NOW, str(NOW - 5)]}] if known else []
-            data = {"resultType": "vector", "result": result}
-        else:
-            name = expression.partition("_over_time(")[2].partition("[")[0]
-            result = [{"metric": each, "values": points} for each, points in answers.get(name, [])]
-            data = {"resultType": "matrix", "result": result}
+        name = expression.partition("_over_time(")[2].partition("[")[0]
+        result = [{"metric": each, "values": points} for each, points in answers.get(name, [])]
+        data = {"resultType": "matrix", "result": result}
         return web.Response(text=json.dumps({"status": "success", "data": data}), status=status)
 
     async def run() -> "list[PodSeries] | QueryFault":
         async with serve_responses(handler) as seen, Fetcher.open(FetchAccess()) as fetcher:
-            return await PodHistoryReader(fetcher, seen.server).pod_series(NOW, 86400.0)
+            return await PodHistoryReader(fetcher, seen.server).pod_series(86400.0)
 
     return asyncio.run(run())
 

@@ -9,10 +9,11 @@ from fairlead.rightsize.workload import PodSeries
 from fairlead.series import Series
 from fairlead.usage.answer import RawSeries, SeriesLabels, to_number
 from fairlead.usage.collect import find_device, find_pod
-from fairlead.usage.dialects import Dialect, DialectMetric, UseQuantity, UseScope
+from fairlead.usage.dialects import DIALECTS, Dialect, DialectMetric, UseQuantity, UseScope
 from fairlead.usage.index import DeviceIndex
 from fairlead.usage.limits import PERIOD, check_busy, check_memory
 from fairlead.usage.prometheus import SOURCE, PrometheusSource, QueryFault
+from fairlead.use import UseFault
 
 POINTS: Final = 480
 """The most points of a series: a step is three minutes where the window is a day."""
@@ -35,16 +36,17 @@ class PodHistoryReader(PrometheusSource):
     def __init__(self, fetcher: Fetcher, url: str) -> None:
         super().__init__(fetcher, url, lambda: _ANY, PERIOD)
 
-    async def pod_series(self, now: float, window: float) -> list[PodSeries] | QueryFault:
+    async def pod_series(self, window: float) -> list[PodSeries] | QueryFault:
         """Return the series of all pods of the last `window` seconds, also of pods that are gone."""
-        candidates = await self._detect(now)
-        if isinstance(candidates, QueryFault):
-            return candidates
-        for dialect in candidates:
+        for dialect in DIALECTS:
             series = await self._pods_in(dialect, window)
             if isinstance(series, QueryFault) or series:
                 return series
-        return []
+        names = ", ".join(name for dialect in DIALECTS for name in _memory_names(dialect))
+        return QueryFault(
+            UseFault.NO_SERIES,
+            f"{self._url} has no series of {names} that name a pod; see `fairlead docs rightsize`",
+        )
 
     async def _pods_in(self, dialect: Dialect, window: float) -> list[PodSeries] | QueryFault:
         answers: dict[UseQuantity, list[RawSeries]] = {}
@@ -62,6 +64,12 @@ class PodHistoryReader(PrometheusSource):
             memory = without_shared_devices(memory)
         busy = {_key(each.metric): each for each in answers.get(UseQuantity.BUSY, ())}
         return [_pod_series(each, busy.get(_key(each.metric))) for each in memory]
+
+
+def _memory_names(dialect: Dialect) -> list[str]:
+    scopes = (UseScope.POD, UseScope.HOLDER)
+    metrics = dialect.metrics
+    return [each.name for each in metrics if each.scope in scopes and each.quantity is UseQuantity.MEMORY]
 
 
 def steps_query(metric: DialectMetric, window: float) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from fairlead.compat import StrEnum
 from fairlead.rightsize.tail import UseTail
 from fairlead.series import Series, Staleness
+from fairlead.sizing.footprint import CRASH_STEP
 from fairlead.units import Bytes, format_bytes, pluralize
 
 DEFAULT_RISK: Final = 0.01
@@ -17,8 +18,6 @@ STALE_AFTER: Final = 3600.0
 """Seconds since the newest sample after which there is no advice."""
 SLACK: Final = 0.1
 """The part of a request that a smaller size must save: less is not worth the restart of the pods."""
-CRASH_FACTOR: Final = 1.2
-"""The factor by which a size grows after a crash: the samples end before the allocation that failed."""
 MIB: Final = Bytes(1 << 20)
 
 
@@ -73,7 +72,8 @@ def recommend(
     if rules.crashes or tail.peak > requested:
         why = f"{basis}, above the request" if tail.peak > requested else basis
         if rules.crashes:
-            size = max(size, _round_up(CRASH_FACTOR * max(tail.peak, requested), rules))
+            # The samples end before the allocation that failed: nothing shows how large it was.
+            size = max(size, _round_up((1 + CRASH_STEP) * max(tail.peak, requested), rules))
             why += f"; {pluralize(rules.crashes, 'restart')} by a failed allocation"
         return SizeAdvice(size, _risk(tail, size, rules), Verdict.UNDER, why)
     if size <= (1 - SLACK) * requested:

@@ -39,7 +39,7 @@ async def _ask(options: argparse.Namespace, advice: "AdviceOptions") -> "list[Po
 
     access = FetchAccess(options.prometheus_token_file, ca_file=options.prometheus_ca_file, env=os.environ)
     async with Fetcher.open(access) as fetcher:
-        return await PodHistoryReader(fetcher, options.prometheus).pod_series(advice.now, advice.window)
+        return await PodHistoryReader(fetcher, options.prometheus).pod_series(advice.window)
 
 
 def _unavailable(fault: "QueryFault") -> ClusterUnavailableError | SettingsError:
@@ -47,7 +47,7 @@ def _unavailable(fault: "QueryFault") -> ClusterUnavailableError | SettingsError
     from fairlead.use import UseFault
 
     text, _, hint = fault.detail.partition("; ")
-    if fault.fault in (UseFault.UNREACHABLE, UseFault.LAGGING):
+    if fault.fault is UseFault.UNREACHABLE:
         return ClusterUnavailableError(text, hint)
     return SettingsError(text, hint)
 
