@@ -12,6 +12,7 @@ from fairlead.formats import VersionedFormat
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.offer import Form, Holder, Holding
 from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
 from fairlead.serve.scheduler.leader import formats
 from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
@@ -33,6 +34,7 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
             Footprint("app:2", None, Bytes(1 << 30), 0.0, refused=Bytes(1 << 29), updated=1.5),
         ),
     ),
+    (PREVIOUS_SIZES, (SizeChange("main", "fairlead.dev/gpu-mem", "8192", "1660"),)),
     (DEVICE_LISTS, (AnnotatedAccelerator("gpu-0", "t4", "NVIDIA", 15360, shareable=True),)),
 ]
 NAMES = [format_.name for format_, _ in VALUES]

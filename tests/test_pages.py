@@ -166,7 +166,7 @@ def test_the_policy_of_the_page_installs(tmp_path: Path) -> None:
     assert {each["policy"] for each in json.loads(used.stdout)["decisions"]} == {"tidy"}, used.stderr
 
 
-@pytest.mark.parametrize("name", ["nodes", "capture", "retract"])
+@pytest.mark.parametrize("name", ["nodes", "capture", "retract", "rightsize"])
 def test_a_command_has_a_page_with_every_option(name: str) -> None:
     text = (ROOT / f"docs/reference/{name}.md").read_text()
     assert text.startswith(f"# `fairlead {name}`\n")

@@ -90,6 +90,10 @@ ELASTIC: Final = "fairlead.dev/elastic"
 RIGHTSIZE: Final = "fairlead.dev/rightsize"
 """Of a pod: `auto` places it by the learned size of its workload instead of its request."""
 
+# Annotations of the owners of pods.
+RIGHTSIZE_PREVIOUS: Final = "fairlead.dev/rightsize-previous"
+"""Of a Deployment or another owner: the sizes that `fairlead rightsize --apply` has replaced."""
+
 # Annotations of the Lease by which replicas elect a leader.
 LEADS_FOR: Final = "fairlead.dev/scheduler"
 """The `schedulerName` of the pods that its holder places."""

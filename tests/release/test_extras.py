@@ -60,6 +60,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (0, ("schedule", "--live", *CLUSTER)),
         (0, ("snapshot", *CLUSTER)),
         (1, ("explain", "embedder", "--decision", "decision.json")),
+        (0, ("rightsize", "--series", "series.csv", "--assume-request", "1.5x")),
         (0, ("replay", "recording")),
         (0, ("serve", "extender", "--print-config", "http://127.0.0.1:1")),
     ),
@@ -114,6 +115,7 @@ COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
     ("retract", "--dry-run", *CLUSTER),
     ("schedule", *FLEET),
     ("explain", "default/x", *CLUSTER),
+    ("rightsize", "--series", "series.csv", *CLUSTER),
     ("replay", "recording"),
     ("simulate", *DAY),
     ("serve", "agent", "--publish", "labels", "--root", "machine", *CLUSTER),
@@ -134,6 +136,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.symlink(HOUSE / "examples", workdir / "examples")
     write(workdir, lines(3, 8))
     (workdir / "recording").write_text(RECORDING)
+    (workdir / "series.csv").write_text("timestamp,value,id\n0,1073741824,one\n")
     (workdir / "nodes.csv").write_text(NODES)
     (workdir / "pods.csv").write_text(PODS)
     pair = Authority().leaf("server")

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "schedule": "placement.schedule",
     "explain": "placement.explain",
     "simulate": "placement.simulate",
+    "rightsize": "placement.rightsize",
     "bench": "model.bench",
     "nodes": "cluster.nodes",
     "devices": "cluster.devices",

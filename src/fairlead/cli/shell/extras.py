@@ -26,6 +26,7 @@ EXTRAS: Final = {
     "snapshot": "scheduler",
     "schedule": "scheduler",
     "explain": "scheduler",
+    "rightsize": "scheduler",
     "replay": "scheduler",
     "simulate": "simulate",
     "bench openb": "simulate",

@@ -14,7 +14,7 @@ from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes
 
 _PIECES: Final = frozenset({*keys.SIZES, *keys.WHOLE})
-_MEMORY: Final = (
+MEMORY_KEYS: Final = (
     keys.GPU_MEM,
     keys.GPU_MEM_GIB,
     keys.ALIYUN_MEM,
@@ -59,7 +59,7 @@ def demand(stated: StatedDemand) -> Demand:
     memory, compute = _memory(stated), _compute(stated)
     part = fraction(stated)
     if memory and part:
-        used = ", ".join(key for key in _MEMORY if stated.resources.get(key) or stated.annotation(key))
+        used = ", ".join(key for key in MEMORY_KEYS if stated.resources.get(key) or stated.annotation(key))
         raise ManifestError(
             f"{stated.where}: requests an amount and a fraction of the memory: {used}", "keep one of them"
         )
