@@ -2,8 +2,8 @@
 
 A server in a process of its own answers like a Prometheus that scrapes every 15 seconds: 5,000 devices with
 two series each, and 5,000 pods with two series each, four samples of a minute in every answer. The reader
-plays a quarter of an hour of refreshes in virtual time, so that the window is full. Beside it stands the plain way to
-read the same answers: `json.loads`. Exit code 1: a bar is missed.
+plays a quarter of an hour of refreshes in virtual time, so that the window is full. Beside it stands the
+plain way to read the same answers: `json.loads`. Exit code 1: a bar is missed.
 
 The other half of the cost, the time of a decision, is `bench/telemetry_decide.py`.
 """
