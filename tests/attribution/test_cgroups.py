@@ -29,10 +29,6 @@ PODS = {
     "CRI-O, cgroupfs": (f"0::/kubepods/besteffort/pod{UID}/crio-{ID}", INSIDE),
     "CRI-O's monitor": (f"0::/kubepods.slice/{POD_SLICE}/crio-conmon-{ID}.scope", IN_POD),
     "docker": (f"0::/kubepods.slice/kubepods-besteffort.slice/{POD_SLICE}/docker-{ID}.scope", INSIDE),
-    "mixed drivers": (
-        f"0::/system.slice/containerd.service/kubepods-burstable-pod{SLICE_UID}.slice:cri-containerd:{ID}",
-        INSIDE,
-    ),
     "mixed drivers at the root": (f"0::/kubepods-pod{SLICE_UID}.slice:cri-containerd:{ID}", INSIDE),
     "a static pod": (f"0::/kubepods/burstable/pod{STATIC}/{ID}", PodContainer(STATIC, ID)),
     "nested cgroups": (f"0::/kubepods/burstable/pod{UID}/{ID}/init.scope/a/b", INSIDE),
@@ -42,17 +38,6 @@ PODS = {
     "of another reader, systemd": (f"0::/../../{POD_SLICE}/cri-containerd-{ID}.scope", INSIDE),
     "of another reader, systemd, other QoS": (
         f"0::/../../../kubepods-besteffort.slice/{POD_SLICE}/cri-containerd-{ID}.scope",
-        INSIDE,
-    ),
-    "kind, systemd": (
-        f"0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
-        f"kubelet-{POD_SLICE}/cri-containerd-{ID}.scope",
-        INSIDE,
-    ),
-    "kind, cgroupfs, v1": (f"4:memory:/docker/{NODE}/kubelet/kubepods/besteffort/pod{UID}/{ID}", INSIDE),
-    "a node that is a container": (
-        f"0::/system.slice/docker-{NODE}.scope/kubelet.slice/kubelet-kubepods.slice/"
-        f"kubelet-kubepods-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope",
         INSIDE,
     ),
     "v1 and v2 together": (
@@ -82,6 +67,8 @@ UNCLEAR = {
     "a slice without its parent": f"0::/mine/{POD_SLICE}/cri-containerd-{ID}.scope",
     "two pods": f"4:memory:/kubepods/pod{UID}/{ID}\n3:cpu:/kubepods/pod{OTHER}/{ID}",
     "a kubelet": "0::/kubelet.slice/kubelet.service",
+    "a pod of a node that is a container": f"0::/system.slice/docker-{NODE}.scope/kubepods/pod{UID}/{ID}",
+    "a container that plays a node": f"0::/../../../system.slice/docker-{NODE}.scope/kubepods/pod{UID}/{ID}",
 }
 
 
@@ -116,26 +103,32 @@ def test_a_pod_cannot_pass_for_another_by_the_names_of_its_own_cgroups(nested: s
     assert owner(f"0::/../../{POD_SLICE}/cri-containerd-{ID}.scope/{nested}") == INSIDE
 
 
-@pytest.mark.parametrize(
-    ("own", "root"),
-    [
-        (f"4:memory:/edge/node-1/kubepods/burstable/pod{OTHER}/{NODE}", ("edge", "node-1")),
-        (f"0::/edge.slice/kubepods.slice/kubepods-pod{OTHER}.slice/x", ("edge.slice",)),
-        ("0::/", ()),
-        ("", ()),
-    ],
-)
-def test_a_root_of_the_kubelets_own_is_known_from_the_programs_own_pod(
-    own: str, root: tuple[str, ...]
-) -> None:
-    assert kubelet_root(own) == root
-    paths = [
+ROOTS = {
+    f"4:memory:/edge/node-1/kubepods/burstable/pod{OTHER}/{NODE}": "edge/node-1",
+    f"0::/edge.slice/kubepods.slice/kubepods-pod{SLICE_UID}.slice/x": "edge.slice",
+    f"4:memory:/docker/{NODE}/kubelet/kubepods/besteffort/pod{OTHER}/{NODE}": f"docker/{NODE}/kubelet",
+    f"0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{SLICE_UID}.slice/x": "kubelet.slice",
+    f"0::/system.slice/containerd.service/kubepods-pod{SLICE_UID}.slice:cri-containerd:{NODE}": (
+        "system.slice/containerd.service"
+    ),
+}
+"""By the cgroups of the program's own pod, what is above the kubelet's."""
+
+
+@pytest.mark.parametrize("own", ROOTS)
+def test_a_root_of_the_kubelets_own_is_known_from_the_programs_own_pod(own: str) -> None:
+    root = kubelet_root(own)
+    assert "/".join(root) == ROOTS[own]
+    for path in (
         f"kubepods/pod{UID}/{ID}",
         f"kubepods.slice/kubepods-besteffort.slice/{POD_SLICE}/crio-{ID}.scope",
-    ]
-    for path in paths:
-        assert owner("0::/" + "/".join([*root, path]), root) == INSIDE
-        assert owner(f"0::/elsewhere/{path}", root) is NoPod.UNCLEAR
+        f"kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-{POD_SLICE}/cri-containerd-{ID}.scope",
+        f"kubepods-burstable-pod{SLICE_UID}.slice:cri-containerd:{ID}",
+    ):
+        assert owner(f"0::/{ROOTS[own]}/{path}", root) == INSIDE
+        assert owner(f"0::/{ROOTS[own]}/{path}") is NoPod.UNCLEAR
+        assert owner(f"0::/{ROOTS[own]}/x/{path}", root) is NoPod.UNCLEAR
+    assert kubelet_root("0::/") == kubelet_root("") == ()
 
 
 @given(

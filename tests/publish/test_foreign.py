@@ -6,13 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.inventory import Inventory, Machine
-from fairlead.publish.foreign import CALM, STEP, ForeignReserve, follow
+from fairlead.publish.foreign import ForeignReserve, follow
 from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices
 from fairlead.units import Bytes
 from tests.accelerators import accelerator
 
 MIB = 1 << 20
+STEP, CALM = 256, 6
+"""MiB of a step, and the samples that must be lower."""
 GPU = replace(
     accelerator("pci:0000:3b:00.0", vendor="NVIDIA", kind="gpu", driver="nvidia"),
     memory=Bytes(4096 * MIB),

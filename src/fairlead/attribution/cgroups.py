@@ -4,7 +4,7 @@ Every runtime and both cgroup drivers put the uid of the pod and the id of the c
 cgroup versions 1 and 2. A reader in a cgroup namespace of its own sees a path that starts with `..`.
 
 A process may name the cgroups below its own as it likes, so the outermost pod of a path counts, and only
-below parents that a kubelet makes, at a usual place or where the reader's own pod is.
+below parents that this node's kubelet makes: where the reader's own pod is.
 """
 
 import re
@@ -28,10 +28,6 @@ _JOINED: Final = re.compile(
 _CONTAINER: Final = re.compile(rf"({_ID})|crio-({_ID})|(?:cri-containerd|crio|docker|libpod)-({_ID})\.scope")
 _QOS: Final = frozenset({"besteffort", "burstable"})
 _ROOTS: Final = frozenset({"kubepods", ".."})
-_ABOVE: Final = re.compile(
-    rf"\.\.|kubelet|kubelet\.slice|system\.slice|docker|{_ID}|docker-{_ID}\.scope|[a-z0-9][a-z0-9@_-]*\.service"
-)
-"""What may be above a kubelet's own cgroups: a root of its own, a unit, a container that is a node."""
 _SLICES: Final = re.compile(r"(?:kubelet-)?kubepods(?:-besteffort|-burstable)?\.slice")
 _USERS: Final = "user.slice"
 _HINTS: Final = ("kubepods", "kubelet")
@@ -60,7 +56,7 @@ def kubelet_root(text: str) -> tuple[str, ...]:
     for path in _paths(text):
         parts = path.split("/")
         for at, part in enumerate(parts):
-            if part == "kubepods" or _SLICES.fullmatch(part):
+            if part == "kubepods" or _SLICES.fullmatch(part) or _JOINED.fullmatch(part):
                 return tuple(parts[:at])
     return ()
 
@@ -122,8 +118,9 @@ def _pod(parts: list[str], at: int, root: tuple[str, ...]) -> str:
 
 
 def _trusted(above: list[str], root: tuple[str, ...]) -> bool:
-    """Say whether the kubelet's cgroups are there: where the reader's are, or at a usual place."""
-    return tuple(above) == root or all(map(_ABOVE.fullmatch, above))
+    """Say whether the kubelet's cgroups are there: a container with another root may name its own alike."""
+    outside = [part for part in above if part != ".."]
+    return not outside or (tuple(above) == root)
 
 
 def _dashed(uid: str) -> str:

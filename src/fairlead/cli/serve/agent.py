@@ -65,20 +65,9 @@ def _add_watching(agent: argparse.ArgumentParser) -> None:
     agent.add_argument(
         "--no-uevents", action="store_true", help="do not listen to the kernel's device events"
     )
-    agent.add_argument(
-        "--attribution",
-        metavar="DIR",
-        default="",
-        help="the folder of the socket of `fairlead warden attribute`: measure the use of each pod",
-    )
-    agent.add_argument(
-        "--container-links",
-        metavar="DIR",
-        default="/var/log/containers",
-        help="the kubelet's folder of links that name containers (default: %(default)s)",
-    )
     agent.add_argument("--once", action="store_true", help="print the metrics page once and exit")
     _add_gpus(agent)
+    _add_attribution(agent)
 
 
 def _add_gpus(agent: argparse.ArgumentParser) -> None:
@@ -95,6 +84,21 @@ def _add_gpus(agent: argparse.ArgumentParser) -> None:
         default="",
         help="further XIDs that leave an NVIDIA GPU healthy, beside those that applications cause "
         f"({', '.join(str(xid) for xid in sorted(APPLICATION_XIDS))}); separated by commas, or all",
+    )
+
+
+def _add_attribution(agent: argparse.ArgumentParser) -> None:
+    agent.add_argument(
+        "--attribution",
+        metavar="DIR",
+        default="",
+        help="the folder of the socket of `fairlead warden attribute`: measure the use of each pod",
+    )
+    agent.add_argument(
+        "--container-links",
+        metavar="DIR",
+        default="/var/log/containers",
+        help="the kubelet's folder of links that name containers (default: %(default)s)",
     )
 
 
