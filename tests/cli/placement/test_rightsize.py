@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import pty
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -236,6 +240,21 @@ def state(cluster: RealCluster) -> tuple[dict[str, Any], dict[str, str]]:
     return main[0]["resources"], document["metadata"]["annotations"]
 
 
+def answer(text: str, *words: str) -> tuple[int, str]:
+    """Run the command on a terminal where this answer is typed; return its exit code and its messages."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, f"{text}\n".encode())
+        command = [sys.executable, "-m", "fairlead", "rightsize", *words]
+        done = subprocess.run(
+            command, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, timeout=120, check=False
+        )
+        return done.returncode, os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
 def test_a_size_is_applied_to_the_owner_and_undone(
     real_cluster: RealCluster, rightsize: Run, tmp_path: Path
 ) -> None:
@@ -261,6 +280,9 @@ def test_a_size_is_applied_to_the_owner_and_undone(
 
     code, out, _ = rightsize(*words, "--apply", "--yes")
     assert (code, "wait until its pods are replaced" in out) == (1, True), "the pods still have the old size"
+    code, shown = answer("n", "--undo", "deploy/web", *where)
+    assert (code, state(real_cluster)) == (2, (resources, annotations)), shown
+    assert "Their pods are restarted. [y/N]" in shown
     code, out, err = rightsize("--undo", "deploy/web", "--yes", *where)
     assert (code, state(real_cluster)) == (0, before), err
     code, out, _ = rightsize("--undo", "deploy/web", "--yes", *where)

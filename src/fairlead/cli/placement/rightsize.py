@@ -186,7 +186,7 @@ def _report(options: argparse.Namespace) -> "SizeReport":
 
 
 def _at_end_of(series: "tuple[PodSeries, ...]", advice: "AdviceOptions") -> "AdviceOptions":
-    """Return options whose time is that of the last sample: a file is a recording."""
+    """Return options with the time of the last sample: a file is a recording."""
     from dataclasses import replace
 
     ends = [each.memory.times[-1] for each in series if each.memory]
