@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from fairlead.cli.main import build_parser
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.rightsize.owners import OWNERS
+from fairlead.rightsize.report import AdviceOptions
+from fairlead.units import parse_duration
 from tests.cli.examples import Run
 from tests.labs import RealCluster
 from tests.rightsize.worlds import container, everything, pod
@@ -146,6 +149,8 @@ def test_gaps_and_series_of_no_workload_are_counted(rightsize: Run, tmp_path: Pa
     assert code == 1
     assert "1 samples have no value, and do not count" in err
     assert "1 series belong to no container that requests an accelerator" in err
+    words = ("--series", write_series(tmp_path, *days), "--snapshot", write_objects(tmp_path))
+    assert "belong to no container" not in rightsize(*words, "-n", "other")[2], "that namespace has no series"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +184,13 @@ def test_a_wrong_option_is_named_with_what_to_do(
     assert (code, out) == (2, "")
     assert err.startswith(f"fairlead: {first}"), err
     assert hint in err.splitlines()[1]
+
+
+def test_the_defaults_are_those_of_the_report() -> None:
+    options = build_parser("rightsize").parse_args(["rightsize", "--series", "x"])
+    usual = AdviceOptions(0.0)
+    assert (float(options.bound), options.min_samples) == (usual.bound, usual.min_samples)
+    assert parse_duration(options.window) == usual.window
 
 
 @pytest.mark.parametrize("text", ["0x", "-1x", "x", "12", "many"])
