@@ -89,7 +89,7 @@ PACKAGES = {
     "agent": ("serve.agent", "attribution", "kubelet", "cluster", "warden", "publish"),
     "scheduler": (
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
-        *("schedule", "manifest", "cache", "whatif", "cluster"),
+        *("schedule", "manifest", "cache", "whatif", "rightsize", "cluster"),
     ),
     "simulate": ("simulate", "schedule", "manifest"),
     "lab": ("lab", "cluster"),

@@ -177,7 +177,10 @@ def test_undo_leaves_a_size_alone_that_was_changed_since() -> None:
     assert "fairlead has not changed it" in nothing.reason
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"version":1}', '{"version":1,"sizes":[{"container":1}]}', "[]"])
+CPU = '{"version":1,"sizes":[{"container":"main","key":"cpu","previous":"9","applied":"1"}]}'
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"version":1}', CPU.replace('"1"', "1"), CPU, "[]"])
 def test_a_record_that_fairlead_did_not_write_counts_as_none(text: str) -> None:
     assert recorded(deployment(**{RIGHTSIZE_PREVIOUS: text})) == ()
 

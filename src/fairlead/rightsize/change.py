@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.keys import GPU_MEM, KAI_FRACTION, RIGHTSIZE_PREVIOUS
 from fairlead.manifest.amounts import MIB
+from fairlead.manifest.pod.demand import MEMORY_KEYS
 from fairlead.rightsize.report import Recommendation
 from fairlead.rightsize.workload import RequestForm, SizedContainer, SizeField, WorkloadKey, amount_of
 from fairlead.units import Bytes, format_bytes
@@ -48,19 +49,21 @@ class NotChanged(NamedTuple):
     reason: str
 
 
+_FIELDS: Final = ("container", "key", "previous", "applied")
+
+
 def _encode(changes: tuple[SizeChange, ...]) -> dict[str, Any]:
-    fields = ("container", "key", "previous", "applied")
-    return {"sizes": [{name: getattr(each, name) for name in fields} for each in changes]}
+    return {"sizes": [{name: getattr(each, name) for name in _FIELDS} for each in changes]}
 
 
 def _decode(body: Mapping[str, Any]) -> tuple[SizeChange, ...]:
-    sizes = [
-        SizeChange(*(item[name] for name in ("container", "key", "previous", "applied")))
-        for item in body["sizes"]
-    ]
-    if not all(isinstance(text, str) for each in sizes for text in (each.container, each.key, each.previous)):
-        raise ValueError("a size has a field that is not text")
-    return tuple(sizes)
+    rows = [[item[name] for name in _FIELDS] for item in body["sizes"]]
+    if not all(isinstance(text, str) for row in rows for text in row):
+        raise ValueError("a field is not text")
+    changes = tuple(SizeChange(*row) for row in rows)
+    if not all(each.key in MEMORY_KEYS for each in changes):
+        raise ValueError("a key is no size of an accelerator")
+    return changes
 
 
 PREVIOUS_SIZES: Final[VersionedFormat[tuple[SizeChange, ...]]] = VersionedFormat(

@@ -34,7 +34,7 @@ _LONGEST: Final = 1 << 16
 _MOST_MEMORY: Final = 2**48
 _COLUMNS: Final = (
     "columns: timestamp, value (bytes) and perhaps busy (0 to 1); then namespace, pod, container and device, "
-    "or one column with any name that tells the series apart"
+    "or one column with any name that distinguishes the series"
 )
 Point = tuple[float, float | None, float | None]
 
@@ -128,7 +128,7 @@ def _add(
     if known != point:
         raise SettingsError(
             f"{where}: a second value for this series and time",
-            "remove one of them, or add the column that tells the two series apart (container, device)",
+            "remove one of them, or add the column that distinguishes the two series (container, device)",
         )
 
 

@@ -52,6 +52,9 @@ class _Finder:
             names = (*each.uids, *(f"{each.workload.namespace}/{pod}" for pod in each.pods))
             self._by_name.update(dict.fromkeys(names, each.workload))
             self._places.setdefault(each.workload, {})[each.container] = place
+        self._by_owner: dict[tuple[str, str], list[WorkloadKey]] = {}
+        for key in self._places:
+            self._by_owner.setdefault((key.namespace, key.name), []).append(key)
         self._gone: dict[tuple[str, str], WorkloadKey | None] = {}
 
     def place(self, series: PodSeries) -> int | None:
@@ -67,7 +70,10 @@ class _Finder:
     def _workload_of_gone(self, namespace: str, pod: str) -> WorkloadKey | None:
         key = (namespace, pod)
         if key not in self._gone:
-            self._gone[key] = matching_workload(namespace, pod, self._places)
+            parts = pod.split("-")
+            stems = ("-".join(parts[:end]) for end in range(len(parts), max(0, len(parts) - 4), -1))
+            near = [owner for stem in stems for owner in self._by_owner.get((namespace, stem), ())]
+            self._gone[key] = matching_workload(namespace, pod, near)
         return self._gone[key]
 
 

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import pty
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -10,8 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from fairlead.cli.main import build_parser
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.rightsize.owners import OWNERS
+from fairlead.rightsize.report import AdviceOptions
+from fairlead.units import parse_duration
 from tests.cli.examples import Run
 from tests.labs import RealCluster
 from tests.rightsize.worlds import container, everything, pod
@@ -142,6 +149,8 @@ def test_gaps_and_series_of_no_workload_are_counted(rightsize: Run, tmp_path: Pa
     assert code == 1
     assert "1 samples have no value, and do not count" in err
     assert "1 series belong to no container that requests an accelerator" in err
+    words = ("--series", write_series(tmp_path, *days), "--snapshot", write_objects(tmp_path))
+    assert "belong to no container" not in rightsize(*words, "-n", "other")[2], "that namespace has no series"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +184,13 @@ def test_a_wrong_option_is_named_with_what_to_do(
     assert (code, out) == (2, "")
     assert err.startswith(f"fairlead: {first}"), err
     assert hint in err.splitlines()[1]
+
+
+def test_the_defaults_are_those_of_the_report() -> None:
+    options = build_parser("rightsize").parse_args(["rightsize", "--series", "x"])
+    usual = AdviceOptions(0.0)
+    assert (float(options.bound), options.min_samples) == (usual.bound, usual.min_samples)
+    assert parse_duration(options.window) == usual.window
 
 
 @pytest.mark.parametrize("text", ["0x", "-1x", "x", "12", "many"])
@@ -236,6 +252,21 @@ def state(cluster: RealCluster) -> tuple[dict[str, Any], dict[str, str]]:
     return main[0]["resources"], document["metadata"]["annotations"]
 
 
+def answer(text: str, *words: str) -> tuple[int, str]:
+    """Run the command on a terminal where this answer is typed; return its exit code and its messages."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, f"{text}\n".encode())
+        command = [sys.executable, "-m", "fairlead", "rightsize", *words]
+        done = subprocess.run(
+            command, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, timeout=120, check=False
+        )
+        return done.returncode, os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
 def test_a_size_is_applied_to_the_owner_and_undone(
     real_cluster: RealCluster, rightsize: Run, tmp_path: Path
 ) -> None:
@@ -261,6 +292,9 @@ def test_a_size_is_applied_to_the_owner_and_undone(
 
     code, out, _ = rightsize(*words, "--apply", "--yes")
     assert (code, "wait until its pods are replaced" in out) == (1, True), "the pods still have the old size"
+    code, shown = answer("n", "--undo", "deploy/web", *where)
+    assert (code, state(real_cluster)) == (2, (resources, annotations)), shown
+    assert "Their pods are restarted. [y/N]" in shown
     code, out, err = rightsize("--undo", "deploy/web", "--yes", *where)
     assert (code, state(real_cluster)) == (0, before), err
     code, out, _ = rightsize("--undo", "deploy/web", "--yes", *where)

@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
     if options.undo:
         return rightsize_apply.undo(options)
     report = _report(options)
-    if report.unmatched:
+    if report.unmatched and not options.workload:
         print(
             f"fairlead: {report.unmatched} series belong to no container that requests an accelerator",
             file=sys.stderr,
@@ -182,11 +182,14 @@ def _report(options: argparse.Namespace) -> "SizeReport":
         containers = file_requests(options)
     else:
         containers = cluster_requests(options)
-    return report(_selected(containers, options), series, advice)
+    wanted = [
+        each for each in series if options.namespace in (None, "", each.namespace) or not each.namespace
+    ]
+    return report(_selected(containers, options), wanted, advice)
 
 
 def _at_end_of(series: "tuple[PodSeries, ...]", advice: "AdviceOptions") -> "AdviceOptions":
-    """Return options whose time is that of the last sample: a file is a recording."""
+    """Return options with the time of the last sample: a file is a recording."""
     from dataclasses import replace
 
     ends = [each.memory.times[-1] for each in series if each.memory]
