@@ -6,8 +6,8 @@ The recording (GenTD26) has the memory of 144 pods over 23 hours, a sample every
 request is taken as the peak times 1.5. A placement draws pods with replacement, each at a random moment of
 its life, and puts them on one device, one after another, until the next does not fit. Sizes come from the
 shipped code (`need_of`, `effective_size`, `headroom`) and from samples before the moment. The placement
-overflows if its pods together hold more than the device has at any sample of the next hour. So every figure is
-out of sample.
+overflows if its pods together hold more than the device has at any sample of the next hour: no figure is of
+samples from which a size was learned.
 
 - *settled pods*: moments in the second half of each series.
 - *pods of any age*: moments from the 20th sample (19 minutes) on.
@@ -15,9 +15,10 @@ out of sample.
 - *new pods*: no samples of their own; the footprint of their image is learned from some other pods.
 
 Intervals (5 to 95 %) are bootstrapped by pod: each replicate draws as many pods with replacement, and places
-only those. Two constants of `sizing/needs.py` were fitted to pods 0, 2, 4, ... of this recording at any age,
-`DWELL` and `REACH`; the tables "other half" are of pods 1, 3, 5, ... alone. The tables of *one clock* and
-*new pods* count for no verdict: bounds hold for independent pods, and new pods of one image are not these.
+only those. `DWELL` in `sizing/needs.py` is the least of 60, 120, 180 and 240 s that keeps every bound on pods
+0, 2, 4, ... at any age; the tables "other half" are of pods 1, 3, 5, ... alone. `REACH` and `EXCESSES` were
+read off all pods. The tables of *one clock* and *new pods* count for no verdict: bounds are for independent
+pods, and new pods of one image are more alike than these.
 """
 
 import argparse

@@ -91,14 +91,14 @@ def _before_start(
         return _fixed(size, _source(footprint), "", bound, firm=True)
     if limit is not None:
         return _fixed(limit, NeedSource.REQUEST, "", bound, firm=True)
-    if footprint is None or not (footprint.runs or footprint.stated):
+    if footprint is None or not _peak(footprint):
         note = "no history of its image: counted by its request"
         return _fixed(requested or Bytes(0), NeedSource.REQUEST, note, bound)
     return _by_peaks(requested, footprint, Bytes(0), "", bound)
 
 
 def _in_ramp(requested: Bytes | None, footprint: Footprint | None, held: Bytes, bound: float) -> Need:
-    if footprint is None or not (footprint.runs or footprint.stated):
+    if footprint is None or not _peak(footprint):
         note = "started recently, and no history of its image: counted by its request"
         return _fixed(Bytes(max(requested or 0, held)), NeedSource.REQUEST, note, bound)
     note = "may still grow: counted by the peak of its image"
@@ -111,8 +111,7 @@ def _by_peaks(requested: Bytes | None, footprint: Footprint, held: Bytes, note: 
     Of n runs and the next, the next has the highest peak with the probability 1 / (n + 1).
     While the request is not smaller than the peaks seen, nothing contradicts it: no more than it counts.
     """
-    known = footprint.full if footprint.runs else footprint.stated
-    peak = max(held, _widened(known, footprint.margin))
+    peak = max(held, _widened(_peak(footprint), footprint.margin))
     believed = requested if requested is not None and requested >= peak else None
     if believed is not None and 0 < footprint.runs < FEWEST_RUNS:
         return _fixed(believed, NeedSource.REQUEST, "its image has run once: counted by its request", bound)
@@ -173,9 +172,9 @@ def _with_tail(
     sizes: list[int], weights: list[float], tail: float, reach: float = inf
 ) -> tuple[tuple[Bytes, ...], tuple[float, ...]]:
     """Return sizes with weights and, above the last of them, peaks that were not seen yet."""
-    if not tail:
-        return _joined(sizes, weights)
     top = sizes[-1]
+    if not tail or not top:
+        return _joined(sizes, weights)
     least, _ = EXCESSES[0]
     higher = [round(top * max(least, min(excess, reach / top))) for excess, _ in EXCESSES]
     return _joined(
@@ -190,6 +189,11 @@ def _joined(sizes: Iterable[int], weights: Iterable[float]) -> tuple[tuple[Bytes
     for size, weight in zip(sizes, weights, strict=True):
         joined[size] = joined.get(size, 0.0) + weight
     return tuple(map(Bytes, joined)), tuple(joined.values())
+
+
+def _peak(footprint: Footprint) -> Bytes:
+    """Return the highest peak of whole runs, or the stated one; a run that still grows shows none."""
+    return footprint.full if footprint.runs else footprint.stated
 
 
 def _source(footprint: Footprint) -> NeedSource:
