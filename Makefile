@@ -117,6 +117,9 @@ bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against rec
 bench-simulate: $(VENV)/.dev ## Compare a published experiment with its simulation, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
+bench-sizing: $(VENV)/.dev ## Replay recorded GPU memory: overflows beside each bound, and packing (some minutes; SHORT=1; DATA=folder)
+	$(BIN)/python -m bench.sizing --data $(DATA) $(if $(SHORT),--short)
+
 bench-scheduler: $(VENV)/.dev ## Compare the scheduler with kube-scheduler (20 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.scheduler $(FORM)
 
@@ -160,4 +163,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-rightsize bench-simulate bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-sizing bench-rightsize bench-scheduler bench-explain bench-telemetry lock clean
