@@ -120,6 +120,10 @@ bench-scheduler: $(VENV)/.dev ## Compare the scheduler with kube-scheduler (20 m
 bench-explain: $(VENV)/.dev ## Compare `fairlead explain` on 5,000 nodes and 20,000 pods with a fresh decision (8 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.explain $(FORM)
 
+bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
+	$(BIN)/python -m bench.telemetry
+	if [ -f bench/telemetry_decide.py ]; then $(BIN)/python -m bench.telemetry_decide; fi
+
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
 	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
@@ -153,4 +157,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain bench-telemetry lock clean

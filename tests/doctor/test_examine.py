@@ -8,7 +8,8 @@ import pytest
 
 from fairlead.doctor.examine import CHECKS, examine
 from fairlead.doctor.finding import Severity, worst
-from fairlead.doctor.view import AccessRule
+from fairlead.doctor.view import AccessRule, TelemetryReading
+from fairlead.usage.status import UseStatus
 from tests.doctor.worlds import (
     GPU,
     ago,
@@ -33,6 +34,12 @@ KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": a
 OLD = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": ago(3000)}}
 PROGRAMS = tuple(program(name, at) for name in ("agent", "scheduler") for at in ("box", "other"))
 CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
+    "a Prometheus without measured use": (
+        "telemetry",
+        Severity.FAIL,
+        "no measured use to place by: nothing answers",
+        {"telemetry": TelemetryReading("http://p", UseStatus(reason="nothing answers at http://p"))},
+    ),
     "an old server": ("api", Severity.FAIL, "1.29, as admin: the chart needs 1.30", {"version": (1, 29)}),
     "a server without claims": ("api", Severity.WARN, "before 1.34", {"version": (1, 33)}),
     "a server without shares": ("api", Severity.WARN, "need 1.36", {"version": (1, 35)}),

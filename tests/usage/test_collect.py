@@ -133,6 +133,7 @@ PODS: dict[str, tuple[Rows, dict[PodDeviceKey, UseSample]]] = {
         [(POD_MEMORY, {**ID, **EXPORTED, "instance": "box"}, 5)],
         {WEB: sample(5)},
     ),
+    "a uid that is none": ([(POD_MEMORY, {**OURS, "node": "box", "pod_uid": "u" * 65}, 1)], {}),
     "an unknown pod": ([(POD_MEMORY, {**OURS, "node": "box", "pod": "gone"}, 1)], {}),
     "dcgm-exporter, one holder": (
         [(OLD_MEMORY, {**DCGM, **EXPORTED}, 5), (OLD_BUSY, {**DCGM, **EXPORTED}, 10)],
@@ -197,6 +198,14 @@ def test_a_value_of_an_earlier_scrape_does_not_get_the_time_of_a_later_one() -> 
     collector.add(metric(OURS_MEMORY), labels(**BOX), NOW - 40, 1)
     collector.add(metric(OURS_BUSY), labels(**BOX), NOW, 0.5)
     assert collector.report(NOW, "x").devices == {GPU: sample(None, 0.5)}
+
+
+def test_containers_of_two_scrapes_are_not_added_up() -> None:
+    collector = ReportCollector(INDEX)
+    for container, at in (("a", NOW), ("b", NOW - 0.5), ("c", NOW - 2)):
+        pairs = {**BOX, "namespace": "shop", "pod": "web", "container": container}
+        collector.add(metric(POD_MEMORY), labels(**pairs), at, 1)
+    assert collector.report(NOW, "x").pods == {WEB: sample(2)}
 
 
 def test_foreign_memory_is_reported() -> None:

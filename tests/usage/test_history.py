@@ -208,6 +208,7 @@ def test_the_bytes_of_all_points_are_bounded() -> None:
 def test_foreign_memory_is_known_while_it_is_fresh() -> None:
     history = UseHistory()
     history.on_report(report(START, sample(START), foreign={GPU: Bytes(5)}))
+    history.on_report(report(START + 15, faults={UseFault.UNREACHABLE: 1}))
     assert history.foreign(GPU, START + 60) == 5
     assert history.foreign(GPU, START + 61) is None
     assert history.foreign(DeviceKey("other", "x"), START) is None

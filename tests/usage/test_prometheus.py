@@ -33,6 +33,7 @@ from tests.usage.worlds import (
     OURS_MEMORY,
     POD_MEMORY,
     WEB,
+    answer,
     matrix,
     sample,
     vector,
@@ -64,17 +65,17 @@ class Series:
         return matrix(*(row for row in rows if row[1]))
 
 
-def reads(answer: Answer, *times: float, access: FetchAccess | None = None) -> list[UseReport]:
+def reads(server: Answer, *times: float, access: FetchAccess | None = None) -> list[UseReport]:
     """Return the reports of one source."""
-    return talk(answer, times, access or FetchAccess())[0]
+    return talk(server, times, access or FetchAccess())[0]
 
 
 def talk(
-    answer: Answer, times: tuple[float, ...], access: FetchAccess
+    server: Answer, times: tuple[float, ...], access: FetchAccess
 ) -> tuple[list[UseReport], RecordedRequests]:
     async def respond(request: web.BaseRequest) -> web.StreamResponse:
         (query,) = parse_qs((await request.read()).decode())["query"]
-        body = answer(query)
+        body = server(query)
         return web.Response(body=body, content_type="application/json") if isinstance(body, bytes) else body
 
     async def run() -> tuple[list[UseReport], RecordedRequests]:
@@ -178,6 +179,11 @@ HOSTILE: dict[str, tuple[Answer, UseFault, str]] = {
         lambda _: web.Response(body=b"x", headers={"Content-Encoding": "gzip"}),
         UseFault.UNREACHABLE,
         "compresses its response",
+    ),
+    "too many series": (
+        lambda _: answer({"resultType": "matrix", "result": [{}] * 200_001}),
+        UseFault.LIMIT,
+        "answers with 200001 series; at most 200000 are read",
     ),
     "no series": (Series({}), UseFault.NO_SERIES, f"has no series of {OURS_MEMORY}"),
     "series of unknown devices": (

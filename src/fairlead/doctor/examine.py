@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.doctor import agents, amounts, crashes, devices, health, scheduling, server, sources
+from fairlead.doctor import agents, amounts, crashes, devices, health, scheduling, server, sources, telemetry
 from fairlead.doctor.finding import CheckResult, Finding, Severity
 from fairlead.doctor.view import ClusterView
 
@@ -41,6 +41,7 @@ CHECKS: Final = (
     Check("slices", devices.slices, ("nodes", "resourceslices")),
     Check("sources", sources.sources, ("nodes", "resourceslices"), True),
     Check("given-away", amounts.given_away, ("nodes", "pods", "resourceclaims", "resourceslices"), True),
+    Check("telemetry", telemetry.telemetry, ("nodes", "pods", "resourceslices")),
     Check("orphan-claims", devices.orphan_claims, ("pods", "resourceclaims"), True),
 )
 _MOST: Final = 20

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from fairlead.cluster.meta import ObjectPart
+from fairlead.cluster.meta import field as renamed
 from fairlead.cluster.objects import Lease
 from fairlead.cluster.times import parse_time
 from fairlead.compat.times import UTC
@@ -15,6 +16,7 @@ from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import Node, PriorityClass
 from fairlead.manifest.types.live import LiveClaim
 from fairlead.offer import DRIVER
+from fairlead.usage.status import UseStatus
 
 COMPONENT: Final = "app.kubernetes.io/component"
 NAME: Final = "app.kubernetes.io/name"
@@ -59,6 +61,8 @@ class PodStatus(live.LivePodStatus, frozen=True):
 
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    pod_ip: str = renamed(default="", name="podIP")
+    host_ip: str = renamed(default="", name="hostIP")
 
 
 class PodSpec(kubernetes.PodSpec, frozen=True):
@@ -88,6 +92,22 @@ class AccessRule:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetryReading:
+    """One read of measured use from a Prometheus."""
+
+    url: str
+    status: UseStatus
+    dialect: str = ""
+    """The exporter by whose names it was read."""
+    devices: int = 0
+    """The accelerators of the cluster."""
+    unknown: int = 0
+    """Series of none of them."""
+    example: str = ""
+    """The labels of one of these series."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """The objects of a cluster, and what could not be read."""
 
@@ -112,6 +132,8 @@ class ClusterView:
     """Kinds, by plural, that we may not list, and the server's reason."""
     missing_rights: Sequence[AccessRule] = ()
     """Rights that our accounts need and lack."""
+    telemetry: TelemetryReading | None = None
+    """Measured use, if a Prometheus was named."""
     earlier: "ClusterView | None" = None
     """The same cluster some seconds before. No two lists are of one moment; what both views show lasted."""
 

@@ -17,7 +17,7 @@ PAGE_LIMIT: Final = 4 << 20
 """Bytes of one page."""
 SECONDS: Final = 5.0
 """The most seconds for one page."""
-_AT_ONCE: Final = 16
+AT_ONCE: Final = 16
 _NAMED: Final = 3
 """Failures that a report describes in words."""
 
@@ -60,7 +60,7 @@ class AgentSource:
             detail = "there is no agent to read measured use from; install the agents, or set a Prometheus"
             return UseReport(now, SOURCE, faults={UseFault.NO_SERIES: 1}, detail=detail)
         collector = ReportCollector(self._index())
-        semaphore = asyncio.Semaphore(_AT_ONCE)
+        semaphore = asyncio.Semaphore(AT_ONCE)
         tasks = {asyncio.ensure_future(self._read(target, semaphore)): target for target in targets}
         try:
             await asyncio.wait(tasks, timeout=self._period)

@@ -15,6 +15,8 @@ ONE_SCRAPE: Final = 1.0
 """Seconds: values of one exporter that differ by less in time are of one scrape."""
 _SLACK: Final = 1.1
 """A driver may show a little more memory than the size that a device is listed with."""
+_LONGEST_UID: Final = 64
+"""Characters; a uid is a UUID, or a digest of a static pod."""
 K = TypeVar("K", DeviceKey, PodDeviceKey)
 
 
@@ -108,7 +110,7 @@ class ReportCollector:
 
     def _add_pod(self, quantity: UseQuantity, key: DeviceKey, labels: SeriesLabels, row: _Row) -> None:
         uid = labels.pod_uid or find_pod(labels, self._index)
-        if not uid:
+        if not uid or len(uid) > _LONGEST_UID:
             self._counts["pods"] += 1
             return
         part = labels.exported_container or labels.container or "-"

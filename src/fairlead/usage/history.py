@@ -28,6 +28,7 @@ class UseHistory:
         self._devices = _Tracks[DeviceKey]()
         self._pods = _Tracks[PodDeviceKey]()
         self._foreign: Mapping[DeviceKey, Bytes] = {}
+        self._foreign_at = float("-inf")
         self._totals = Counter[UseFault]()
         self._faults = Counter[UseFault]()
         self._last: UseReport | None = None
@@ -42,7 +43,8 @@ class UseHistory:
         for pod, sample in report.pods.items():
             self._add(self._pods, pod, sample, report)
         self._trim(report.at)
-        self._foreign = report.foreign
+        if report.devices:
+            self._foreign, self._foreign_at = report.foreign, report.at
         self._totals.update(self._faults)
         self._last = report
 
@@ -64,8 +66,7 @@ class UseHistory:
 
     def foreign(self, key: DeviceKey, now: float) -> Bytes | None:
         """Return the memory that processes outside pods hold; None: it is not known, or stale."""
-        fresh = self._last is not None and now - self._last.at <= self.limits.fresh
-        return self._foreign.get(key) if fresh else None
+        return self._foreign.get(key) if now - self._foreign_at <= self.limits.fresh else None
 
     def status(self, now: float) -> UseStatus:
         """Return how current the measurements are, and for people why."""
@@ -143,6 +144,7 @@ class UseHistory:
         """Drop every point: the clock of the reader went back, and old points would look fresh."""
         self._faults[UseFault.RESET] += 1
         self._devices, self._pods = _Tracks(), _Tracks()
+        self._foreign_at = float("-inf")
 
 
 class _Tracks(Generic[K]):

@@ -121,6 +121,9 @@ COMMANDS: dict[str, set[str]] = {
     "doctor": {
         "--here",
         "--scheduler",
+        "--prometheus",
+        "--prometheus-token-file",
+        "--prometheus-ca-file",
         "-q",
         "--quiet",
         "--kubeconfig",

@@ -36,6 +36,15 @@ def add(commands: Any) -> None:
         default="fairlead",
         help="the schedulerName of fairlead's scheduler (default: %(default)s)",
     )
+    command.add_argument(
+        "--prometheus", metavar="URL", default="", help="check the measured use in this Prometheus too"
+    )
+    command.add_argument(
+        "--prometheus-token-file", metavar="FILE", default="", help="a bearer token for Prometheus"
+    )
+    command.add_argument(
+        "--prometheus-ca-file", metavar="FILE", default="", help="certificate authorities of Prometheus"
+    )
     command.add_argument("-q", "--quiet", action="store_true", help="print only what is not well")
     shared.add_cluster(command)
     shared.add_catalog(command)
@@ -93,16 +102,30 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
     from fairlead.compat.times import UTC
     from fairlead.doctor.read import ApiServerReviews
     from fairlead.doctor.second_look import examine_cluster
+    from fairlead.usage.source import SourceName, UsageSettings, check_settings
 
     async def pause(seconds: float) -> None:
         bar.clear()
         print(f"checking again in {seconds:.0f} s: pods may have come and gone", file=sys.stderr)
         await asyncio.sleep(seconds)
 
+    usage = UsageSettings(
+        SourceName.PROMETHEUS,
+        options.prometheus,
+        options.prometheus_token_file,
+        ca_file=options.prometheus_ca_file,
+    )
+    if options.prometheus:
+        check_settings(usage)
     config = kubeconfig.load(options.kubeconfig, options.context)
     async with Client.connect(config) as client:
         return await examine_cluster(
-            ApiServerReviews(client), client, lambda: datetime.now(UTC), options.scheduler, pause
+            ApiServerReviews(client),
+            client,
+            lambda: datetime.now(UTC),
+            options.scheduler,
+            pause,
+            usage if options.prometheus else None,
         )
 
 

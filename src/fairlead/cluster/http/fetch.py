@@ -21,7 +21,8 @@ from fairlead.cluster.config.proxy import find_proxy
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.http.connection_errors import describe
 from fairlead.cluster.http.sockets import SocketTracker
-from fairlead.errors import FairleadError
+from fairlead.compat.aio import TIMEOUTS
+from fairlead.errors import FairleadError, KubeconfigError
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _KEEPALIVE: Final = 45.0
@@ -101,7 +102,9 @@ class Fetcher:
             return await self._fetch(url, form, limit, aiohttp.ClientTimeout(total=seconds), config)
         except FairleadError as error:  # a file of ours
             return FetchFailure(str(error), error.hint)
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, *TIMEOUTS) as error:
+            if isinstance(error, aiohttp.ClientSSLError):
+                self._tls = None  # the file of authorities may be replaced
             return FetchFailure(describe(error, config)[0], "check the address, and that the server runs")
         except ValueError as error:
             return FetchFailure(f"{url}: {error}", "correct the address")
@@ -151,12 +154,19 @@ class Fetcher:
         if urlsplit(config.server).scheme != "https":
             return True
         if self._tls is None:
-            path, ca = self._access.ca_file, b""
-            if path:
-                with open(path, "rb") as file:
-                    ca = file.read()
-            self._tls = tls.create_context(ClusterConfig(config.server, source=path, ca=ca), b"", b"")
+            path = self._access.ca_file
+            source = ClusterConfig(config.server, source=path, ca=_read_authorities(path) if path else b"")
+            self._tls = tls.create_context(source, b"", b"")
         return self._tls
+
+
+def _read_authorities(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        hint = "mount the file, or correct its path"
+        raise KubeconfigError(f"{path}: the certificate authorities cannot be read: {error}", hint) from None
 
 
 async def _bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
