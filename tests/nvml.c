@@ -5,6 +5,7 @@
  * either shows as a wrong number.
  */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,10 @@ typedef struct {
     int type, code;
     union { double d; unsigned int u; unsigned long ul; unsigned long long ull; long long ll; int i; } value;
 } field_t;
+
+typedef struct { unsigned int pid; unsigned long long used; } process_v1_t;
+typedef struct { unsigned int pid; unsigned long long used; unsigned int gpu_instance, compute_instance; } process_t;
+typedef struct { unsigned int pid; unsigned long long timestamp; unsigned int sm, mem, enc, dec; } busy_t;
 
 enum { OK = 0, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, MORE = 7, TIMEOUT = 10, LOST = 15, MISMATCH = 25 };
 
@@ -224,3 +229,76 @@ int nvmlEventSetWait_v2(void *set, event_t *event, unsigned int timeout) {
     event->gpu_instance = event->compute_instance = 0xffffffffu;
     return OK;
 }
+
+/* Processes: those that a test adds, or the lines `pid bytes percent` of the file PROCESSES, read at each call.
+ * `kind` says which lists have them: 1 compute, 2 graphics, 4 MPS.
+ */
+static struct { unsigned int pid, sm, kind; unsigned long long used, at; } processes[8192];
+static int running;
+
+void test_process(unsigned int pid, unsigned long long used, unsigned int kind) {
+    processes[running].pid = pid;
+    processes[running].used = used;
+    processes[running++].kind = kind;
+}
+void test_busy(int which, unsigned int sm, unsigned long long at) { processes[which].sm = sm; processes[which].at = at; }
+void test_ended(void) { running = 0; }
+
+#ifndef WITHOUT_PROCESSES
+static void refresh(void) {
+#ifdef PROCESSES
+    FILE *file = fopen(PROCESSES, "r");
+    static unsigned long long now = 1;
+    running = 0;
+    now++;
+    while (file && fscanf(file, "%u %llu %u", &processes[running].pid, &processes[running].used,
+                          &processes[running].sm) == 3) {
+        processes[running].kind = 1;
+        processes[running++].at = now;
+    }
+    if (file) fclose(file);
+#endif
+}
+#endif
+#define LIST(name, type, bit)                                                      \
+    int name(device_t device, unsigned int *count, type *list) {                   \
+        unsigned int room = *count, there = 0;                                     \
+        if (!known(device)) return UNSUPPORTED;                                    \
+        refresh();                                                                 \
+        for (int i = 0; i < running; i++) {                                        \
+            if (!(processes[i].kind & bit)) continue;                              \
+            if (there < room) {                                                    \
+                memset(&list[there], 0xff, sizeof list[there]);                    \
+                list[there].pid = processes[i].pid;                                \
+                list[there].used = processes[i].used;                              \
+            }                                                                      \
+            there++;                                                               \
+        }                                                                          \
+        *count = there;                                                            \
+        return there > room ? MORE : OK;                                           \
+    }
+#define LISTS(suffix, type)                                                        \
+    LIST(nvmlDeviceGetComputeRunningProcesses##suffix, type, 1)                    \
+    LIST(nvmlDeviceGetGraphicsRunningProcesses##suffix, type, 2)                   \
+    LIST(nvmlDeviceGetMPSComputeRunningProcesses##suffix, type, 4)
+#ifdef PROCESSES_V1
+LISTS(, process_v1_t)
+#elif defined(PROCESSES_V3)
+LISTS(_v3, process_t)
+#elif !defined(WITHOUT_PROCESSES)
+LISTS(, process_v1_t)
+LISTS(_v2, process_t)
+#endif
+#ifndef WITHOUT_PROCESSES
+int nvmlDeviceGetProcessUtilization(device_t device, busy_t *list, unsigned int *count, unsigned long long since) {
+    unsigned int room = *count, there = 0;
+    if (!known(device)) return UNSUPPORTED;
+    for (int i = 0; i < running; i++) {
+        if (!processes[i].sm || processes[i].at <= since) continue;
+        if (there < room) list[there] = (busy_t){processes[i].pid, processes[i].at, processes[i].sm, 1, 2, 3};
+        there++;
+    }
+    *count = there;
+    return there > room ? MORE : there ? OK : NOT_FOUND;
+}
+#endif

@@ -11,9 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead.dcgm import Names
 from fairlead.inventory import Accelerator, Inventory, Link, Machine, State, Unknown
-from fairlead.metrics import MetricsSnapshot, render
+from fairlead.metrics import MetricsSnapshot, PublishStatus, render
+from fairlead.offer import Form, Holder, Holding
 from fairlead.telemetry import Metric, Sample
 from fairlead.units import BitsPerSecond, Bytes, Ops
+from fairlead.use import AttributedUse, ContainerUse
 from tests.accelerators import accelerator
 from tests.strategies import inventories
 
@@ -267,3 +269,49 @@ def test_the_agent_needs_no_library() -> None:
     )
     assert done.returncode == 0
     assert "fairlead_build_info{" in done.stdout
+
+
+WEB = ContainerUse("uid-1", CARD.id, "shop", "web", "main", Bytes(3 << 30), Bytes(4 << 30), 0.25)
+JOB = ContainerUse("uid-2", CARD.id, "lab", "job", "main", Bytes(1 << 30), Bytes(1 << 30), None)
+USED = (Sample(CARD.id, Metric.MEMORY_USED, 5 * 2**30), Sample(CARD.id, Metric.POWER, 60.0))
+
+
+def use_page(use: AttributedUse | None, *holdings: Holding) -> bytes:
+    inventory = Inventory(Machine(), (CARD,))
+    return render(MetricsSnapshot(inventory, USED, "n", publishing=PublishStatus(holdings=holdings), use=use))
+
+
+def test_the_measured_use_of_pods() -> None:
+    page = use_page(AttributedUse(True, (WEB, JOB), {CARD.id: Bytes(7), "gone": Bytes(9)}))
+    web = {"namespace": "shop", "pod": "web", "container": "main", "pod_uid": "uid-1", "id": CARD.id}
+    assert value(page, "fairlead_pod_accelerator_memory_used_bytes", model="test-device", **web) == 3 << 30
+    assert value(page, "fairlead_pod_accelerator_memory_peak_bytes", model="test-device", **web) == 4 << 30
+    assert value(page, "fairlead_pod_accelerator_memory_used_bytes", pod="job") == 1 << 30
+    assert value(page, "fairlead_pod_accelerator_busy_ratio") == 0.25  # that of the other is not measured
+    assert value(page, "fairlead_accelerator_foreign_bytes", id=CARD.id, model="test-device") == 7
+    assert value(page, "fairlead_attribution_up") == 1
+
+
+def test_without_a_reading_there_are_no_zeros() -> None:
+    page = use_page(AttributedUse(up=False))
+    assert value(page, "fairlead_attribution_up") == 0
+    assert b"fairlead_pod_accelerator_" not in page
+    assert b"foreign" not in page
+    assert b"fairlead_attribution_up" not in use_page(None)
+
+
+def test_dcgm_series_of_a_gpu_with_one_container_carry_its_pod() -> None:
+    whole = Holding(CARD.id, Form.WHOLE, Holder("shop", "web", "main"))
+    for page in (use_page(None, whole), use_page(AttributedUse(True, (WEB,)), whole)):
+        pod = {"namespace": "shop", "pod": "web", "container": "main"}
+        assert value(page, "DCGM_FI_DEV_FB_USED", **pod) == 5 << 10
+        assert value(page, "DCGM_FI_DEV_POWER_USAGE", **pod) == 60
+    assert b"pod=" not in use_page(AttributedUse(True))
+
+
+def test_dcgm_series_of_a_shared_gpu_are_one_for_each_container() -> None:
+    page = use_page(AttributedUse(True, (WEB, JOB)))
+    assert value(page, "DCGM_FI_DEV_FB_USED", pod="web", namespace="shop", container="main") == 3 << 10
+    assert value(page, "DCGM_FI_DEV_FB_USED_BYTES", pod="job") == 1 << 30
+    names = {(name, dict(labels).get("pod")) for name, labels in series(page) if "POWER" in name}
+    assert names == {("DCGM_FI_DEV_POWER_USAGE", None), ("DCGM_FI_DEV_BOARD_POWER_WATTS", None)}

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.nvml import Gpu, GpuReading, Health, open_session
+from fairlead.nvml import Gpu, GpuProcess, GpuReading, Health, ProcessBusy, open_session
+from fairlead.nvml.processes import MOST_PROCESSES
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 from tests.worlds import World, pci
 
@@ -157,6 +158,60 @@ def test_uncorrected_errors_and_failed_rows_are_faults(tmp_path: Path) -> None:
             assert reading.health.fault == nvml.gpus()[0].fault
             faults.append(reading.health.fault.split()[:2])
         assert faults == [[], ["uncorrected", "memory"], ["a", "row"]]
+
+
+@needs_compiler
+@pytest.mark.parametrize("version", ["", "-DPROCESSES_V1", "-DPROCESSES_V3"])
+def test_the_processes_of_a_gpu_by_every_version_of_the_call(tmp_path: Path, version: str) -> None:
+    library = built(tmp_path, *filter(None, [version]))
+    stand_in = ctypes.CDLL(library)
+    with open_session(library) as nvml:
+        assert nvml is not None
+        assert nvml.processes(0) == ()
+        for pid, used, kind in (
+            (7, 5 << 30, 1),
+            (4, 1 << 20, 2),
+            (7, 5 << 30, 2),
+            (9, 2**64 - 1, 5),
+            (0, 1, 1),
+        ):
+            stand_in.test_process(pid, ctypes.c_ulonglong(used), kind)
+        expected = (GpuProcess(4, Bytes(1 << 20)), GpuProcess(7, Bytes(5 << 30)), GpuProcess(9, None))
+        assert nvml.processes(0) == expected
+        assert nvml.processes(1) is None  # not supported: not measured, and not empty
+        assert nvml.processes(2) is None
+
+
+@needs_compiler
+def test_a_gpu_with_more_processes_than_can_be_read_is_not_measured(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    stand_in = ctypes.CDLL(library)
+    with open_session(library) as nvml:
+        assert nvml is not None
+        for pid in range(1, MOST_PROCESSES + 1):
+            stand_in.test_process(pid, ctypes.c_ulonglong(pid), 1)
+        assert len(nvml.processes(0) or ()) == MOST_PROCESSES
+        stand_in.test_process(MOST_PROCESSES + 1, ctypes.c_ulonglong(1), 1)
+        assert nvml.processes(0) is None
+
+
+@needs_compiler
+def test_the_busy_shares_of_processes_since_the_last_reading(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    stand_in = ctypes.CDLL(library)
+    with open_session(library) as nvml:
+        assert nvml is not None
+        assert nvml.busy(0, 0) == ProcessBusy(0, {})
+        for which, (pid, percent, at) in enumerate(((7, 40, 100), (7, 60, 200), (8, 25, 150), (9, 101, 300))):
+            stand_in.test_process(pid, ctypes.c_ulonglong(1), 1)
+            stand_in.test_busy(which, percent, ctypes.c_ulonglong(at))
+        assert nvml.busy(0, 0) == ProcessBusy(200, {7: 0.5, 8: 0.25})
+        assert nvml.busy(0, 150) == ProcessBusy(200, {7: 0.6})
+        assert nvml.busy(0, 300) == ProcessBusy(300, {})
+        assert nvml.busy(1, 0) is None
+    with open_session(built(tmp_path, "-DWITHOUT_PROCESSES", "-g")) as older:
+        assert older is not None
+        assert (older.processes(0), older.busy(0, 0)) == (None, None)
 
 
 @needs_compiler

@@ -56,7 +56,7 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, "detect", "kubelet", "measure", "serve/agent", "warden"),
+        (*_TOOLS, "attribution", "detect", "kubelet", "measure", "serve/agent", "warden"),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),

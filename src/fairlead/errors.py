@@ -17,6 +17,7 @@ FairleadError              `hint` says what to do
 ├── KubeletError           a kubelet cannot be reached or served       exit 1
 ├── AllocationRefusedError an allocation was refused                   exit 1
 ├── WardenError            the warden refused or cannot be reached     exit 1
+├── AttributionError       the use by pod cannot be read               exit 1
 └── ClusterError           the cluster refused or failed a request     exit 1
     ├── ClusterUnavailableError  it cannot be reached, or fails        exit 3
     ├── AccessError        it rejects the credentials, or forbids it   exit 2
@@ -117,6 +118,10 @@ class AllocationRefusedError(FairleadError):
 
 class WardenError(FairleadError):
     """The warden refused a request, or cannot be reached."""
+
+
+class AttributionError(FairleadError):
+    """The use of accelerators by pod cannot be read."""
 
 
 class ClusterError(FairleadError):

@@ -75,3 +75,32 @@ class UseReport:
     """How many measurements each fault has cost; UNREACHABLE, LAGGING, GARBAGE: the whole report."""
     detail: str = ""
     """For people: the first fault in words, with the address and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUse:
+    """What a container was measured to use of an accelerator of this machine; None: not measured."""
+
+    pod_uid: str
+    accelerator: str
+    """The id of the accelerator."""
+    namespace: str = ""
+    """With `pod` and `container`, empty where the names are not known."""
+    pod: str = ""
+    container: str = ""
+    memory: Bytes | None = None
+    peak: Bytes | None = None
+    """The largest `memory` while the pod lives."""
+    busy: float | None = None
+    """The share of time with work, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributedUse:
+    """The use of this machine's accelerators by container; what is absent was not measured."""
+
+    up: bool = False
+    """Whether the last reading succeeded."""
+    containers: tuple[ContainerUse, ...] = ()
+    foreign: Mapping[str, Bytes] = field(default_factory=dict)
+    """By accelerator, memory that processes outside pods use."""

@@ -34,6 +34,7 @@ def test_prometheus_discovers_pods_and_labels_them_as_a_pod_monitor_would() -> N
         "namespace",
         "pod",
         "container",
+        "node",
         "job",
     ]
 
@@ -62,6 +63,7 @@ def test_prometheus_has_the_metrics_of_a_pod_and_evaluates_rules(
         "namespace": node_namespace,
         "pod": "speaker",
         "container": "main",
+        "node": real_node.lab.namespaces[0].node,
         "job": f"{node_namespace}/fairlead-agent",
     }
     (doubled,) = query(url, "doubled")

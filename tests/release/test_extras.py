@@ -85,7 +85,7 @@ PACKAGES = {
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
     "calibrate": ("calibrate", "estimate"),
     "cluster": ("cluster", "doctor", "cel"),
-    "agent": ("serve.agent", "kubelet", "cluster", "warden", "publish"),
+    "agent": ("serve.agent", "attribution", "kubelet", "cluster", "warden", "publish"),
     "scheduler": (
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
         *("schedule", "manifest", "cache", "whatif", "cluster"),

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.warden.devices import Devices
-from fairlead.warden.protocol import REQUEST_LIMIT, answer
+from fairlead.warden.protocol import answer
+from fairlead.warden.session import REQUEST_LIMIT
 from fairlead.warden.store import Store
 from tests.warden.specs import ACCELERATORS, CLAIM, bent, claim, good
 

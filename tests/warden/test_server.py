@@ -14,19 +14,16 @@ import pytest
 
 from fairlead.errors import UserError
 from fairlead.warden import CDI_SOCKET, POD_RESOURCES_SOCKET, folders
-from fairlead.warden.protocol import REQUEST_LIMIT
-from fairlead.warden.server import (
+from fairlead.warden.listener import (
     CONNECTION_LIMIT,
     Listener,
     SessionFactory,
-    WardenConfig,
     listen,
-    open_relay,
     secure_folder,
     serve,
-    session_factories,
 )
-from fairlead.warden.session import IDLE_SECONDS, REQUEST_SECONDS
+from fairlead.warden.server import WardenConfig, open_relay, session_factories
+from fairlead.warden.session import IDLE_SECONDS, REQUEST_LIMIT, REQUEST_SECONDS
 from tests.warden.kubelet import PATIENCE, Kubelet
 from tests.warden.specs import ACCELERATORS, bent, good
 

@@ -70,6 +70,9 @@ scheme: HTTPS
 {{- end }}
 - --sweep={{ .agent.sweep }}
 - --sample={{ .agent.sample }}
+{{- if include "fairlead.attributes" $ }}
+- --attribution=/run/fairlead-attribution
+{{- end }}
 {{- if ne .metrics.dcgmNames "both" }}
 - --dcgm-names={{ .metrics.dcgmNames }}
 {{- end }}
@@ -131,6 +134,11 @@ scheme: HTTPS
 {{- end }}
 {{- if .Values.warden.enabled }}
 - {name: run, mountPath: /run/fairlead, readOnly: true}
+{{- end }}
+{{- if include "fairlead.attributes" . }}
+- {name: attribution, mountPath: /run/fairlead-attribution, readOnly: true}
+# The names of containers by their ids, as the names of links; the logs that they lead to are not mounted.
+- {name: container-links, mountPath: /var/log/containers, readOnly: true}
 {{- end }}
 {{- if .Values.metrics.tls.secretName }}
 - {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}

@@ -51,6 +51,11 @@ system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
 {{- if or .Values.publish.devicePlugin (include "fairlead.claims" .) -}}yes{{- end -}}
 {{- end }}
 
+{{/* Whether use is attributed to pods: enabled, and not in user namespaces, which share no pid namespace. "yes" or nothing. */}}
+{{- define "fairlead.attributes" -}}
+{{- if and .Values.attribution.enabled (not .Values.userNamespaces) -}}yes{{- end -}}
+{{- end }}
+
 {{/* The privileges that every container drops. */}}
 {{- define "fairlead.confined" -}}
 allowPrivilegeEscalation: false

@@ -27,6 +27,10 @@
 - {name: cdi, hostPath: {path: {{ .Values.warden.cdi.folder }}, type: DirectoryOrCreate}}
 {{- end }}
 {{- end }}
+{{- if include "fairlead.attributes" . }}
+- {name: attribution, hostPath: {path: {{ .Values.attribution.folder }}, type: DirectoryOrCreate}}
+- {name: container-links, hostPath: {path: /var/log/containers, type: DirectoryOrCreate}}
+{{- end }}
 {{- with .Values.metrics.tls.secretName }}
 - {name: tls, secret: {secretName: {{ . }}}}
 {{- end }}

@@ -9,17 +9,15 @@ from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.detect.sighting import Sighting
 from fairlead.host import Host, printable
 from fairlead.inventory import Evidence, Unknown
-from fairlead.nvml import Gpu
+from fairlead.nvml import DRIVER_SIGNS, Gpu
 
 GPUS: Final = "/proc/driver/nvidia/gpus"
-_DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
-"""The last one is Windows' GPU inside WSL."""
 _AGREED, _CONTRADICTED, _ALONE = 0.99, 0.8, 0.95
 
 
 def is_driver_loaded(host: Host) -> bool:
     """Return whether the NVIDIA driver is loaded: NVML would load it otherwise."""
-    return any(host.exists(sign) for sign in _DRIVER_SIGNS)
+    return any(host.exists(sign) for sign in DRIVER_SIGNS)
 
 
 def add_proc_evidence(host: Host, sighting: Sighting, catalog: Catalog) -> Sighting:

@@ -8,10 +8,14 @@ from typing import Final
 
 from fairlead.nvml.health import XidEvents, read_health, remap_failed, uncorrected_errors
 from fairlead.nvml.library import Handle, Memory, MemoryV2, NvmlLibrary, Pci, Utilization
-from fairlead.nvml.types import Gpu, GpuReading, Health
+from fairlead.nvml.processes import read_busy, read_processes
+from fairlead.nvml.types import Gpu, GpuProcess, GpuReading, Health, ProcessBusy
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 
 LIBRARY: Final = "libnvidia-ml.so.1"
+DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
+"""One of these exists where the driver is loaded, which NVML would load otherwise; the last is Windows' GPU
+inside WSL."""
 _TEMPERATURE_GPU: Final = 0
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
 _LOST: Final = GpuReading(
@@ -45,6 +49,16 @@ class Nvml:
             return _LOST if self.library.lost else None
         reading = self._read(handle)
         return replace(reading, health=replace(reading.health, lost=self.library.lost))
+
+    def processes(self, index: int) -> tuple[GpuProcess, ...] | None:
+        """Return the processes on one GPU; None if they are not reported."""
+        handle = self._handle(index)
+        return None if handle is None else read_processes(self.library, handle)
+
+    def busy(self, index: int, since: int) -> ProcessBusy | None:
+        """Return how busy processes kept one GPU since an earlier reading; None if that is not reported."""
+        handle = self._handle(index)
+        return None if handle is None else read_busy(self.library, handle, since)
 
     def xids(self) -> dict[int, list[int]]:
         """Return the XIDs since the last call, of every GPU that can report any.

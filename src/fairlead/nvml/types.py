@@ -1,5 +1,6 @@
-"""What NVML reports of one GPU: its identity, its present measurements, and its health."""
+"""What NVML reports of one GPU: its identity, its present measurements, its health, and its processes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairlead.faults import fault
@@ -86,3 +87,23 @@ class GpuReading:
     memory_reserved: Bytes | None = None
     """The memory that the driver reserves."""
     health: Health = Health()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process on a GPU."""
+
+    pid: int
+    """In the pid namespace of the reader."""
+    memory: Bytes | None
+    """None: the driver does not report it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessBusy:
+    """How busy processes kept a GPU since an earlier reading."""
+
+    at: int
+    """The time of the newest sample by NVML's clock; pass it to the next reading."""
+    shares: Mapping[int, float]
+    """By pid, the share of time with work on the GPU, 0 to 1; a pid that is absent was idle."""

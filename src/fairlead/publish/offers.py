@@ -6,6 +6,7 @@ from typing import Final
 
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.offer import Block, Form, Holding, Offer
+from fairlead.publish.foreign import FOREIGN
 from fairlead.publish.parts import (
     MemoryUnit,
     divisible,
@@ -88,7 +89,7 @@ def trim(offer: Offer, limit: int) -> tuple[Offer, list[str]]:
 
 
 def _whole(acc: Accelerator, mine: Sequence[Holding]) -> Block:
-    free = all(holding.form is Form.WHOLE for holding in mine)
+    free = all(holding.form is Form.WHOLE for holding in mine if holding.holder != FOREIGN)
     return Block(acc.id, acc.id, healthy=acc.state.allocatable and free)
 
 

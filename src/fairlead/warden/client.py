@@ -37,7 +37,7 @@ class CdiWriter:
     def _request(self, request: Mapping[str, Any], what: str) -> dict[str, Any]:
         line = json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
         try:
-            answer = json.loads(self._exchange(line))
+            answer = json.loads(exchange(self._socket, line, _TIMEOUT, _ANSWER_LIMIT))
         except OSError as error:
             raise WardenError(
                 f"the warden at {self._socket} cannot be reached: {error.strerror or error}",
@@ -50,19 +50,21 @@ class CdiWriter:
             raise WardenError(f"the warden refused {what}: {reason}")
         return answer
 
-    def _exchange(self, line: bytes) -> bytes:
-        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as wire:
-            wire.settimeout(_TIMEOUT)
-            wire.connect(str(self._socket))
-            with contextlib.suppress(
-                BrokenPipeError, ConnectionResetError
-            ):  # refused early: the answer has the reason
-                wire.sendall(line)
-            answer = b""
-            with contextlib.suppress(ConnectionResetError):
-                while len(answer) < _ANSWER_LIMIT and (piece := wire.recv(1 << 16)):
-                    answer += piece
-            return answer
+
+def exchange(socket: Path, line: bytes, timeout: float, limit: int) -> bytes:
+    """Send one line to a socket and return all that it answers, up to a limit; OSError on failure."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as wire:
+        wire.settimeout(timeout)
+        wire.connect(str(socket))
+        with contextlib.suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # refused early: the answer has the reason
+            wire.sendall(line)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while len(answer) < limit and (piece := wire.recv(1 << 16)):
+                answer += piece
+        return answer
 
 
 def digest(spec: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 import json
 from typing import Any, Final
 
+from fairlead.warden.session import REQUEST_LIMIT
 from fairlead.warden.spec import quote
 from fairlead.warden.store import Say, Store, StoreResult
 
-REQUEST_LIMIT: Final = 256 * 1024
 _TOO_LONG: Final = f"the request is longer than {REQUEST_LIMIT} bytes"
 
 

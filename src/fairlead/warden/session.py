@@ -9,8 +9,8 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from fairlead.warden.protocol import REQUEST_LIMIT
-
+REQUEST_LIMIT: Final = 256 * 1024
+"""Bytes of a request."""
 REQUEST_SECONDS: Final = 5.0
 """From the first byte of a request to the last of its answer."""
 IDLE_SECONDS: Final = 300.0

@@ -32,6 +32,8 @@ OPTIONS: dict[str, Values] = {
     },
     "without warden": {"publish.claims": False, "warden.enabled": False},
     "without CDI": {"publish.claims": False, "warden.cdi.enabled": False},
+    "without attribution": {"attribution.enabled": False},
+    "attribution on a Jetson": {"attribution.debugfs": True},
     "gibibytes": {"memoryUnit": "GiB"},
     "nvidia": {"nvidia.runtimeClassName": "nvidia", "nvidia.mode": "env"},
     "user namespaces": {"userNamespaces": True},

@@ -106,6 +106,8 @@ MOUNTS = {
         "/var/lib/kubelet/plugins/fairlead.dev": "rw /var/lib/kubelet/plugins/fairlead.dev",
         "/var/lib/kubelet/plugins_registry/fairlead.dev": "rw /var/lib/kubelet/plugins_registry/fairlead.dev",
         "/run/fairlead": "ro emptyDir",
+        "/run/fairlead-attribution": "ro /run/fairlead-attribution",
+        "/var/log/containers": "ro /var/log/containers",
     },
     "warden": {
         "/run/fairlead": "rw emptyDir",
@@ -177,7 +179,8 @@ def _paths(values: Document, known: set[str], above: str = "") -> Iterator[str]:
 
 def test_no_container_has_more_privileges_than_it_needs(documents: list[Document]) -> None:
     for pod in pods(documents):
-        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+        assert not {"hostNetwork", "hostIPC"} & pod.keys()
+        assert "hostPID" not in pod or containers(pod).keys() == {"attribution"}
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         for container in containers(pod).values():
@@ -192,30 +195,60 @@ def test_no_container_has_more_privileges_than_it_needs(documents: list[Document
 
 
 def test_only_the_warden_and_the_init_container_are_root(chart: Chart) -> None:
-    pod = one(chart.render({}), "DaemonSet")["spec"]["template"]["spec"]
+    pod = one(chart.render({}), "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
     users = {name: container["securityContext"]["runAsUser"] for name, container in containers(pod).items()}
     assert users == {"open": 0, "agent": 10001, "warden": 0}
     assert pod["securityContext"]["supplementalGroups"] == [10001]
 
 
 def test_the_mounts_of_the_containers(chart: Chart) -> None:
-    pod = one(chart.render({}), "DaemonSet")["spec"]["template"]["spec"]
+    pod = one(chart.render({}), "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
     assert {name: mounts(pod, name) for name in containers(pod)} == MOUNTS
+
+
+def test_attribution_is_a_pod_of_its_own_without_token_and_network(chart: Chart) -> None:
+    documents = chart.render({})
+    pod = one(documents, "DaemonSet", "fairlead-attribution")["spec"]["template"]["spec"]
+    assert (pod["hostPID"], pod["automountServiceAccountToken"]) == (True, False)
+    assert "serviceAccountName" not in pod
+    (container,) = containers(pod).values()
+    assert container["securityContext"]["runAsUser"] == 0
+    assert mounts(pod, "attribution") == {"/run/fairlead-attribution": "rw /run/fairlead-attribution"}
+    assert "ports" not in container
+    policy = one(documents, "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & policy.keys(), "a rule would allow something"
+    jetson = chart.render({"attribution.debugfs": True})
+    pod = one(jetson, "DaemonSet", "fairlead-attribution")["spec"]["template"]["spec"]
+    assert mounts(pod, "attribution")["/host/debug"] == "ro /sys/kernel/debug"
+    assert "--debugfs=/host/debug" in containers(pod)["attribution"]["args"]
+
+
+@pytest.mark.parametrize("values", [{"attribution.enabled": False}, {"userNamespaces": True}])
+def test_without_attribution_the_agent_asks_nothing(values: Values, chart: Chart) -> None:
+    documents = chart.render(values)
+    pod = one(documents, "DaemonSet")["spec"]["template"]["spec"]
+    assert not [word for word in containers(pod)["agent"]["args"] if word.startswith("--attribution")]
+    assert "/var/log/containers" not in mounts(pod, "agent")
+    assert not [document for document in documents if document["kind"] == "NetworkPolicy"]
 
 
 def test_a_replayed_machine_is_mounted_instead_of_the_node(chart: Chart) -> None:
     root = "/opt/machines/jetson-nano"
-    pod = one(chart.render({"replay.root": root}), "DaemonSet")["spec"]["template"]["spec"]
+    pod = one(chart.render({"replay.root": root}), "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
     nodes = {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     kubelet = "/var/lib/kubelet"
     own = {f"{kubelet}/plugins/fairlead.dev", f"{kubelet}/plugins_registry/fairlead.dev"}
-    assert nodes == {root, "/var/run/cdi", f"{kubelet}/pod-resources", *own}
+    attribution = {"/run/fairlead-attribution", "/var/log/containers"}
+    assert nodes == {root, "/var/run/cdi", f"{kubelet}/pod-resources", *own, *attribution}
     assert mounts(pod, "agent")["/host"] == mounts(pod, "warden")[root] == f"ro {root}"
     assert {"--root=/host", f"--device-root={root}"} <= set(containers(pod)["agent"]["args"])
 
 
 def test_a_user_namespace_has_no_mount_that_cannot_be_id_mapped(chart: Chart) -> None:
-    pod = one(chart.render({"userNamespaces": True}), "DaemonSet")["spec"]["template"]["spec"]
+    pod = one(chart.render({"userNamespaces": True}), "DaemonSet", "fairlead-agent")["spec"]["template"][
+        "spec"
+    ]
     assert pod["hostUsers"] is False
     nodes = {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     assert not {path for path in nodes if path.startswith(("/sys", "/proc", "/dev", "/etc"))}
@@ -223,7 +256,7 @@ def test_a_user_namespace_has_no_mount_that_cannot_be_id_mapped(chart: Chart) ->
 
 
 def test_only_the_agent_has_the_token(documents: list[Document]) -> None:
-    daemons = one(documents, "DaemonSet")["spec"]["template"]["spec"]
+    daemons = one(documents, "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
     holders = [name for name in containers(daemons) if "ro projected" in mounts(daemons, name).values()]
     publishes = any(word.startswith("--publish=") for word in containers(daemons)["agent"]["args"])
     assert holders == (["agent"] if publishes else [])
@@ -281,7 +314,7 @@ def test_the_program_accepts_every_argument(documents: list[Document]) -> None:
 )
 def test_claims_are_left_out(values: Values, flags: tuple[str, ...], chart: Chart) -> None:
     documents = chart.render(values, *flags)
-    agent = containers(one(documents, "DaemonSet")["spec"]["template"]["spec"])["agent"]
+    agent = containers(one(documents, "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"])["agent"]
     assert "--publish=labels,plugin" in agent["args"]
     assert not [
         document
@@ -303,7 +336,9 @@ def test_there_is_a_class_for_every_kind_of_accelerator(chart: Chart) -> None:
 
 def test_probes_follow_the_scheme(chart: Chart) -> None:
     for values, scheme in (({}, None), (OPTIONS["tls and token"], "HTTPS")):
-        agent = containers(one(chart.render(values), "DaemonSet")["spec"]["template"]["spec"])["agent"]
+        agent = containers(
+            one(chart.render(values), "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
+        )["agent"]
         probes = [agent[f"{kind}Probe"]["httpGet"] for kind in ("liveness", "readiness")]
         assert [probe["path"] for probe in probes] == ["/healthz", "/readyz"]
         assert {probe.get("scheme") for probe in probes} == {scheme}
@@ -321,6 +356,7 @@ def test_monitoring_renders_rules_dashboard_and_pod_monitor(chart: Chart) -> Non
     dashboard = one(documents, "ConfigMap")
     assert json.loads(dashboard["data"]["fairlead.json"])["panels"]
     endpoint = one(documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]
+    assert {rule["targetLabel"] for rule in endpoint["relabelings"]} == {"instance", "node"}
     assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == (
         "https",
         "fairlead-token",

@@ -12,7 +12,7 @@ OWN = [distribution for distribution in DISTRIBUTIONS if distribution.name not i
 @pytest.mark.parametrize("distribution", OWN, ids=lambda distribution: distribution.name)
 def test_values_name_the_kubelets_folder(chart: Chart, distribution: KubernetesDistribution) -> None:
     file = render.CHART / f"values-{distribution.name}.yaml"
-    pod = one(chart.render({}, f"--values={file}"), "DaemonSet")["spec"]["template"]["spec"]
+    pod = one(chart.render({}, f"--values={file}"), "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
     assert f"--kubelet-dir={distribution.kubelet[0]}" in containers(pod)["agent"]["args"]
     paths = [volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume]
     assert f"{distribution.kubelet[0]}/pod-resources" in paths

@@ -269,7 +269,9 @@ def test_replicas_prefer_different_nodes_and_have_time_to_shut_down(chart: Chart
 )
 def test_the_network_policy_restricts_its_port(way: str, rules: list[Document] | None, chart: Chart) -> None:
     specs = [
-        document["spec"] for document in chart.render(OPTIONS[way]) if document["kind"] == "NetworkPolicy"
+        document["spec"]
+        for document in chart.render(OPTIONS[way])
+        if (document["kind"], document["metadata"]["name"]) == ("NetworkPolicy", "fairlead-scheduler")
     ]
     # Without a rule no source is allowed; a rule without a peer would allow every source.
     assert [spec["ingress"] for spec in specs] == ([] if rules is None else [rules])

@@ -61,7 +61,9 @@ MISTAKES = {
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_dry_run_finds_mistakes(what: str, chart: Chart, real_cluster: RealCluster) -> None:
     (*path, last), value, words = MISTAKES[what]
-    document = copy.deepcopy(one(chart.render({}, namespace=real_cluster.namespace), "DaemonSet"))
+    document = copy.deepcopy(
+        one(chart.render({}, namespace=real_cluster.namespace), "DaemonSet", "fairlead-agent")
+    )
     place = document
     for step in path:
         place = place[step]
@@ -115,6 +117,7 @@ def test_install_upgrade_and_uninstall_leave_only_profiles(helm: Helm, real_clus
         "CustomResourceDefinition",
         "DaemonSet",
         "DeviceClass",
+        "NetworkPolicy",
         "ServiceAccount",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.errors import CaptureError
 from fairlead.inventory import Accelerator, Inventory, Machine, State
-from fairlead.serve.agent.agent import Agent, AgentClock, changes
+from fairlead.serve.agent.agent import Agent, AgentClock, UseReader, changes
 from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Metric, Sample
-from fairlead.units import Seconds
+from fairlead.units import Bytes, Seconds
+from fairlead.use import AttributedUse, ContainerUse
 from tests.accelerators import accelerator
 
 SETTINGS = AgentSettings(sweep=Seconds(100), sample=Seconds(10), node="node-1")
@@ -41,8 +42,9 @@ class FakeMachine:
             Machine(), tuple(self.accelerators if self.with_health is None else self.with_health)
         )
 
-    def agent(self) -> Agent:
-        return Agent(SETTINGS, self, self.lines.append, AgentClock(self.clock(0.0), self.clock(1e9)))
+    def agent(self, use: UseReader | None = None) -> Agent:
+        clock = AgentClock(self.clock(0.0), self.clock(1e9))
+        return Agent(SETTINGS, self, self.lines.append, clock, use=use)
 
     def clock(self, zero: float) -> Callable[[], float]:
         return lambda: zero + self.now
@@ -88,6 +90,29 @@ def test_scrapes_touch_no_hardware_and_render_once_per_sample() -> None:
     assert all(page is pages[0] for page in pages)
     assert (machine.scans, machine.samples) == (1, 1)
     assert b"fairlead_accelerator_busy_ratio" in pages[0]
+
+
+@dataclass
+class FakeUse:
+    """The use of one pod, while it runs."""
+
+    running: bool = True
+
+    def use(self, inventory: Inventory) -> AttributedUse:
+        rows = [ContainerUse("uid", acc.id, "shop", "web", memory=Bytes(7)) for acc in inventory.accelerators]
+        return AttributedUse(up=True, containers=tuple(rows) if self.running else ())
+
+
+def test_the_use_of_a_pod_is_shown_at_the_next_sample_and_no_longer_after_its_end() -> None:
+    machine, use = FakeMachine(), FakeUse(running=False)
+    agent = machine.agent(use)
+    shown = []
+    for running in (False, True, False):
+        use.running = running
+        agent.step()
+        shown.append(b'pod="web"' in agent.page())
+        machine.now += 10.0
+    assert shown == [False, True, False]
 
 
 def test_is_ready_after_the_first_scan_until_it_grows_stale() -> None:

@@ -11,6 +11,7 @@ from fairlead.host import Host
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.metrics import PublishStatus
 from fairlead.nvml import Health
+from fairlead.offer import Holding
 from fairlead.publish.devices import devices
 from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices
@@ -32,9 +33,13 @@ class FakePublisher:
 
     offered: list[Inventory] = field(default_factory=list)
     failed: str = ""
+    withheld: tuple[Holding, ...] = ()
 
     def offer(self, inventory: Inventory) -> None:
         self.offered.append(inventory)
+
+    def withhold(self, withheld: tuple[Holding, ...]) -> None:
+        self.withheld = withheld
 
     def problem(self) -> str:
         return ""

@@ -20,8 +20,10 @@ from fairlead.errors import KubeletError
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, State
 from fairlead.keys import ALLOCATED
+from fairlead.publish.foreign import ForeignReserve, follow
 from fairlead.serve.agent.publisher import PublisherEnvironment, PublisherThread
 from fairlead.settings.publishing import PublishConfig
+from fairlead.units import Bytes
 from tests.accelerators import accelerator, node
 from tests.fakecluster.cluster import FakeCluster
 from tests.kubelets import Kubelet
@@ -195,6 +197,32 @@ def test_a_share_lies_on_one_accelerator_and_the_annotation_names_its_holder(noo
             await until(lambda: it.kubelet.healthy(WHOLE) == 2, 25)
 
     asyncio.run(play())
+
+
+def test_memory_of_processes_outside_pods_is_not_handed_out(nook: Path) -> None:
+    async def play() -> None:
+        async with place(nook, GPU) as it:
+            await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
+            await it.kubelet.admit("a", MEMORY, 2048)
+            reserve = follow(ForeignReserve(), {GPU.id: Bytes(900 << 20)})
+            it.publisher.withhold(reserve.holdings())
+            await until(lambda: it.kubelet.healthy(MEMORY) == 8192 - 1024)
+            await until(lambda: _capacity(it, "5Gi"))
+            slices = it.publisher.snapshot().writes["slice"]
+            it.publisher.withhold(reserve.holdings())
+            it.publisher.offer(node(GPU, STICK))  # published after the unchanged one, which is then done
+            await until(lambda: it.kubelet.healthy("fairlead.dev/stick") == 1)
+            await until(lambda: it.publisher.snapshot().writes["slice"] > slices)
+            assert it.publisher.snapshot().writes["slice"] == slices + 1
+            it.publisher.withhold(())
+            await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
+
+    asyncio.run(play())
+
+
+async def _capacity(it: Place, memory: str) -> bool:
+    live = await it.cluster.get(RESOURCE_SLICES, "n1-fairlead-0")
+    return [device.capacity["memory"]["value"] for device in live.spec.devices] == [memory]
 
 
 def test_units_of_two_accelerators_are_refused_with_the_reason(nook: Path) -> None:

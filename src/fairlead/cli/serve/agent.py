@@ -18,6 +18,7 @@ from fairlead.settings.agent import agent_settings, parse_xids
 if TYPE_CHECKING:
     from fairlead.host import Host
     from fairlead.serve.agent.publisher import PublisherThread
+    from fairlead.serve.agent.use_tracker import UseTracker
 
 KUBELET = "/var/lib/kubelet"
 
@@ -66,6 +67,7 @@ def _add_watching(agent: argparse.ArgumentParser) -> None:
     )
     agent.add_argument("--once", action="store_true", help="print the metrics page once and exit")
     _add_gpus(agent)
+    _add_attribution(agent)
 
 
 def _add_gpus(agent: argparse.ArgumentParser) -> None:
@@ -82,6 +84,21 @@ def _add_gpus(agent: argparse.ArgumentParser) -> None:
         default="",
         help="further XIDs that leave an NVIDIA GPU healthy, beside those that applications cause "
         f"({', '.join(str(xid) for xid in sorted(APPLICATION_XIDS))}); separated by commas, or all",
+    )
+
+
+def _add_attribution(agent: argparse.ArgumentParser) -> None:
+    agent.add_argument(
+        "--attribution",
+        metavar="DIR",
+        default="",
+        help="the folder of the socket of `fairlead warden attribute`: measure the use of each pod",
+    )
+    agent.add_argument(
+        "--container-links",
+        metavar="DIR",
+        default="/var/log/containers",
+        help="the kubelet's folder of links that name containers (default: %(default)s)",
     )
 
 
@@ -164,9 +181,10 @@ def run(options: argparse.Namespace) -> int:
     with monitor as watch:
         if not options.once:
             with _run_publisher(options, node, watch.look) as publisher:
-                loop.run(Agent(settings, watch, _log, publisher=publisher), settings, _log)
+                agent = Agent(settings, watch, _log, publisher=publisher, use=_use_tracker(options))
+                loop.run(agent, settings, _log)
             return 0
-        agent = Agent(settings, watch, lambda _: None)
+        agent = Agent(settings, watch, lambda _: None, use=_use_tracker(options))
         agent.step()
         time.sleep(0.2)  # utilisation is the growth of a counter between two samples
         agent.sample()
@@ -209,6 +227,14 @@ def _run_publisher(
         yield publisher
     finally:
         publisher.stop()
+
+
+def _use_tracker(options: argparse.Namespace) -> "UseTracker | None":
+    if not options.attribution:
+        return None
+    from fairlead.serve.agent.use_tracker import UseTracker
+
+    return UseTracker(Path(options.attribution), _log, Path(options.container_links))
 
 
 def _log(line: str) -> None:

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import fairlead
 from fairlead.errors import UserError
@@ -14,8 +14,7 @@ _CDI: Final = "/var/run/cdi"
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(fairlead.__file__)))
 """The folder that contains the package."""
 _BECOME: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1)); "
-    "from fairlead.warden.__main__ import main; sys.exit(main())"
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from fairlead.{}.__main__ import main; sys.exit(main())"
 )
 
 
@@ -29,6 +28,7 @@ def add(commands: Any) -> None:
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_open(verbs)
     _add_serve(verbs)
+    _add_attribute(verbs)
 
 
 def _add_open(verbs: Any) -> None:
@@ -93,6 +93,34 @@ def _add_serve(verbs: Any) -> None:
     verb.set_defaults(run=_serve)
 
 
+def _add_attribute(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "attribute",
+        help="answer which pod uses how much of each accelerator",
+        description="Answer, on a Unix socket, which pod and container use how much of each accelerator. It "
+        "needs the host's pid namespace, so it runs in a pod of its own.",
+    )
+    _add_group(verb)
+    verb.add_argument(
+        "--folder",
+        metavar="DIR",
+        required=True,
+        help="the folder for the socket; the group may enter it but change nothing in it",
+    )
+    verb.add_argument(
+        "--nvml", metavar="FILE", default="", help="NVIDIA's management library (default: the system's)"
+    )
+    verb.add_argument("--proc", metavar="DIR", default="/proc", help="processes (default: %(default)s)")
+    verb.add_argument("--sys", metavar="DIR", default="/sys", help="sysfs (default: %(default)s)")
+    verb.add_argument(
+        "--debugfs",
+        metavar="DIR",
+        default="",
+        help="debugfs, which lists the processes on a Jetson's GPU (default: not read)",
+    )
+    verb.set_defaults(run=_attribute)
+
+
 def _add_group(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--group", metavar="GID", type=int, required=True, help="the agent's group, as a number"
@@ -120,9 +148,27 @@ def _serve(options: argparse.Namespace) -> int:
         "cdi": options.cdi_dir,
         "device_root": options.device_root,
     }
-    # Replacing the process frees the modules of the command line, a third of the memory.
-    # It gets the path of this package: an isolated interpreter finds only its own packages.
-    command = [sys.executable, "-I", "-c", _BECOME, _HOME, json.dumps(settings)]
+    _become("warden", settings)
+
+
+def _attribute(options: argparse.Namespace) -> int:
+    settings = {
+        "folder": options.folder,
+        "group": _group(options),
+        "nvml": options.nvml,
+        "proc": options.proc,
+        "sys": options.sys,
+        "debugfs": options.debugfs,
+    }
+    _become("attribution", settings)
+
+
+def _become(package: str, settings: dict[str, Any]) -> NoReturn:
+    """Replace the process, which frees the modules of the command line, a third of the memory.
+
+    It gets the path of this package: an isolated interpreter finds only installed ones.
+    """
+    command = [sys.executable, "-I", "-c", _BECOME.format(package), _HOME, json.dumps(settings)]
     os.execv(sys.executable, command)  # noqa: S606  # this interpreter, without a shell
 
 

@@ -83,6 +83,7 @@ def config(kubeconfig: Path, rules: Path) -> dict[str, Any]:
         _copy_label("__meta_kubernetes_namespace", "namespace"),
         _copy_label(f"{_POD}_name", "pod"),
         _copy_label(f"{_POD}_container_name", "container"),
+        _copy_label(f"{_POD}_node_name", "node"),
         {
             "source_labels": ["__meta_kubernetes_namespace", app, part],
             "regex": "(.+);(.+);(.+)",

@@ -12,6 +12,8 @@ from typing import Final, Protocol
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory, Machine
 from fairlead.metrics import CONTENT_TYPE, MetricsSnapshot, PublishStatus, render
+from fairlead.offer import Holding
+from fairlead.publish.foreign import ForeignReserve, follow
 from fairlead.serve.agent.scan_schedule import (
     ScanSchedule,
     after_sample,
@@ -24,6 +26,7 @@ from fairlead.serve.web.httpd import Response
 from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
+from fairlead.use import AttributedUse
 
 _STALE_SWEEPS: Final = 3
 _INDEX: Final = b"""<!doctype html><title>fairlead agent</title><h1>fairlead agent</h1>
@@ -50,6 +53,9 @@ class PublisherPort(Protocol):
     def offer(self, inventory: Inventory) -> None:
         """Publish the inventory of a scan."""
 
+    def withhold(self, withheld: tuple[Holding, ...]) -> None:
+        """Offer less by what processes outside pods use."""
+
     @property
     def failed(self) -> str:
         """Why publishing ended without a call of `stop`; empty while it runs."""
@@ -59,6 +65,13 @@ class PublisherPort(Protocol):
 
     def snapshot(self) -> PublishStatus:
         """Return the publisher's counters."""
+
+
+class UseReader(Protocol):
+    """What reads the use of accelerators by pod."""
+
+    def use(self, inventory: Inventory) -> AttributedUse:
+        """Return the present use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +92,11 @@ class Agent:
         say: Callable[[str], None],
         clock: AgentClock | None = None,
         publisher: PublisherPort | None = None,
+        use: UseReader | None = None,
     ) -> None:
         self._publisher = publisher
+        self._use = use
+        self._reserve = ForeignReserve()
         self._settings = settings
         self._machine = machine
         self._say = say
@@ -128,8 +144,10 @@ class Agent:
         inventory = self._machine.inventory_with_health()
         if self._scanned is not None and inventory != self._snapshot.inventory:
             self._update_inventory(inventory)
+        use = self._use.use(inventory) if self._use else None
+        self._withhold(use)
         published = self._publisher.snapshot() if self._publisher else None
-        self._snapshot = replace(self._snapshot, samples=samples, publishing=published)
+        self._snapshot = replace(self._snapshot, samples=samples, publishing=published, use=use)
         self._page = b""
         self._schedule = after_sample(self._schedule, self._now(), self._settings)
 
@@ -171,6 +189,13 @@ class Agent:
         self._snapshot = replace(self._snapshot, inventory=inventory)
         if self._publisher:
             self._publisher.offer(inventory)
+
+    def _withhold(self, use: AttributedUse | None) -> None:
+        """Let less be offered by what processes outside pods use."""
+        if use is None or self._publisher is None:
+            return
+        self._reserve = follow(self._reserve, use.foreign)
+        self._publisher.withhold(self._reserve.holdings())
 
     def _now(self) -> Seconds:
         return Seconds(self._clock.now())

@@ -17,6 +17,7 @@ from fairlead.errors import FairleadError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
 from fairlead.metrics import PublishStatus
+from fairlead.offer import Holding
 from fairlead.serve.agent.allocator import Allocator
 from fairlead.serve.agent.claim_reader import ClaimReader
 from fairlead.serve.agent.node_reconciler import NodeReconciler, PublishedFacts
@@ -51,6 +52,7 @@ class PublisherThread:
         self._environment = environment
         self._say = say
         self._inventory: Inventory | None = None
+        self._withheld: tuple[Holding, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
@@ -69,6 +71,12 @@ class PublisherThread:
         """Publish the inventory of a scan; safe from any thread."""
         self._inventory = inventory
         self._wake()
+
+    def withhold(self, withheld: tuple[Holding, ...]) -> None:
+        """Offer less by what processes outside pods use; safe from any thread."""
+        if withheld != self._withheld:
+            self._withheld = withheld
+            self._wake()
 
     def problem(self) -> str:
         """Return why the inventory is not fully published yet; empty when it is."""
@@ -121,12 +129,15 @@ class PublisherThread:
                 await self._due.wait()
                 await asyncio.sleep(_DEBOUNCE)
                 self._due.clear()
-                problems = await self._publisher.publish(self._inventory) if self._inventory else ()
+                problems = await self._publish_once(self._publisher)
                 for problem in problems:
                     self._say(f"cannot publish: {problem}; trying again in about {wait:.0f} s")
                 if problems:
                     self._retry_later(wait)
                 wait = Seconds(min(2 * wait, _BACK_OFF[1])) if problems else _BACK_OFF[0]
+
+    async def _publish_once(self, publisher: "Publisher") -> list[str]:
+        return await publisher.publish(self._inventory, self._withheld) if self._inventory else []
 
     def _retry_later(self, wait: Seconds) -> None:
         """Retry with jitter, so that the nodes of a cluster do not retry at once."""
@@ -163,26 +174,26 @@ class Publisher:
         stack.callback(asyncio.create_task(self._lookup.probe_access(cluster)).cancel)
         await stack.enter_async_context(self._tracker.running())
 
-    async def publish(self, inventory: Inventory) -> list[str]:
-        """Publish an inventory, and return the errors.
+    async def publish(self, inventory: Inventory, withheld: tuple[Holding, ...] = ()) -> list[str]:
+        """Publish an inventory, less what is withheld, and return the errors.
 
         The kubelet and the API server are updated independently: neither waits for the other.
         """
         problems = []
         for update in (self._update_kubelet, self._update_cluster):
             try:
-                await update(inventory)
+                await update(inventory, withheld)
             except (FairleadError, OSError) as error:
                 problems.append(str(error))
         return problems
 
-    async def _update_kubelet(self, inventory: Inventory) -> None:
+    async def _update_kubelet(self, inventory: Inventory, withheld: tuple[Holding, ...]) -> None:
         if self._tracker.synced and self._config.forms:
             await self._tracker.on_inventory(inventory)
             await self._allocator.write_cdi_spec(inventory)
             await self._plugins.reconcile(
                 inventory,
-                self._tracker.ledger,
+                (*self._tracker.ledger, *withheld),
                 combine_forms=self._tracker.combine_forms,
                 kubelet=self._kubelet(),
             )
@@ -191,13 +202,14 @@ class Publisher:
         """Return the kubelet's version from its node; empty while it is unknown."""
         return self._reconciler.kubelet if self._reconciler else ""
 
-    async def _update_cluster(self, inventory: Inventory) -> None:
+    async def _update_cluster(self, inventory: Inventory, withheld: tuple[Holding, ...]) -> None:
         if self._reconciler is not None:
             reported, units = (
                 self._tracker.reported(),
                 self._allocator.by_units() if self._tracker.synced else None,
             )
-            facts = PublishedFacts(self._tracker.ledger, reported, units, hands_over=self._lookup.enabled)
+            held = (*self._tracker.ledger, *withheld)
+            facts = PublishedFacts(held, reported, units, hands_over=self._lookup.enabled)
             await self._reconciler.reconcile(inventory, facts, claims=self._plugins.claims_registered)
 
     def problem(self) -> str:

@@ -1,0 +1,1 @@
+"""The program that attributes use to pods."""
