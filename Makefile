@@ -160,8 +160,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-<<<<<<< HEAD
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain bench-telemetry lock clean
-=======
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-sizing bench-scheduler bench-explain lock clean
->>>>>>> wt-sizing
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-sizing bench-scheduler bench-explain bench-telemetry lock clean
