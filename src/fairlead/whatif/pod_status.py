@@ -93,5 +93,7 @@ def _report(pod: LivePod, decision: Decision) -> PodReport:
         "retry_in_seconds": None,
         "decided_seconds_ago": None,
         "pending_victims": [],
+        "need": {},
+        "telemetry": {},
         "note": "",
     }

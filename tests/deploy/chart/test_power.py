@@ -346,6 +346,23 @@ ATTACKS: dict[str, Attack] = {
         {"metadata": {"annotations": {"fairlead.dev/placement": "[]"}}},
         MERGE,
     ),
+    "a memory limit of another scheduler's pod": (
+        "status-kept",
+        "PATCH",
+        f"{POD}/runs-theirs/status",
+        {"metadata": {"annotations": {keys.MEMORY_LIMIT: "1"}}},
+        MERGE,
+    ),
+    "an eviction from a device, though no policy goes by use": (
+        "full-device",
+        "POST",
+        f"{POD}/runs-high/eviction",
+        {
+            **eviction("runs-high", "<runs-high>"),
+            "metadata": {"name": "runs-high", "annotations": {keys.FULL_DEVICE: "{ns}/gpu-0"}},
+        },
+        MERGE,
+    ),
     "a node for another scheduler's pod": (
         "status-others",
         "PATCH",
@@ -381,6 +398,7 @@ def test_the_schedulers_own_requests_are_allowed(token: Token) -> None:
     for method, path, body, patch_type in (
         ("PATCH", MINE, with_conditions(PLACED, DISRUPTED), STRATEGIC),
         ("PATCH", MINE, {"status": {"nominatedNodeName": "{ns}"}}, MERGE),
+        ("PATCH", f"{POD}/runs/status", {"metadata": {"annotations": {keys.MEMORY_LIMIT: "1"}}}, MERGE),
         (
             "PATCH",
             f"{POD}/runs-theirs/status",

@@ -51,6 +51,8 @@ SELDOM: Verbs = {
     # If the response to a binding was lost; if a pod was deleted while it was bound.
     ("get", "pods"),
     ("get", "resourceclaims.resource.k8s.io"),
+    # By measured use: see tests/serve/scheduler/use/test_real.py.
+    *((verb, "configmaps") for verb in ("get", "create", "update")),
 }
 """Requests that the scenario below need not make."""
 PRIORITIES = Kind.of("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass")
@@ -200,6 +202,8 @@ async def _important(client: Client, namespace: str) -> AsyncIterator[str]:
         ("DELETE", "/api/v1/namespaces/{ns}/persistentvolumeclaims/some"),
         ("PATCH", "/apis/storage.k8s.io/v1/storageclasses/some"),
         ("POST", "/api/v1/namespaces/{ns}/pods"),
+        ("PUT", "/api/v1/namespaces/{ns}/configmaps/another"),
+        ("GET", "/api/v1/namespaces/{ns}/configmaps"),
     ],
 )
 def test_other_requests_are_forbidden(

@@ -125,7 +125,7 @@ def test_preemptors(what: str) -> None:
 SHARE = {keys.PLACEMENT: PLACEMENTS.encode((DeviceShare("gpu-0", Bytes(1 << 30)),))}
 FULL: dict[str, tuple[Pod, bool, str]] = {
     "its own, with a share of it": (pod(nodeName="n1", meta={"annotations": SHARE}), True, ""),
-    "without the policy": (pod(nodeName="n1", meta={"annotations": SHARE}), False, "guard"),
+    "without the policy": (pod(nodeName="n1", meta={"annotations": SHARE}), False, "full-device"),
     "its own, on another node": (pod(nodeName="n2", meta={"annotations": SHARE}), True, "full-device"),
     "its own, without a share": (pod(nodeName="n1"), True, "full-device"),
     "another scheduler's": (

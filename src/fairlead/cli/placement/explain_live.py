@@ -71,7 +71,8 @@ async def _explain(
         if explanation is not None:
             return explanation
         if options.local:
-            return await _decide_here(client, pod, options, "decided here, as the cluster was a moment ago")
+            note = "decided here by requests, as the cluster was a moment ago"
+            return await _decide_here(client, pod, options, note)
         return await _ask_scheduler(client, pod, options)
 
 

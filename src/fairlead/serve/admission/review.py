@@ -186,7 +186,7 @@ def outranks(victim: Pod, pod: Pod, scheduler: str, group_priority: int = 0) -> 
 def refuse_guard(request: AdmissionRequest, victim: Pod, scheduler: str, *, allowed: bool) -> str:
     """Return why a pod may not be evicted from an accelerator that is nearly full; empty where it may."""
     if not allowed:
-        return "fairlead-scheduler/guard: this cluster's scheduler does not place pods by measured use"
+        return "fairlead-scheduler/full-device: this cluster's scheduler does not place pods by measured use"
     shares = parse_shares(victim.metadata.annotations.get(PLACEMENT, "")) or ()
     held = {f"{victim.spec.node_name}/{share.device}" for share in shares}
     if victim.spec.scheduler_name != scheduler or request.full_device not in held:

@@ -53,7 +53,7 @@ class BindVolume(ApiRequest):
     __slots__ = ()
 
 
-class Evict(ApiRequest):
+class EvictPod(ApiRequest):
     """Evict a pod to make room for another, or mark it before and after."""
 
     __slots__ = ()

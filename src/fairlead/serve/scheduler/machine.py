@@ -76,7 +76,6 @@ class SchedulerMachine:
             settings.initial_backoff, settings.max_backoff, largest_first=policy.queue == "largest"
         )
         self.cycle = SchedulingCycle(self.cache, self._queue, policy, own_claims=settings.own_claims)
-        self.cycle.by_use = bool(policy.telemetry)
         self.election = LeaderElection(
             self._flows,
             self._clock,
@@ -240,6 +239,7 @@ class SchedulerMachine:
             and term.epoch == self.epoch
             and self._stop_by is None
             and self.in_flight < 2 * self._settings.in_flight
+            and self.use.may_decide()
         )
 
     def _decide(self, now: float) -> None:

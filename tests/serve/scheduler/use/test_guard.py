@@ -13,7 +13,7 @@ def shared() -> SharedNode:
     it.learn()
     for name, priority in (("low", 0), ("mid", 5), ("high", 10)):
         it.create(name, 6144, priority=priority)
-        it.measure({each: 1.5 for each in it.bound()})
+        it.measure(dict.fromkeys(it.bound(), 1.5))
     assert it.bound() == ["high", "low", "mid"]
     return it
 

@@ -12,10 +12,12 @@ from tests.serve.scheduler.use.world import SharedNode
 def test_the_second_pod_of_an_image_is_placed_by_what_the_first_one_used() -> None:
     it = SharedNode()
     it.create("a", 6144)
+    assert it.bound() == []  # right after the start the first report is awaited
+    it.measure({})
     it.create("b", 6144)
     assert (it.bound(), it.claimed("a"), it.source("b")) == (["a"], "6144Mi", "request")
     for _ in range(45):  # an unknown image may grow for ten minutes
-        it.measure({name: 1.5 for name in it.bound()})
+        it.measure(dict.fromkeys(it.bound(), 1.5))
     assert it.bound() == ["a", "b"]
     assert it.source("a") == "observed"
     assert it.claimed("b") == "1567Mi"  # 1.5 GiB, widened by 2 %

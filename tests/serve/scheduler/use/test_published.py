@@ -39,6 +39,7 @@ def test_nothing_is_granted_where_the_agent_would_refuse_the_claim() -> None:
 
 def test_the_largest_pod_comes_first() -> None:
     it = SharedNode("cbp")
+    it.measure({})
     it.create("a", 8192)
     it.create("small", 2048)
     it.create("large", 8192)

@@ -21,7 +21,7 @@ from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.bind.requests import decode, get_pod, send_once
 from fairlead.serve.scheduler.bind.writes import pod_path, pod_status
 from fairlead.serve.scheduler.cycle.preemption import UNNEEDED
-from fairlead.serve.scheduler.effects import Evict, Report
+from fairlead.serve.scheduler.effects import EvictPod, Report
 
 _TRIES: Final = 5
 """How often the eviction of a victim is tried while other clients change it."""
@@ -58,7 +58,7 @@ class Evictor:
     def evict(
         self, victim: LivePod, cause: EvictionCause, epoch: int, needed: Callable[[], bool]
     ) -> Flow[str]:
-        """Evict a bound pod while that is needed; return the error, or nothing."""
+        """EvictPod a bound pod while that is needed; return the error, or nothing."""
         now = format_time(self._clock.wall)
         for _ in range(_TRIES):
             if not (self._leads(epoch) and needed()):
@@ -101,26 +101,26 @@ def nominate(pod: LivePod, node: str) -> Report:
     return pod_status(Report, pod, body)
 
 
-def mark(victim: LivePod, cause: EvictionCause, now: str, *, precise: bool = True) -> Evict:
+def mark(victim: LivePod, cause: EvictionCause, now: str, *, precise: bool = True) -> EvictPod:
     """Mark a bound pod with the cause of its eviction; `precise`: only at the version we read."""
     assert victim.spec.node_name, "only bound pods are victims"
     meta = victim.metadata
     condition = _condition("True", cause.reason, cause.message, now)
     version = {"resourceVersion": meta.resource_version} if precise else {}
     return pod_status(
-        Evict, victim, {"metadata": {"uid": meta.uid, **version}, "status": {"conditions": [condition]}}
+        EvictPod, victim, {"metadata": {"uid": meta.uid, **version}, "status": {"conditions": [condition]}}
     )
 
 
-def unmark(victim: LivePod, now: str, why: str = "the eviction was given up") -> Evict:
+def unmark(victim: LivePod, now: str, why: str = "the eviction was given up") -> EvictPod:
     """Remove the mark of a pod that stays."""
     condition = _condition("False", "PreemptionAbandoned", f"fairlead-scheduler: {why}", now)
     return pod_status(
-        Evict, victim, {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}}
+        EvictPod, victim, {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}}
     )
 
 
-def eviction(victim: LivePod, cause: EvictionCause | None = None, *, dry_run: bool = False) -> Evict:
+def eviction(victim: LivePod, cause: EvictionCause | None = None, *, dry_run: bool = False) -> EvictPod:
     """Evict a pod, only at the version we read; the API server refuses where a budget forbids it.
 
     With `dry_run` the server only says whether it would evict, for any version of this pod.
@@ -134,7 +134,7 @@ def eviction(victim: LivePod, cause: EvictionCause | None = None, *, dry_run: bo
         "metadata": {"name": meta.name, "namespace": meta.namespace, **notes},
         "deleteOptions": {"preconditions": precise, **({"dryRun": ["All"]} if dry_run else {})},
     }
-    return Evict("POST", f"{pod_path(victim)}/eviction", body)
+    return EvictPod("POST", f"{pod_path(victim)}/eviction", body)
 
 
 def _is_leaving(now: LivePod, before: LivePod) -> bool:

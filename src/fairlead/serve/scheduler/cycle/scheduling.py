@@ -78,7 +78,7 @@ class SchedulingCycle:
         self.unreadable: set[str] = set()
         """Pending pods that cannot be placed as they are written."""
         self.own_claims = own_claims
-        self.by_use = False
+        self.by_use = bool(policy.telemetry)
         """Whether the policy places by measured use."""
         self._first_seen: dict[str, float] = {}
         self._refused: dict[Hashable, Decision] = {}

@@ -32,9 +32,11 @@ from fairlead.serve.scheduler.use.store import LearnedStore, learned_text
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.sizing.footprint import FootprintBook
 from fairlead.sizing.guard import Shrink
-from fairlead.units import format_bytes
+from fairlead.units import format_bytes, pluralize
 from fairlead.usage import metrics
 
+PATIENCE: Final = 10.0
+"""Seconds after the start for which decisions wait for the first report."""
 SAVE_EVERY: Final = 60.0
 """Seconds between two writes of the learned sizes."""
 
@@ -68,6 +70,7 @@ class UseController:
         self._guard = DeviceGuard(parts.cache, self.tracker, settings.name)
         self._store = LearnedStore(settings.lease.namespace, parts.log)
         self.actions: Counter[str] = Counter({"shrink": 0, "evict": 0})
+        self._decides_at = 0.0
         self._saved_at = 0.0
         self._saving = False
         self._reported = ""
@@ -75,14 +78,22 @@ class UseController:
     def on_synced(self, *, claims: bool) -> None:
         """Take note of whether the API server serves claims: without them, requests decide."""
         rules = self.tracker.rules
+        self._decides_at = self._parts.clock.now + PATIENCE if self.enabled else 0.0
         self.tracker.rules = replace(rules, shares=rules.shares and claims)
         self._parts.cache.needs.shrinks = rules.every_pod and self.tracker.rules.shares
+
+    def may_decide(self) -> bool:
+        """Say whether decisions need not wait for the first report: right after the start all is unknown."""
+        return self._parts.clock.now >= self._decides_at
 
     def on_report(self, event: UsageRefreshed) -> None:
         """Take measured use, and act on it where this replica decides."""
         self.tracker.history.on_report(event.report())
-        if self._wall() - event.at <= 2 * self.tracker.rules.period:  # else it tells of the time before the start
+        if (
+            self._wall() - event.at <= 2 * self.tracker.rules.period
+        ):  # else it tells of the time before the start
             self._refresh()
+            self._decides_at = 0.0
 
     def on_tick(self) -> None:
         """Notice that no report came; save what was learned."""
@@ -103,7 +114,9 @@ class UseController:
         if learned is not None:
             self.tracker.book = FootprintBook(learned.footprints)
             self.tracker.undone = set(learned.undone)
-            self._parts.log(f"read the learned sizes of {len(learned.footprints)} workloads")
+            known = pluralize(len(learned.footprints), "workload")
+            self._parts.log(f"read the learned sizes of {known}")
+            self._refresh()
 
     def save(self) -> Flow[None]:
         """Write what was learned, if that has changed."""
@@ -114,7 +127,7 @@ class UseController:
     def describe(self, uid: str) -> dict[str, Any]:
         """Return the need of a pod and the state of the measurements, for an explanation."""
         need = self.tracker.need(uid)
-        described = {"need": need_document(need) if need is not None else None}
+        described = {"need": need_document(need) if need is not None else {}}
         return {**described, "telemetry": self.tracker.status.to_json()}
 
     def note(self, uid: str) -> str:
