@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 CORE = "/api/v1"
 CLAIMS = "/apis/resource.k8s.io/v1"
-PATIENCE = 90.0
+PATIENCE = 300.0
 """Seconds to wait for changes that take one or two on an idle machine."""
 _POLL = 0.1
 

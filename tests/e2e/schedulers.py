@@ -20,17 +20,24 @@ _ROLE = "fairlead-test-handover"
 
 
 @contextmanager
-def running_scheduler(site: Site) -> Iterator[None]:
-    """Run the scheduler during the block; it must exit by itself on SIGTERM."""
+def running_scheduler(site: Site, *options: str) -> Iterator[None]:
+    """Run the scheduler during the block, with other options than usual; it must exit on SIGTERM."""
     log = site.lab.folder / "scheduler.log"
-    command = [*_PROGRAM, *_POLICY, "--kubeconfig", str(site.lab.kubeconfig), "--listen", "127.0.0.1:0"]
+    command = [
+        *_PROGRAM,
+        *(options or _POLICY),
+        "--kubeconfig",
+        str(site.lab.kubeconfig),
+        "--listen",
+        "127.0.0.1:0",
+    ]
     with log.open("w") as file:
         process = subprocess.Popen(command, stderr=file)
     try:
         wait_for("the scheduler to decide", lambda: "deciding" in log.read_text(), log.read_text)
         yield
         process.terminate()
-        assert process.wait(30) == 0, log.read_text()
+        assert process.wait(300) == 0, log.read_text()
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -7,8 +7,9 @@ from fairlead.errors import ClusterError
 from tests.e2e.api import CORE, wait_for
 from tests.e2e.install import NAMESPACE, PORT, Site
 from tests.e2e.pods import CONTAINER, Pods
+from tests.e2e.processes import ReportedProcesses
 from tests.e2e.test_privileges import AGENT
-from tests.test_nvml import built, needs_compiler
+from tests.test_nvml import needs_compiler
 
 USED, PERCENT = 3 << 30, 40
 GPU = 'id="pci-0000-3b-00-0",model="t4"'
@@ -18,16 +19,8 @@ GPU = 'id="pci-0000-3b-00-0",model="t4"'
 def test_a_pods_use_appears_under_its_name_and_goes_away_with_it(
     pods: Pods, site: Site, tmp_path: Path
 ) -> None:
-    listed = site.machine.folder / "fairlead" / "processes"
-
-    def with_processes(root: Path) -> None:
-        (root / "fairlead").mkdir()
-        library = built(tmp_path, f'-DPROCESSES="{listed}"')
-        Path(library).rename(tmp_path / "library")
-        (root / "fairlead" / "libnvidia-ml.so.1").write_bytes((tmp_path / "library").read_bytes())
-        (root / "fairlead" / "processes").touch()
-
-    site.replay("server-t4", with_processes)
+    processes = ReportedProcesses(site)
+    processes.install(tmp_path)
     pods.start(["user"])
     pods.wait_running(["user"])
     pod = pods.all()["user"]
@@ -36,8 +29,8 @@ def test_a_pods_use_appears_under_its_name_and_goes_away_with_it(
     wait_for("attribution", lambda: "fairlead_attribution_up 1.0" in page(site), site.diagnostics)
     assert "fairlead_pod_accelerator" not in page(site)
 
-    (pid,) = pids_in_node(site, pods.namespace)
-    listed.write_text(f"{pid} {USED} {PERCENT}\n", encoding="ascii")
+    pid = processes.pids(pods.namespace)["user"]
+    processes.write({pid: USED}, PERCENT)
     used = f"fairlead_pod_accelerator_memory_used_bytes{{{labels}}} {float(USED)}"
     shown = wait_for("its use", lambda: text if used in (text := page(site)) else None, lambda: page(site))
     assert f"fairlead_pod_accelerator_memory_peak_bytes{{{labels}}} {float(USED)}" in shown
@@ -95,27 +88,6 @@ def page(site: Site) -> str:
         return site.api.text(f"{CORE}/namespaces/{NAMESPACE}/pods/{name}/proxy/metrics")
     except ClusterError:
         return ""
-
-
-def pids_in_node(site: Site, namespace: str) -> list[int]:
-    """Return the shells of the test's pods by their pids in the node's pid namespace."""
-    depth = len(_namespaced_pids(site.lab.lab.namespaces[0].init.pid))
-    shells = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
-            named = Path("/proc", pid, "environ").read_bytes()
-        except OSError:
-            continue
-        if words[0] == b"sh" and f"{namespace}/user".encode() in named:
-            shells.append(_namespaced_pids(int(pid))[depth - 1])
-    return shells
-
-
-def _namespaced_pids(pid: int) -> list[int]:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    line = next(line for line in status.splitlines() if line.startswith("NSpid:"))
-    return [int(word) for word in line.split()[1:]]
 
 
 def _namespace(process: Path, kind: str) -> str:
