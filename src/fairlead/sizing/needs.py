@@ -22,7 +22,8 @@ EXCURSIONS: Final = TERM / PERIOD / STEADY
 """The independent values of one term, ten: each has the probability per sample to be too high."""
 SLACK: Final = 10.0
 """How many times Chernoff's bound exceeds the probability itself, about: for a sum that is nearly normal,
-sqrt(4 * pi * log(1 / bound)), which is 8 at 1 in 100 and 11 at 1 in 10,000."""
+sqrt(4 * pi * log(1 / bound)), which is 8 at 1 in 100 and 11 at 1 in 10,000.
+With EXCURSIONS it is a calibration, not a theorem: docs/explanation/sharing.md."""
 FEWEST_SAMPLES: Final = 8
 """Steady samples of a pod below which its own use says nothing."""
 HISTORY: Final = 4 * 3600.0
