@@ -1,8 +1,9 @@
 """The guard of an accelerator: what to do before an allocation fails, when measured use nears its memory.
 
 The guard forecasts the use of every pod some samples ahead. Where the sum would not fit, elastic pods shrink
-first, because no work is lost; then the pods of the lowest priority are evicted. Both take time: while
-one is under way the guard counts its result, so that one event does not cost a second pod.
+first, because no work is lost; then the pods of the lowest priority are evicted, among them those first that
+hold more than was expected. Both take time: while one is under way the guard counts its result, so that one
+event does not cost a second pod.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,11 +46,23 @@ class GuardedPod:
     evictable: bool = True
     progress: float = 0.0
     """Seconds of work that an eviction would lose."""
+    reserved: Bytes | None = None
+    """The most that it is expected to hold; None: unknown."""
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether it holds more than was expected."""
+        return self.reserved is not None and self.use > self.reserved
 
     def ahead(self, seconds: float) -> float:
-        """Return the bytes that the pod will hold after some seconds, if it goes on as now."""
+        """Return the bytes that the pod will hold after some seconds, if it goes on as now.
+
+        A pod that starts grows fast, and stops where its like have stopped before: at what it is expected to
+        hold. Beyond that nothing is known, and its growth counts as it is.
+        """
         grown = self.use + max(0.0, self.growth) * seconds
-        return grown if self.limit is None else min(grown, max(self.limit, self.use))
+        most = self.limit if self.limit is not None else None if self.exceeds else self.reserved
+        return grown if most is None else min(grown, max(most, self.use))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +186,24 @@ def _shrink(pods: Iterable[GuardedPod], ahead: dict[str, float], fits: float, wh
 
 
 def _evict(pods: Iterable[GuardedPod], ahead: dict[str, float], fits: float, why: str) -> list[Evict]:
-    """Evict the lowest priority first, then what loses the least work, until the forecast fits."""
+    """Evict the lowest priority first, until the forecast fits.
+
+    Among equals, a pod that holds more than was expected goes first, then one that loses little work.
+    """
     actions = []
-    for pod in sorted(pods, key=lambda each: (each.priority, each.progress, -ahead[each.uid], each.uid)):
+    order = sorted(
+        pods, key=lambda each: (each.priority, not each.exceeds, each.progress, -ahead[each.uid], each.uid)
+    )
+    for pod in order:
         if sum(ahead.values()) <= fits:
             break
         if pod.evictable and ahead[pod.uid] > 0:
             ahead[pod.uid] = 0.0
-            actions.append(Evict(pod.uid, f"{why}; the pod has the lowest priority there ({pod.priority})"))
+            own = f"the pod has the lowest priority there ({pod.priority})"
+            if pod.exceeds:
+                expected = format_bytes(pod.reserved or 0)
+                own += f" and holds {format_bytes(pod.use)} instead of {expected} at most"
+            actions.append(Evict(pod.uid, f"{why}; {own}"))
     return actions
 
 

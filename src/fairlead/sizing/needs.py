@@ -46,6 +46,13 @@ ACQUAINTED: Final = 2.0
 """The runs of an image until which it counts as if their peaks were far apart."""
 
 
+def evidence(footprint: Footprint) -> int:
+    """Return 2 where a footprint sizes pods, 1 where its image has run once, and 0 where nothing has ended."""
+    if footprint.least is not None or footprint.stated:
+        return FEWEST_RUNS
+    return min(footprint.runs, FEWEST_RUNS)
+
+
 def sample_bound(bound: float) -> float:
     """Return the probability for one sample that keeps a placement of one term within a bound."""
     return bound * SLACK / EXCURSIONS

@@ -67,7 +67,9 @@ class PublishedPolicy:
         if world is not self._world:  # empty machines, on which it only matters whether the job ever fits
             return decide(world.cluster, request, self.name)
         if world.now < self._awake:
-            return Decision(request, self.name, rejections=(Rejection(Reason.BUSY, "wait for the scheduler"),))
+            return Decision(
+                request, self.name, rejections=(Rejection(Reason.BUSY, "wait for the scheduler"),)
+            )
         for node, device in world.accelerators:
             world.cluster.set_measured_free(node, device, self._free(world, node, device))
         decision = decide(world.cluster, request, self.name)

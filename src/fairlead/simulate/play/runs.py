@@ -178,7 +178,9 @@ class RunningJobs:
         steps = run.job.memory
         if run.full_grown:
             return True
-        if not all(self._take(run, seat, steps[index].memory if steps else seat.requested) for seat in run.seats):
+        if not all(
+            self._take(run, seat, steps[index].memory if steps else seat.requested) for seat in run.seats
+        ):
             return False
         if index + 1 < len(steps):
             wait = steps[index + 1].after - steps[index].after
@@ -209,7 +211,9 @@ class RunningJobs:
 
     def _repace(self, seats: Iterable[Seat], also: RunningJob | None) -> None:
         """Forecast again the end of every job on these accelerators, and of one more."""
-        names = () if self._alone else dict.fromkeys(name for seat in seats for name in seat.accelerator.loads)
+        names = (
+            () if self._alone else dict.fromkeys(name for seat in seats for name in seat.accelerator.loads)
+        )
         runs = [run for name in names if (run := self.all[name]) is not also]
         for run in (*runs, also) if also else runs:
             slowest = max((seat.accelerator.slowdown(self._slowdown) for seat in run.seats), default=1.0)

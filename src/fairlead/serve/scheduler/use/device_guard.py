@@ -53,7 +53,8 @@ class DeviceGuard:
     def check(self, now: float) -> list[GuardAction]:
         """Return what must be done now on accelerators that are nearly full."""
         actions: list[GuardAction] = []
-        for key in sorted(set(self._tracker.history.devices()) | self._states.keys()):
+        measured = {DeviceKey(pod.node, pod.device) for pod in self._tracker.history.pods()}
+        for key in sorted({*self._tracker.history.devices(), *measured, *self._states}):
             memory, used = self._memory(key), self._used(key, now)
             if memory and used is not None and (used >= WATCHED * memory or key in self._states):
                 actions += self._check(key, Bytes(memory), used, now)
@@ -79,8 +80,7 @@ class DeviceGuard:
 
     def _guarded(self, pod: LivePod, placement: Placement, key: DeviceKey, now: float) -> GuardedPod:
         series = self._tracker.history.pod(PodDeviceKey(pod.metadata.uid, *key)).memory
-        fresh = series.staleness(now, self._tracker.history.limits.fresh) is Staleness.FRESH
-        footprint = self._tracker.footprint(pod)
+        use, footprint = self._latest(series, now), self._tracker.footprint(pod)
         ours = pod.spec.scheduler_name == self._scheduler and not pod.metadata.deletion_timestamp
         started = pod_facts.scheduled_at(pod)
         return GuardedPod(
@@ -88,21 +88,39 @@ class DeviceGuard:
             pod.metadata.namespace,
             pod.metadata.name,
             placement.request.priority,
-            Bytes(round(series.latest or 0.0)) if fresh else Bytes(0),
-            growth(series) if fresh else 0.0,
+            use or Bytes(0),
+            growth(series) if use is not None else 0.0,
             pod_facts.limit_of(pod),
             footprint.least if footprint is not None else None,
             pod_facts.is_elastic(pod),
             ours and placement.request.priority < CRITICAL,
             now - started if started is not None else 0.0,
+            self._reserved(placement, key.device),
         )
 
+    def _reserved(self, placement: Placement, device: str) -> Bytes | None:
+        """Return the most that a pod is expected to hold of an accelerator; None: unknown."""
+        need = self._tracker.need(placement.request.id)
+        if need is not None:
+            return need.peak
+        return next((share.memory for share in placement.shares if share.device == device), None)
+
     def _used(self, key: DeviceKey, now: float) -> Bytes | None:
-        """Return the memory in use of an accelerator; None: it is not known, or stale."""
-        series = self._tracker.history.device(key).memory
-        if series.staleness(now, self._tracker.history.limits.fresh) is not Staleness.FRESH:
+        """Return the memory in use of an accelerator, or of its pods; None: it is not known, or stale."""
+        history = self._tracker.history
+        runs = self._tracker.runs_on(key)
+        pods = [
+            self._latest(history.pod(PodDeviceKey(pod.metadata.uid, *key)).memory, now) for pod, _ in runs
+        ]
+        known = [self._latest(history.device(key).memory, now), *pods]
+        if all(size is None for size in known):
             return None
-        return Bytes(round(series.latest or 0.0))
+        return Bytes(max(known[0] or 0, sum(size or 0 for size in known[1:])))
+
+    def _latest(self, series: Series, now: float) -> Bytes | None:
+        """Return the last value of a series; None: it is missing or stale."""
+        fresh = series.staleness(now, self._tracker.history.limits.fresh) is Staleness.FRESH
+        return Bytes(round(series.latest or 0.0)) if fresh else None
 
     def _memory(self, key: DeviceKey) -> int:
         node = self._cache.cluster.node(key.node)

@@ -22,7 +22,7 @@ from fairlead.request import Request
 from fairlead.series import Series, Staleness
 from fairlead.serve.scheduler.use import pod_facts
 from fairlead.sizing.footprint import Footprint, FootprintBook
-from fairlead.sizing.needs import need_of
+from fairlead.sizing.needs import evidence, need_of
 from fairlead.units import Bytes
 from fairlead.usage.history import UseHistory
 from fairlead.usage.limits import PERIOD, UseLimits
@@ -111,9 +111,9 @@ class NeedTracker:
         return {source.value: count[source.value] for source in NeedSource}
 
     def footprint(self, pod: LivePod) -> Footprint | None:
-        """Return what is known of a pod's workload, by the best of its keys that has a history."""
-        known = (self.book.get(key) for key in workload_keys(pod))
-        return next((each for each in known if each is not None and (each.full or each.least)), None)
+        """Return what is known of a pod's workload, by the best of the keys with the most evidence."""
+        found = (self.book.get(key) for key in workload_keys(pod))
+        return max((each for each in found if each is not None), key=evidence, default=None)
 
     def refresh(self, now: float, *, learn: bool) -> None:
         """Derive all needs again; `learn`: also count the samples in the book of footprints."""
