@@ -62,6 +62,7 @@ class UseController:
     def __init__(self, parts: MachineParts, settings: SchedulerSettings, policy: Policy) -> None:
         self._parts = parts
         self.policy = policy
+        self._reads = settings.usage
         self.enabled = settings.usage or bool(policy.telemetry)
         """Whether anything depends on measured use; else nothing is read, derived or written."""
         rules = NeedRules(policy.needs, settings.own_claims, settings.oom_bound, settings.usage_period)
@@ -78,7 +79,7 @@ class UseController:
     def on_synced(self, *, claims: bool) -> None:
         """Take note of whether the API server serves claims: without them, requests decide."""
         rules = self.tracker.rules
-        self._decides_at = self._parts.clock.now + PATIENCE if self.enabled else 0.0
+        self._decides_at = self._parts.clock.now + PATIENCE if self._reads else 0.0
         self.tracker.rules = replace(rules, shares=rules.shares and claims)
         self._parts.cache.needs.shrinks = rules.every_pod and self.tracker.rules.shares
 
@@ -172,7 +173,7 @@ class UseController:
             return
         for pod in crashes:
             self._on_crash(pod)
-        for action in self._guard.check(now) if self.policy.telemetry else ():
+        for action in self._guard.check(now) if self.policy.needs else ():  # published rules have no guard
             self._parts.begin(self._act(action, self._parts.epoch()))
 
     def _log_status(self) -> None:

@@ -10,7 +10,7 @@ from fairlead.placement import Placement
 from fairlead.series import Series, Staleness
 from fairlead.serve.scheduler.use import pod_facts
 from fairlead.serve.scheduler.use.needs import NeedTracker
-from fairlead.sizing.guard import Evict, GuardedDevice, GuardedPod, GuardState, Shrink, protect
+from fairlead.sizing.guard import REACTION, Evict, GuardedDevice, GuardedPod, GuardState, Shrink, protect
 from fairlead.units import Bytes, format_bytes
 from fairlead.use import DeviceKey, PodDeviceKey
 
@@ -89,13 +89,19 @@ class DeviceGuard:
             pod.metadata.name,
             placement.request.priority,
             Bytes(round(series.latest or 0.0)) if fresh else Bytes(0),
-            growth(series) if fresh else 0.0,
+            self._growth(pod.metadata.uid, series) if fresh else 0.0,
             pod_facts.limit_of(pod),
             footprint.least if footprint is not None else None,
             pod_facts.is_elastic(pod),
             ours and placement.request.priority < CRITICAL,
             now - started if started is not None else 0.0,
         )
+
+    def _growth(self, uid: str, series: Series) -> float:
+        """Return the growth of a pod, as far as its need expects: a start-up grows steeply, and ends."""
+        need, held = self._tracker.need(uid), series.latest or 0.0
+        trend = growth(series)
+        return trend if need is None or held > need.peak else min(trend, (need.peak - held) / REACTION)
 
     def _used(self, key: DeviceKey, now: float) -> Bytes | None:
         """Return the memory in use of an accelerator; None: it is not known, or stale."""

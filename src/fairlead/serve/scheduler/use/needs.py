@@ -94,6 +94,8 @@ class NeedTracker:
         self._requests: dict[str, Request] = {}
         """Pending pods that request accelerators, as they are written."""
         self._pending: dict[str, Need] = {}
+        self._keys: dict[str, tuple[LivePod, tuple[str, ...]]] = {}
+        """The keys of workloads by pod: a version of a pod has the same ones each time."""
         self._runs: dict[str, _Run] = {}
         self._by_device: dict[DeviceKey, list[_Run]] = {}
         self._round = 0
@@ -112,8 +114,15 @@ class NeedTracker:
 
     def footprint(self, pod: LivePod) -> Footprint | None:
         """Return what is known of a pod's workload, by the best of its keys that has a history."""
-        known = (self.book.get(key) for key in workload_keys(pod))
+        known = (self.book.get(key) for key in self._workload(pod))
         return next((each for each in known if each is not None and (each.full or each.least)), None)
+
+    def _workload(self, pod: LivePod) -> tuple[str, ...]:
+        uid = pod.metadata.uid
+        known = self._keys.get(uid)
+        if known is None or known[0] is not pod:
+            known = self._keys[uid] = pod, workload_keys(pod)
+        return known[1]
 
     def refresh(self, now: float, *, learn: bool) -> None:
         """Derive all needs again; `learn`: also count the samples in the book of footprints."""
@@ -169,13 +178,15 @@ class NeedTracker:
             return NAMED_CLAIM
         if self.status.staleness is not Staleness.FRESH:
             return f"measured use is {self.status.staleness.value}: {self.status.reason}"
-        return UNDONE if rightsized and not self.undone.isdisjoint(workload_keys(pod)) else ""
+        return UNDONE if rightsized and not self.undone.isdisjoint(self._workload(pod)) else ""
 
     def _changed_pending(self) -> list[str]:
         """Return the pending pods whose request must carry another need."""
         for uid in [uid for uid in self._requests if not self._cache.waits(uid)]:
             del self._requests[uid]
             self._pending.pop(uid, None)
+        for uid in [uid for uid in self._keys if uid not in self._requests and uid not in self._runs]:
+            del self._keys[uid]
         changed = []
         for uid, request in self._requests.items():
             pod, before = self._cache.pod(uid), carried(self._pending.get(uid))
@@ -260,7 +271,7 @@ class NeedTracker:
 
     def _learn(self, run: _Run, uses: dict[DeviceShare, Series], now: float) -> None:
         started, limit, uid = self._started(run), pod_facts.limit_of(run.pod), run.placement.request.id
-        keys = workload_keys(run.pod)
+        keys = self._workload(run.pod)
         run.ids = tuple(f"{key} {uid} {share.device}" for share in uses for key in keys)
         for share, series in uses.items():
             reserved = run.need.peak if run.need is not None else share.memory
