@@ -58,6 +58,9 @@ def test_a_run_teaches_its_peak_its_ramp_and_its_steady_use() -> None:
     assert footprint.sizes == (LEVELS[level(6.9 * GIB)],)
     assert footprint.weights == (75.0,), "five samples from the end of the ramp on, 15 s each"
     assert footprint.least is None, "a run without a limit says nothing of the least size"
+    book.ended("b", crashed=False, now=play(book, (5.0,) * 4, "b", 1000.0))
+    book.ended("c", crashed=False, now=play(book, (2.0,) * 4, "c", 2000.0, Bytes(2 * GIB)))
+    assert known(book).lowest == 5 * GIB, "the lowest peak without a limit"
 
 
 def test_a_long_run_counts_without_its_end() -> None:

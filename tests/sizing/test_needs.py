@@ -74,6 +74,15 @@ def test_a_pending_pod_of_a_known_image_counts_by_its_peak_with_a_tail_up_to_the
     assert pending(replace(KNOWN, runs=1)).sizes == (REQUEST,), "one run may have been a small one"
 
 
+def test_an_image_with_many_runs_that_are_alike_is_expected_to_stay_so() -> None:
+    alike = replace(KNOWN, lowest=FULL)
+    parts = [1 + 2 / 9 * excess for excess in (0.1, 0.25, 0.5)]
+    assert pending(alike).sizes == (FULL, *(round(FULL * part) for part in parts))
+    assert pending(replace(alike, runs=2)).peak == round(FULL * 1.5), "two runs may be alike by chance"
+    assert pending(replace(alike, lowest=Bytes(FULL * 9 // 10))).peak > pending(alike).peak
+    assert running(STEADY, alike).peak < running(STEADY).peak
+
+
 def test_a_stated_size_counts_until_a_run_is_known() -> None:
     need = pending(Footprint("model", None, FULL, 0.0, stated=FULL))
     assert (need.sizes, need.source) == ((FULL,), NeedSource.PROFILE)

@@ -69,13 +69,15 @@ class Footprint:
     """The largest limit under which a run crashed."""
     stated: Bytes = NO_BYTES
     """What it takes when there is room, by the user or a model profile; counts until a run is known."""
+    lowest: Bytes = NO_BYTES
+    """The lowest peak of a run without a limit; zero: there was none."""
 
 
 class _Learner:
     """A footprint while it is learned."""
 
     __slots__ = (
-        "bins", "cached", "decayed", "full", "key", "known", "least", "margin",
+        "bins", "cached", "decayed", "full", "key", "known", "least", "lowest", "margin",
         "ramp", "refused", "runs", "samples", "stated", "surprises", "updated",
     )  # fmt: skip
 
@@ -95,6 +97,7 @@ class _Learner:
         self.updated = footprint.updated
         self.refused = footprint.refused
         self.stated = footprint.stated
+        self.lowest = footprint.lowest
         self.known = footprint.updated
         """Samples up to here were counted by the program that wrote the footprint."""
         self.decayed = footprint.updated
@@ -107,7 +110,7 @@ class _Learner:
                 self.key, self.least, self.full, round(self.ramp, 1),
                 tuple(LEVELS[index] for index, _ in bins), tuple(round(weight, 1) for _, weight in bins),
                 self.runs, self.samples, self.surprises, round(self.margin, 4),
-                self.updated, self.refused, self.stated,
+                self.updated, self.refused, self.stated, self.lowest,
             )  # fmt: skip
         return self.cached
 
@@ -314,6 +317,8 @@ def _settle(learner: _Learner, run: _Run, now: float) -> None:
     if not run.late:
         learner.add_ramp(run.grew - run.started)
     if run.limit is None:
+        peak = Bytes(round(run.peak))
+        learner.lowest = min(learner.lowest, peak) if learner.lowest else peak
         learner.add_steady([sample for sample in run.waiting if sample[0] >= run.grew], now)
     run.waiting.clear()
     learner.touch(now)

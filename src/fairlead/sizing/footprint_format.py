@@ -56,6 +56,7 @@ def _footprint(row: Mapping[str, Any]) -> Footprint:
         _number(row["updated"]),
         Bytes(_whole(row["refused"])),
         Bytes(_whole(row["stated"])),
+        Bytes(_whole(row["lowest"])),
     )
 
 

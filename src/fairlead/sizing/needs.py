@@ -22,7 +22,8 @@ EXCURSIONS: Final = TERM / PERIOD / STEADY
 """The independent values of one term, ten: each has the probability per sample to be too high."""
 SLACK: Final = 10.0
 """How many times Chernoff's bound exceeds the probability itself, about: for a sum that is nearly normal,
-sqrt(4 * pi * log(1 / bound)), which is 8 at 1 in 100 and 11 at 1 in 10,000."""
+sqrt(4 * pi * log(1 / bound)), which is 8 at 1 in 100 and 11 at 1 in 10,000.
+With EXCURSIONS it is a calibration, not a theorem: docs/explanation/sharing.md."""
 FEWEST_SAMPLES: Final = 8
 """Steady samples of a pod below which its own use says nothing."""
 HISTORY: Final = 4 * 3600.0
@@ -37,6 +38,12 @@ MOST_TAIL: Final = 0.2
 """The most weight of a peak that was not seen yet."""
 EXCESSES: Final = ((1.1, 0.6), (1.25, 0.3), (1.5, 0.1))
 """How far a new peak lies above the highest seen, with the part of new peaks that do."""
+
+
+ALIKE: Final = 5.0
+"""How many times the distance between the peaks of an image's runs weighs in the excess of the next peak."""
+ACQUAINTED: Final = 2.0
+"""The runs of an image until which it counts as if their peaks were far apart."""
 
 
 def sample_bound(bound: float) -> float:
@@ -115,7 +122,8 @@ def _by_peaks(requested: Bytes | None, footprint: Footprint, held: Bytes, note: 
     believed = requested if requested is not None and requested >= peak else None
     if believed is not None and 0 < footprint.runs < FEWEST_RUNS:
         return _fixed(believed, NeedSource.REQUEST, "its image has run once: counted by its request", bound)
-    sizes, weights = _with_tail([peak], [1.0], 1.0 / (footprint.runs + 1) if footprint.runs else 0.0)
+    tail = 1.0 / (footprint.runs + 1) if footprint.runs else 0.0
+    sizes, weights = _with_tail([peak], [1.0], tail, part=_variety(footprint))
     if believed is not None:
         sizes, weights = _joined([min(size, believed) for size in sizes], weights)
     return Need(sizes, weights, False, _source(footprint), note, bound)
@@ -140,9 +148,12 @@ def _steady(footprint: Footprint | None, values: Sequence[float], seconds: float
         (max(held, amount / weight * widening), weight / total) for weight, amount in bins.values()
     )
     tail = min(MOST_TAIL, TERM * DWELL / known**2)
+    part = 1.0
+    if footprint is not None and footprint.runs >= FEWEST_RUNS:
+        tail, part = min(tail, 1.0 / (footprint.runs + 1)), _variety(footprint)
     reach = REACH * ordered[len(ordered) // 2] * widening
     sizes, weights = _with_tail(
-        [round(size) for size, _ in middles], [weight for _, weight in middles], tail, reach
+        [round(size) for size, _ in middles], [weight for _, weight in middles], tail, reach, part
     )
     return Need(sizes, weights, False, NeedSource.OBSERVED, "", bound)
 
@@ -169,14 +180,14 @@ def _add_history(bins: dict[int, tuple[float, float]], footprint: Footprint) -> 
 
 
 def _with_tail(
-    sizes: list[int], weights: list[float], tail: float, reach: float = inf
+    sizes: list[int], weights: list[float], tail: float, reach: float = inf, part: float = 1.0
 ) -> tuple[tuple[Bytes, ...], tuple[float, ...]]:
-    """Return sizes with weights and, above the last of them, peaks that were not seen yet."""
+    """Return sizes with weights and, above the last, peaks that were not seen yet; `part` of their excess."""
     top = sizes[-1]
     if not tail or not top:
         return _joined(sizes, weights)
     least, _ = EXCESSES[0]
-    higher = [round(top * max(least, min(excess, reach / top))) for excess, _ in EXCESSES]
+    higher = [round(top * (1 + part * (max(least, min(excess, reach / top)) - 1))) for excess, _ in EXCESSES]
     return _joined(
         [*sizes, *higher],
         [*(weight * (1 - tail) for weight in weights), *(part * tail for _, part in EXCESSES)],
@@ -189,6 +200,14 @@ def _joined(sizes: Iterable[int], weights: Iterable[float]) -> tuple[tuple[Bytes
     for size, weight in zip(sizes, weights, strict=True):
         joined[size] = joined.get(size, 0.0) + weight
     return tuple(map(Bytes, joined)), tuple(joined.values())
+
+
+def _variety(footprint: Footprint) -> float:
+    """Return 1 for an image with few runs or unlike peaks, less for one with many runs that are alike."""
+    if not footprint.runs or not footprint.full:
+        return 1.0
+    apart = 1 - footprint.lowest / footprint.full
+    return min(1.0, ALIKE * apart + ACQUAINTED / footprint.runs)
 
 
 def _peak(footprint: Footprint) -> Bytes:
