@@ -16,8 +16,9 @@ from fairlead.units import Bytes
 from tests.accelerators import accelerator
 
 GIB = 1 << 30
-GPU = accelerator(kind="gpu", mebibytes=16 << 10)
-LARGER = accelerator("pci:0000:02:00.0", kind="gpu", mebibytes=32 << 10)
+GPU = accelerator(kind="gpu", vendor="NVIDIA", mebibytes=16 << 10)
+LARGER = accelerator("pci:0000:02:00.0", kind="gpu", vendor="NVIDIA", mebibytes=32 << 10)
+INTEL = accelerator(kind="gpu", vendor="Intel", mebibytes=16 << 10)
 NPU = accelerator(kind="npu", mebibytes=16 << 10)
 UNKNOWN = accelerator(kind="gpu")
 
@@ -58,6 +59,10 @@ def test_of_several_accelerators_the_smallest_fraction_holds_for_all() -> None:
 @pytest.mark.parametrize("on", [(UNKNOWN,), (accelerator(kind="gpu", mebibytes=4 << 10),)])
 def test_without_a_fraction_only_the_bytes_are_set(on: tuple[object, ...]) -> None:
     assert variables(4 * GIB, on=on) == {MEMORY_BYTES: str(4 * GIB)}
+
+
+def test_pytorch_gets_nothing_where_its_allocator_does_not_know_the_option() -> None:
+    assert set(variables(4 * GIB)) - set(variables(4 * GIB, on=(INTEL,))) == {"PYTORCH_ALLOC_CONF"}
 
 
 def test_frameworks_of_gpus_get_nothing_for_other_accelerators() -> None:

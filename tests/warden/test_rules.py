@@ -56,7 +56,8 @@ def test_everything_that_a_container_receives_is_allowed() -> None:
     assert not [path for glob in globs for path in samples(glob) if node_fault(path)]
     names = [pattern.replace("[A-Z0-9_]+", "DEVICE") for pattern in access.ENVIRONMENT]
     limits = limit_variables(
-        MemoryLimit(Bytes(1 << 30), frozenset({MPS_CLIENT})), [accelerator(kind="gpu", mebibytes=4096)]
+        MemoryLimit(Bytes(1 << 30), frozenset({MPS_CLIENT})),
+        [accelerator(kind="gpu", vendor="AMD", mebibytes=4096)],
     )
     assert set(VARIABLES) <= set(limits)
     assert not [name for name in names if env_fault(f"{name}={limits.get(name, '0')}")]

@@ -5,7 +5,7 @@ of its framework refuses is left out: the reasons are beside the rows. Where the
 a framework itself, none of that framework's is set.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import floor
 from typing import Final
@@ -40,6 +40,8 @@ class _Framework:
     """`{fraction}` stands for the part of the accelerator's memory."""
     yields_to: frozenset[str] = frozenset()
     """Other variables of the container, beside which these are not set."""
+    vendors: frozenset[str] = frozenset()
+    """The accelerators for which they are set; empty: all GPUs."""
 
 
 FRAMEWORKS: Final[Mapping[str, _Framework]] = {
@@ -51,9 +53,11 @@ FRAMEWORKS: Final[Mapping[str, _Framework]] = {
     # No variable limits TensorFlow; without this one it takes the whole accelerator at once.
     "tensorflow": _Framework({"TF_FORCE_GPU_ALLOW_GROWTH": "true"}),
     # In PYTORCH_CUDA_ALLOC_CONF, versions before 2.10 refuse the option and end; they ignore this variable.
+    # Only the allocators for CUDA and ROCm know the option.
     "pytorch": _Framework(
         {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:{fraction}"},
         frozenset({"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"}),
+        frozenset({"NVIDIA", "AMD"}),
     ),
 }
 VARIABLES: Final = (*(name for row in FRAMEWORKS.values() for name in row.variables), MPS_LIMIT)
@@ -69,18 +73,19 @@ def limit_variables(limit: MemoryLimit, accelerators: Sequence[Accelerator]) -> 
         text = f"{max(1, floor(fraction * 10_000)) / 10_000:.4f}"
         variables[MEMORY_FRACTION] = text
         if all(acc.kind == "gpu" for acc in accelerators):
-            variables |= _framework_variables(limit, text)
+            variables |= _framework_variables(limit, text, {acc.vendor for acc in accelerators})
     if MPS_CLIENT in limit.own:
         mebibytes = max(1, limit.size >> 20)
         variables[MPS_LIMIT] = ",".join(f"{at}={mebibytes}M" for at in range(len(accelerators)))
     return {name: value for name, value in variables.items() if name not in limit.own}
 
 
-def _framework_variables(limit: MemoryLimit, fraction: str) -> dict[str, str]:
+def _framework_variables(limit: MemoryLimit, fraction: str, vendors: Set[str]) -> dict[str, str]:
     return {
         name: value.format(fraction=fraction)
         for framework in FRAMEWORKS.values()
         if not limit.own & (framework.yields_to | framework.variables.keys())
+        and (not framework.vendors or vendors <= framework.vendors)
         for name, value in framework.variables.items()
     }
 

@@ -19,7 +19,7 @@ from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, UID, WHOLE, Pla
 
 __all__ = ["nook"]
 LIMIT = 2 << 30
-ENV = [{"name": "PYTORCH_CUDA_ALLOC_CONF", "value": "expandable_segments:True"}]
+ENV = [{"name": "XLA_CLIENT_MEM_FRACTION", "value": "0.5"}]
 
 
 async def bind(it: Place, name: str, limit: str | None, resource: str = MEMORY, **container: Any) -> Any:
@@ -43,9 +43,9 @@ def test_a_share_by_units_carries_the_limit_and_a_whole_accelerator_does_not(noo
         assert MEMORY_BYTES not in plain
         limited = (await it.kubelet.admit("limited", MEMORY, 1024)).envs
         assert limited[MEMORY_BYTES] == str(LIMIT)
-        assert limited["PYTORCH_ALLOC_CONF"] == f"per_process_memory_fraction:{limited[MEMORY_FRACTION]}"
+        assert limited["XLA_PYTHON_CLIENT_MEM_FRACTION"] == limited[MEMORY_FRACTION]
         own = (await it.kubelet.admit("own", MEMORY, 1024)).envs
-        assert set(limited) - set(own) == {"PYTORCH_ALLOC_CONF"}
+        assert set(limited) - set(own) == {"XLA_PYTHON_CLIENT_MEM_FRACTION"}
         await bind(it, "whole", str(LIMIT), WHOLE)
         whole = (await it.kubelet.admit("whole", WHOLE, 1)).envs
         assert (whole["FAIRLEAD_DEVICE"], MEMORY_BYTES in whole) == (OTHER.id, False)
@@ -70,8 +70,8 @@ def test_a_claim_carries_the_limit_of_the_one_pod_that_it_is_reserved_for(nook: 
             spec = json.loads((it.cdi / f"fairlead.dev-claim-{UID[name]}.json").read_text())
             env = dict(text.split("=", 1) for text in spec["devices"][0]["containerEdits"]["env"])
             assert (env.get(MEMORY_BYTES) == str(LIMIT)) == limited, name
-            assert ("XLA_PYTHON_CLIENT_MEM_FRACTION" in env) == limited, name
-            assert "PYTORCH_ALLOC_CONF" not in env
+            assert ("TF_FORCE_GPU_ALLOW_GROWTH" in env) == limited, name
+            assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in env
 
     run_script(nook, script)
 
