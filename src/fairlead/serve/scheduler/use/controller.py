@@ -67,7 +67,7 @@ class UseController:
         """Whether anything depends on measured use; else nothing is read, derived or written."""
         rules = NeedRules(policy.needs, settings.own_claims, settings.oom_bound, settings.usage_period)
         self.tracker = NeedTracker(parts.cache, rules)
-        self._grants = MeasuredGrants(parts.cache, self.tracker, policy.name)
+        self._grants = MeasuredGrants(parts.cache, self.tracker, policy)
         self._guard = DeviceGuard(parts.cache, self.tracker, settings.name)
         self._store = LearnedStore(settings.lease.namespace, parts.log)
         self.actions: Counter[str] = Counter({"shrink": 0, "evict": 0})
