@@ -26,6 +26,10 @@ def test_a_pod_is_placed_by_what_others_of_its_image_used() -> None:
     assert 1.5 < it.size("c") < 2.25
     claims = [claim["metadata"]["annotations"] for claim in it.api.all("resourceclaims")]
     assert [notes.get(keys.BY_USE) for notes in claims] == ["1", "1"]
+    it.measure({"c": 1.5})
+    document = _explained(it, "c", it.pod("c").metadata.uid)
+    assert (document["state"], document["need"]["source"]) == ("bound", "history")
+    assert "by history" in document["note"]
 
 
 def test_a_pod_that_was_bound_by_its_request_makes_room_once_it_is_known() -> None:
