@@ -55,6 +55,19 @@ def test_a_bound_pod_counts_for_what_it_may_hold_and_headroom_stays_free() -> No
     assert 8 - 2.5 - headroom < it.free() < 8 - 1.5 - headroom
 
 
+def test_headroom_stays_free_from_the_decision_on() -> None:
+    it = SharedNode()
+    it.learn()
+    it.create("a", 6144)
+    left = 8 - it.size("a") - 0.15 * 8
+    assert it.free() == pytest.approx(left, abs=0.01)
+    it.create("theirs", 0, nodeName="n1", schedulerName="default-scheduler")  # the node is counted again
+    assert it.free() == pytest.approx(left, abs=0.01)
+    it.delete("a")
+    it.measure({})
+    assert it.free() == 8
+
+
 def test_where_the_agent_does_not_know_such_claims_they_never_sum_to_more_than_there_is() -> None:
     it = SharedNode(agent=False)
     it.learn()

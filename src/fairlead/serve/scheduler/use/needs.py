@@ -200,6 +200,8 @@ class NeedTracker:
         placed = {each.request.id: each for each in self._cache.cluster.placements() if each.shares}
         for uid in [uid for uid in self._runs if uid not in placed]:
             self._end_run(uid, self._cache.pod(uid), now)
+        for uid in [uid for uid in self._cache.needs.bound if uid not in placed]:
+            del self._cache.needs.bound[uid]  # its binding failed
         for uid, placement in placed.items():
             pod = self._cache.pod(uid)
             if pod is None or not pod.spec.node_name:
@@ -305,23 +307,27 @@ class NeedTracker:
             self.counts.crashes.append(pod)
 
     def _changed_runs(self) -> list[_Run]:
-        """Return the pods to count otherwise; those that grew first, and not too many."""
+        """Return the pods to count otherwise: new ones, then those that grew, and not too many."""
+        new: list[_Run] = []
         grown: list[_Run] = []
         shrunk: list[_Run] = []
         for uid, run in self._runs.items():
             before = self._cache.needs.bound.get(uid)
             if run.need is None or run.need == before:
                 continue
+            if before is None:
+                new.append(run)
+                continue
             change = self._change(run, before, run.need)
             if change > 0:
                 grown.append(run)
             elif change < 0:
                 shrunk.append(run)
-        return (grown + shrunk)[:MOST_CHANGES]
+        return new + (grown + shrunk)[:MOST_CHANGES]
 
-    def _change(self, run: _Run, before: Need | None, need: Need) -> float:
+    def _change(self, run: _Run, before: Need, need: Need) -> float:
         """Return by which part of an accelerator a pod's size changes; 0: too little to count it."""
-        if before is None or (before.firm, before.source) != (need.firm, need.source):
+        if (before.firm, before.source) != (need.firm, need.source):
             return 1.0
         largest = 0.0
         for share in run.placement.shares:
