@@ -16,6 +16,7 @@ from fairlead.manifest.pod.workload_key import workload_keys
 from fairlead.metrics import MetricFamily
 from fairlead.need import Need
 from fairlead.schedule import Policy
+from fairlead.series import Staleness
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.bind import evict, writes
@@ -132,13 +133,13 @@ class UseController:
         return {**described, "telemetry": self.tracker.status.to_json()}
 
     def note(self, uid: str) -> str:
-        """Return what an explanation adds about a pod's need; empty: nothing is measured here."""
+        """Return what an explanation adds about a pod's need; empty: it has none, or nothing is measured."""
         if not self.enabled:
             return ""
         need, status = self.tracker.need(uid), self.tracker.status
         text = f"measured use is {status.staleness.value}{f': {status.reason}' if status.reason else ''}"
         if need is None:
-            return text
+            return "" if status.staleness is Staleness.FRESH else text
         size = f"it counts for {format_bytes(need.peak)} at most, by {need.source.value}"
         return f"{size}{f' ({need.note})' if need.note else ''}; {text}"
 
