@@ -170,6 +170,7 @@ class SchedulerCache:
         """Assume that pods are bound until the API server shows the result; the engine has bound them."""
         for placement in placements_made:
             self._assumed[uid := placement.request.id] = placement
+            self.needs.keep(placement.request)
             self._assumed_on.setdefault(placement.node, set()).add(uid)
             self._in_flight.add(uid)
             self._waiting.discard(uid)

@@ -49,6 +49,11 @@ class NeedCache:
         need = carried(self.for_pending(pod, request))
         return request if need is None else replace(request, need=need)
 
+    def keep(self, request: Request) -> None:
+        """Count a pod by the need that it is placed with, until its own use is measured."""
+        if request.need is not None:
+            self.bound[request.id] = request.need
+
     def count(
         self, placed: Mapping[str, Placement], state: NodeState, node: Node | None
     ) -> dict[str, Placement]:

@@ -6,7 +6,7 @@ A report has the fields of a decision, so that readers of decisions can read it,
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairlead.keys import PLACEMENT
+from fairlead.keys import BY_USE, PLACEMENT
 from fairlead.manifest.node.claimed_share import allocated_share
 from fairlead.manifest.types.live import SCHEDULED, LiveClaim, LivePod
 from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
@@ -28,6 +28,18 @@ def final_status(pod: LivePod, claims: Iterable[LiveClaim]) -> PodReport | None:
         gates = ", ".join(scheduling_gate.name for scheduling_gate in pod.spec.scheduling_gates)
         return _unplaced(pod, "gated", f"{name} is held back by its scheduling gates: {gates}")
     return None
+
+
+def placed_by_use(pod: LivePod, claims: Iterable[LiveClaim]) -> bool:
+    """Say whether our scheduler placed a bound pod by measured use: then it knows what the pod counts for."""
+    marked = any(claim.metadata.annotations.get(BY_USE) == "1" for claim in claims)
+    return marked and bool(pod.spec.node_name) and not pod.ended
+
+
+def with_need(report: PodReport, answer: Mapping[str, Any]) -> PodReport:
+    """Return the report of a bound pod with the need that its scheduler knows."""
+    known = {key: answer[key] for key in ("need", "telemetry") if isinstance(answer.get(key), dict)}
+    return {**report, **known, "note": str(answer.get("note", ""))}
 
 
 def status_from_condition(pod: LivePod, note: str) -> PodReport:

@@ -48,12 +48,12 @@ class CommandRunner:
 
 @asynccontextmanager
 async def serving(
-    cluster: RealCluster, world: World, listen: str = "127.0.0.1:0", **env: str
+    cluster: RealCluster, world: World, *words: str, listen: str = "127.0.0.1:0", **env: str
 ) -> AsyncIterator[None]:
     """Run a scheduler of this world as a process."""
     there = ("--name", world.namespace, "--lease-namespace", world.namespace, "--listen", listen)
     process = await asyncio.create_subprocess_exec(
-        *(*RUN, "serve", "scheduler", *there, "--kubeconfig", str(cluster.api.kubeconfig)),
+        *(*RUN, "serve", "scheduler", *there, *words, "--kubeconfig", str(cluster.api.kubeconfig)),
         env={**os.environ, **env},
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -135,6 +135,33 @@ def test_condition_event_and_explanation_agree(real_cluster: RealCluster) -> Non
         assert "tried again on: " in done.stdout
 
     run_scenario(real_cluster, script)
+
+
+def test_a_prometheus_that_does_not_answer_leaves_requests_and_is_named(real_cluster: RealCluster) -> None:
+    async def scenario() -> None:
+        async with open_world(real_cluster, 1, devices=1) as world:
+            by_use = (
+                "--policy",
+                "fairlead-safe",
+                "--prometheus",
+                "http://127.0.0.1:1",
+                "--usage-period",
+                "1s",
+            )
+            async with serving(real_cluster, world, *by_use):
+                await world.pod("fits", mib=3072)
+                await world.pod("late", mib=3072)
+                await world.until(has_reason("late"))
+                code, explanation = await CommandRunner(real_cluster, world).explain("late")
+                assert code == 1
+                assert explanation["need"]["source"] == "request"
+                assert explanation["telemetry"]["staleness"] == "missing"
+                assert "http://127.0.0.1:1" in explanation["note"]
+                _, page = await get_page(world, "/metrics")
+        assert 'fairlead_usage_staleness{state="missing"} 1' in page
+        assert 'fairlead_scheduler_needs{source="request"} 2' in page
+
+    asyncio.run(scenario())
 
 
 def test_without_a_scheduler_the_decision_is_made_locally_and_noted(real_cluster: RealCluster) -> None:
@@ -225,7 +252,7 @@ def test_a_leader_that_is_a_pod_is_asked_through_the_api_server(real_cluster: Re
         }
         await world.client.patch_status(PODS, "leader", status, namespace)
         known = {"POD_NAME": "leader", "POD_NAMESPACE": namespace, "POD_IP": "203.0.113.9"}
-        async with serving(real_cluster, world, "0.0.0.0:0", **known):
+        async with serving(real_cluster, world, listen="0.0.0.0:0", **known):
             await world.pod("late", mib=9999)
             await world.until(has_reason("late"))
             code, found = await ask.explain("late")

@@ -250,6 +250,29 @@ def test_the_scheduler_creates_claims_only_if_the_cluster_has_them(chart: Chart)
         assert ("--no-own-claims" in containers(pod)["scheduler"]["args"]) == ours
 
 
+def test_measured_use_is_set_by_values(chart: Chart) -> None:
+    values = {
+        "scheduler.enabled": True,
+        "scheduler.policy": "fairlead-safe",
+        "scheduler.usage.prometheus.url": "https://prometheus:9090",
+        "scheduler.usage.prometheus.secretName": "access",
+        "scheduler.usage.prometheus.token": True,
+        "scheduler.usage.prometheus.ca": True,
+    }
+    for given, by_use in (({"scheduler.enabled": True}, False), (values, True)):
+        documents = chart.render(given)
+        pod = one(documents, "Deployment", "fairlead-scheduler")["spec"]["template"]["spec"]
+        args = containers(pod)["scheduler"]["args"]
+        assert {"--usage=auto", "--usage-period=15s", "--oom-bound=0.001"} <= set(args)
+        assert ("--prometheus=https://prometheus:9090" in args) == by_use
+        assert ("--prometheus-token-file=/etc/fairlead/usage/token" in args) == by_use
+        assert ("--prometheus-ca-file=/etc/fairlead/usage/ca.crt" in args) == by_use
+        mounted = {volume["name"]: volume.get("secret", {}).get("secretName") for volume in pod["volumes"]}
+        assert mounted.get("usage") == ("access" if by_use else None)
+        webhook = one(documents, "Deployment", "fairlead-admission")["spec"]["template"]["spec"]
+        assert ("--guard" in containers(webhook)["admission"]["args"]) == by_use
+
+
 def test_replicas_prefer_different_nodes_and_have_time_to_shut_down(chart: Chart) -> None:
     deployment = one(chart.render({"scheduler.enabled": True}), "Deployment", "fairlead-scheduler")["spec"]
     pod = deployment["template"]["spec"]

@@ -67,13 +67,26 @@ async def _explain(
 
     async with Client.connect_once(config) as client:
         pod = await _get_pod(client, namespace, name)
-        explanation = pod_status.final_status(pod, await _get_claims(client, pod))
+        claims = await _get_claims(client, pod)
+        explanation = pod_status.final_status(pod, claims)
         if explanation is not None:
-            return explanation
+            asks = not options.local and pod_status.placed_by_use(pod, claims)
+            return await _with_need(client, pod, options, explanation) if asks else explanation
         if options.local:
             note = "decided here by requests, as the cluster was a moment ago"
             return await _decide_here(client, pod, options, note)
         return await _ask_scheduler(client, pod, options)
+
+
+async def _with_need(
+    client: "Client", pod: "LivePod", options: argparse.Namespace, report: "PodReport"
+) -> "PodReport":
+    """Return the report of a bound pod, with what its scheduler counts it for, if that answers."""
+    from fairlead.whatif import leader, pod_status
+
+    holder = await leader.find_leader(client, options.lease_namespace, pod.spec.scheduler_name)
+    answer = holder if isinstance(holder, leader.NoAnswer) else await leader.ask_leader(client, holder, pod)
+    return report if isinstance(answer, leader.NoAnswer) else pod_status.with_need(report, answer)
 
 
 async def _ask_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":

@@ -102,10 +102,11 @@ class NodeReconciler:
         self._published = True
 
     async def withdraw(self) -> None:
-        """Remove the annotation that promises placements: no agent keeps it now. The rest stays true."""
+        """Remove the annotations that promise something: no agent keeps them now. The rest stays true."""
         node = self._nodes.get(self._config.node)
-        if node is not None and PLACEMENT_FORMAT in node.metadata.annotations:
-            patch = {"metadata": {"annotations": {PLACEMENT_FORMAT: None}}}
+        promises = [key for key in (BY_USE, PLACEMENT_FORMAT) if node and key in node.metadata.annotations]
+        if promises:
+            patch = {"metadata": {"annotations": dict.fromkeys(promises)}}
             with suppress(FairleadError, TimeoutError):
                 async with timeout(_PARTING):
                     await self._cluster.patch(NODES, self._config.node, patch, field_manager=MANAGER)

@@ -47,7 +47,7 @@ def test_an_elastic_pod_shrinks_first() -> None:
     it.create("soft", 6144, "other:1")
     it.measure({"soft": 4.4})
     it.create("elastic", 6144, notes=notes)
-    assert it.pod("elastic").metadata.annotations[keys.MEMORY_LIMIT] == str(round((1 << 30) * 1.02))
+    assert it.pod("elastic").metadata.annotations[keys.MEMORY_LIMIT] == str(1 << 30)
     assert it.bound() == ["elastic", "soft"]
     it.measure({"soft": 4.4, "elastic": 3.4})
     assert not it.api.evicted

@@ -20,6 +20,8 @@ from tests.serve.scheduler.simulated import WALL, EffectQueue, SimulatedReplica
 
 NODE = "n1"
 PERIOD = 15.0
+RUNS = 3
+"""Runs of an image from which its size is learned in these tests; one is too few."""
 LEASE = LeaderElectionConfig("default", duration=60.0, deadline=40.0)
 """A leader keeps it for more than one period."""
 
@@ -159,6 +161,11 @@ class SharedNode:
                 return str(result["consumedCapacity"]["memory"])
         return ""
 
+    def size(self, name: str) -> float:
+        """Return the GiB that a pod's claim consumes; 0: it has none."""
+        text = self.claimed(name)
+        return int(text.removesuffix("Mi")) / 1024 if text else 0.0
+
     def free(self) -> float:
         """Return the GiB that the engine counts as free on the first accelerator."""
         return self.replica.machine.cache.cluster.free(NODE).devices[0].memory / GIB
@@ -173,12 +180,14 @@ class SharedNode:
         return "" if need is None else need.source.value
 
     def learn(self, image: str = "engine:1", gib: float = 1.5, mib: int = 6144) -> None:
-        """Let a first pod of an image run for a while, by its request, and end."""
-        self.create("first", mib, image)
-        for _ in range(4):
-            self.measure({"first": gib})
-        self.delete("first")
+        """Let some pods of an image run for a while, one after the other, and end."""
         self.measure({})
+        for _ in range(RUNS):
+            self.create("first", mib, image)
+            for _ in range(5):
+                self.measure({"first": gib})
+            self.delete("first")
+            self.measure({})
 
 
 __all__ = ["GIB", "NODE", "PERIOD", "Log", "LoggedReplica", "SharedNode", "settings"]

@@ -68,15 +68,22 @@ class Explainer:
     def answer(self, event: Explain, now: float) -> dict[str, Any]:
         """Return the explanation of a pod; its state is `unknown` where it is not pending here.
 
+        Of a bound pod only its need is explained, where the scheduler goes by measured use.
+
         The uid shows that the client may read the pod. Where the uid is another pod's, the answer is the same
         as for a pod that does not exist.
         """
         pod = self._cycle.cache.pod(event.uid)
         same = pod is not None and pod.key == (event.namespace, event.name)
         state = self._state_of(pod, event.rest, now) if pod is not None and same else None
+        if state is None and pod is not None and same and pod.spec.node_name and self._goes_by_use(event.uid):
+            state = _undecided(pod, "bound", f"{pod.metadata.name} is bound")
         if state is None:
             return {**self._identity, **_unknown_pod(event.namespace, event.name)}
         return {**self._identity, **state, **self._about_use(event.uid, str(state.get("note", "")))}
+
+    def _goes_by_use(self, uid: str) -> bool:
+        return self._use is not None and bool(self._use.note(uid))
 
     def _about_use(self, uid: str, note: str) -> dict[str, Any]:
         """Return the fields about a pod's need, and its note with the need in words."""

@@ -16,6 +16,7 @@ from fairlead.manifest.pod.workload_key import workload_keys
 from fairlead.metrics import MetricFamily
 from fairlead.need import Need
 from fairlead.schedule import Policy
+from fairlead.series import Staleness
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.bind import evict, writes
@@ -62,11 +63,12 @@ class UseController:
     def __init__(self, parts: MachineParts, settings: SchedulerSettings, policy: Policy) -> None:
         self._parts = parts
         self.policy = policy
+        self._reads = settings.usage
         self.enabled = settings.usage or bool(policy.telemetry)
         """Whether anything depends on measured use; else nothing is read, derived or written."""
         rules = NeedRules(policy.needs, settings.own_claims, settings.oom_bound, settings.usage_period)
         self.tracker = NeedTracker(parts.cache, rules)
-        self._grants = MeasuredGrants(parts.cache, self.tracker, policy.name)
+        self._grants = MeasuredGrants(parts.cache, self.tracker, policy)
         self._guard = DeviceGuard(parts.cache, self.tracker, settings.name)
         self._store = LearnedStore(settings.lease.namespace, parts.log)
         self.actions: Counter[str] = Counter({"shrink": 0, "evict": 0})
@@ -78,7 +80,7 @@ class UseController:
     def on_synced(self, *, claims: bool) -> None:
         """Take note of whether the API server serves claims: without them, requests decide."""
         rules = self.tracker.rules
-        self._decides_at = self._parts.clock.now + PATIENCE if self.enabled else 0.0
+        self._decides_at = self._parts.clock.now + PATIENCE if self._reads else 0.0
         self.tracker.rules = replace(rules, shares=rules.shares and claims)
         self._parts.cache.needs.shrinks = rules.every_pod and self.tracker.rules.shares
 
@@ -131,13 +133,13 @@ class UseController:
         return {**described, "telemetry": self.tracker.status.to_json()}
 
     def note(self, uid: str) -> str:
-        """Return what an explanation adds about a pod's need; empty: nothing is measured here."""
+        """Return what an explanation adds about a pod's need; empty: it has none, or nothing is measured."""
         if not self.enabled:
             return ""
         need, status = self.tracker.need(uid), self.tracker.status
         text = f"measured use is {status.staleness.value}{f': {status.reason}' if status.reason else ''}"
         if need is None:
-            return text
+            return "" if status.staleness is Staleness.FRESH else text
         size = f"it counts for {format_bytes(need.peak)} at most, by {need.source.value}"
         return f"{size}{f' ({need.note})' if need.note else ''}; {text}"
 
@@ -172,7 +174,7 @@ class UseController:
             return
         for pod in crashes:
             self._on_crash(pod)
-        for action in self._guard.check(now) if self.policy.telemetry else ():
+        for action in self._guard.check(now) if self.policy.needs else ():  # published rules have no guard
             self._parts.begin(self._act(action, self._parts.epoch()))
 
     def _log_status(self) -> None:

@@ -1,24 +1,35 @@
-"""Free memory that the published policies grant by the measured use of accelerators. Pure."""
+"""What policies take of the measured use of whole accelerators: free memory, and how busy they are. Pure."""
+
+from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.needs import prepares_by_use
+from fairlead.schedule import Policy
+from fairlead.series import Staleness
 from fairlead.serve.scheduler.use import pod_facts
 from fairlead.serve.scheduler.use.needs import NeedTracker
 from fairlead.sizing.published import RULES, MeasuredFree, measured_free
 from fairlead.use import DeviceKey
 
+BUSY_STEP: Final = 0.1
+"""Busy parts are rounded to this: every change costs a new score of the node."""
+
 
 class MeasuredGrants:
-    """Sets what a published policy grants on every accelerator; nothing for any other policy."""
+    """Sets what was measured of accelerators in the engine, as far as the policy goes by it."""
 
-    def __init__(self, cache: SchedulerCache, tracker: NeedTracker, policy: str) -> None:
+    def __init__(self, cache: SchedulerCache, tracker: NeedTracker, policy: Policy) -> None:
         self._cache = cache
         self._tracker = tracker
-        self._policy = policy
+        self._policy = policy.name
+        self._by_busy = policy.price is not None
+        self._busy: dict[DeviceKey, float] = {}
         self.grants: dict[DeviceKey, MeasuredFree] = {}
 
     def refresh(self, now: float) -> None:
         """Grant again by what was measured; on a node that cannot prepare such claims, nothing."""
+        if self._by_busy:
+            self._set_busy(now)
         if self._policy not in RULES or not self._tracker.rules.shares:
             return
         before, self.grants = self.grants, {}
@@ -29,6 +40,18 @@ class MeasuredGrants:
             self._cache.cluster.set_measured_free(key.node, key.device, None)
         if freed := {key.node for key, grant in self.grants.items() if grant.memory}:
             self._cache.recount((), freed)
+
+    def _set_busy(self, now: float) -> None:
+        """Set how busy accelerators are: a place that would be too slow for an SLO is none."""
+        history, before = self._tracker.history, self._busy
+        self._busy = {}
+        for key in history.devices():
+            series = history.device(key).busy
+            if series.staleness(now, history.limits.fresh) is Staleness.FRESH:
+                self._busy[key] = round((series.latest or 0.0) / BUSY_STEP) * BUSY_STEP
+        for key in {**before, **self._busy}:
+            if before.get(key) != self._busy.get(key):
+                self._cache.cluster.set_measured_busy(key.node, key.device, self._busy.get(key))
 
     def _grant(self, key: DeviceKey, now: float) -> None:
         node = self._cache.cluster.node(key.node)

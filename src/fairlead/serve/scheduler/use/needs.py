@@ -94,6 +94,8 @@ class NeedTracker:
         self._requests: dict[str, Request] = {}
         """Pending pods that request accelerators, as they are written."""
         self._pending: dict[str, Need] = {}
+        self._keys: dict[str, tuple[LivePod, tuple[str, ...]]] = {}
+        """The keys of workloads by pod: a version of a pod has the same ones each time."""
         self._runs: dict[str, _Run] = {}
         self._by_device: dict[DeviceKey, list[_Run]] = {}
         self._round = 0
@@ -112,8 +114,15 @@ class NeedTracker:
 
     def footprint(self, pod: LivePod) -> Footprint | None:
         """Return what is known of a pod's workload, by the best of the keys with the most evidence."""
-        found = (self.book.get(key) for key in workload_keys(pod))
+        found = (self.book.get(key) for key in self._workload(pod))
         return max((each for each in found if each is not None), key=evidence, default=None)
+
+    def _workload(self, pod: LivePod) -> tuple[str, ...]:
+        uid = pod.metadata.uid
+        known = self._keys.get(uid)
+        if known is None or known[0] is not pod:
+            known = self._keys[uid] = pod, workload_keys(pod)
+        return known[1]
 
     def refresh(self, now: float, *, learn: bool) -> None:
         """Derive all needs again; `learn`: also count the samples in the book of footprints."""
@@ -169,13 +178,15 @@ class NeedTracker:
             return NAMED_CLAIM
         if self.status.staleness is not Staleness.FRESH:
             return f"measured use is {self.status.staleness.value}: {self.status.reason}"
-        return UNDONE if rightsized and not self.undone.isdisjoint(workload_keys(pod)) else ""
+        return UNDONE if rightsized and not self.undone.isdisjoint(self._workload(pod)) else ""
 
     def _changed_pending(self) -> list[str]:
         """Return the pending pods whose request must carry another need."""
         for uid in [uid for uid in self._requests if not self._cache.waits(uid)]:
             del self._requests[uid]
             self._pending.pop(uid, None)
+        for uid in [uid for uid in self._keys if uid not in self._requests and uid not in self._runs]:
+            del self._keys[uid]
         changed = []
         for uid, request in self._requests.items():
             pod, before = self._cache.pod(uid), carried(self._pending.get(uid))
@@ -189,6 +200,8 @@ class NeedTracker:
         placed = {each.request.id: each for each in self._cache.cluster.placements() if each.shares}
         for uid in [uid for uid in self._runs if uid not in placed]:
             self._end_run(uid, self._cache.pod(uid), now)
+        for uid in [uid for uid in self._cache.needs.bound if uid not in placed]:
+            del self._cache.needs.bound[uid]  # its binding failed
         for uid, placement in placed.items():
             pod = self._cache.pod(uid)
             if pod is None or not pod.spec.node_name:
@@ -260,7 +273,7 @@ class NeedTracker:
 
     def _learn(self, run: _Run, uses: dict[DeviceShare, Series], now: float) -> None:
         started, limit, uid = self._started(run), pod_facts.limit_of(run.pod), run.placement.request.id
-        keys = workload_keys(run.pod)
+        keys = self._workload(run.pod)
         run.ids = tuple(f"{key} {uid} {share.device}" for share in uses for key in keys)
         for share, series in uses.items():
             reserved = run.need.peak if run.need is not None else share.memory
@@ -294,23 +307,27 @@ class NeedTracker:
             self.counts.crashes.append(pod)
 
     def _changed_runs(self) -> list[_Run]:
-        """Return the pods to count otherwise; those that grew first, and not too many."""
+        """Return the pods to count otherwise: new ones, then those that grew, and not too many."""
+        new: list[_Run] = []
         grown: list[_Run] = []
         shrunk: list[_Run] = []
         for uid, run in self._runs.items():
             before = self._cache.needs.bound.get(uid)
             if run.need is None or run.need == before:
                 continue
+            if before is None:
+                new.append(run)
+                continue
             change = self._change(run, before, run.need)
             if change > 0:
                 grown.append(run)
             elif change < 0:
                 shrunk.append(run)
-        return (grown + shrunk)[:MOST_CHANGES]
+        return new + (grown + shrunk)[:MOST_CHANGES]
 
-    def _change(self, run: _Run, before: Need | None, need: Need) -> float:
+    def _change(self, run: _Run, before: Need, need: Need) -> float:
         """Return by which part of an accelerator a pod's size changes; 0: too little to count it."""
-        if before is None or (before.firm, before.source) != (need.firm, need.source):
+        if (before.firm, before.source) != (need.firm, need.source):
             return 1.0
         largest = 0.0
         for share in run.placement.shares:
