@@ -183,11 +183,11 @@ def _play(
     seed: int,
     report: Callable[[int], None],
 ) -> Any:
+    from fairlead.simulate.play.policies import simulated_policy
     from fairlead.simulate.play.simulation import Simulation
-    from fairlead.simulate.play.world import RequestPolicy
 
     trace, fleet, settings = what
-    return Simulation(trace, fleet, RequestPolicy(policy), settings, seed).play(report)
+    return Simulation(trace, fleet, simulated_policy(policy, trace.jobs), settings, seed).play(report)
 
 
 def _check_writable(path: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
-from fairlead.schedule.filter.interference import MODELS
+from fairlead.schedule.filter.interference import MODELS, Slowdown, price_factor
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
 from fairlead.simulate.play.world import World
@@ -62,7 +62,7 @@ class RunningJobs:
 
     def __init__(self, world: World, event_queue: EventQueue, settings: SimulationSettings) -> None:
         self._world, self._event_queue, self._settings = world, event_queue, settings
-        self._slowdown = MODELS[settings.interference]
+        self._slowdown = model_of(settings.interference, settings.price)
         self._alone = settings.interference == "none"
         self._sliced = settings.interference == "time-slicing"
         self._starts = 0
@@ -178,7 +178,9 @@ class RunningJobs:
         steps = run.job.memory
         if run.full_grown:
             return True
-        if not all(self._take(run, seat, steps[index].memory if steps else seat.requested) for seat in run.seats):
+        if not all(
+            self._take(run, seat, steps[index].memory if steps else seat.requested) for seat in run.seats
+        ):
             return False
         if index + 1 < len(steps):
             wait = steps[index + 1].after - steps[index].after
@@ -209,7 +211,9 @@ class RunningJobs:
 
     def _repace(self, seats: Iterable[Seat], also: RunningJob | None) -> None:
         """Forecast again the end of every job on these accelerators, and of one more."""
-        names = () if self._alone else dict.fromkeys(name for seat in seats for name in seat.accelerator.loads)
+        names = (
+            () if self._alone else dict.fromkeys(name for seat in seats for name in seat.accelerator.loads)
+        )
         runs = [run for name in names if (run := self.all[name]) is not also]
         for run in (*runs, also) if also else runs:
             slowest = max((seat.accelerator.slowdown(self._slowdown) for seat in run.seats), default=1.0)
@@ -227,6 +231,13 @@ class RunningJobs:
         if run.at_work:
             run.done += (self._world.now - run.since) * run.pace
             run.since = self._world.now
+
+
+def model_of(interference: str, price: float | None) -> Slowdown:
+    """Return a model of interference; with a price of its own for each co-runner, where one is given."""
+    if price is None or interference == "none":
+        return MODELS[interference]
+    return lambda jobs, load: price_factor(float(max(0, jobs - 1)), price) * max(1.0, load)
 
 
 def no_limit(request: Request, share: DeviceShare) -> int | None:
