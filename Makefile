@@ -111,6 +111,8 @@ bench-openb: $(VENV)/.dev ## Fill a published cluster trace with every policy, t
 bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches (SHORT=1; BEFORE=checkout)
 	$(BIN)/python -m bench.engine $(FORM)
 
+bench-reproduce: $(VENV)/.dev ## Compare the published GPU-sharing experiment with its simulation, over 20 seeds
+	$(BIN)/python bench/reproduce.py
 bench-simulate: $(VENV)/.dev ## Compare a published experiment with its simulation, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
@@ -153,4 +155,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-scheduler bench-explain lock clean

@@ -65,6 +65,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     ),
     "simulate": (
         (0, ("simulate", *DAY, "--plot", "x.svg")),
+        (0, ("reproduce", "gpu-sharing", "--levels", "0", "--plot", "x.svg")),
         (0, ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv", "--seeds", "1")),
     ),
     "lab": ((0, ("lab", "status")),),
@@ -90,7 +91,7 @@ PACKAGES = {
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
         *("schedule", "manifest", "cache", "whatif", "cluster"),
     ),
-    "simulate": ("simulate", "schedule", "manifest"),
+    "simulate": ("simulate", "reproduce", "sizing", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
 }
 """By extra: packages whose modules can all be imported."""
@@ -116,6 +117,7 @@ COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
     ("explain", "default/x", *CLUSTER),
     ("replay", "recording"),
     ("simulate", *DAY),
+    ("reproduce", "gpu-sharing"),
     ("serve", "agent", "--publish", "labels", "--root", "machine", *CLUSTER),
     ("serve", "scheduler", *CLUSTER),
     ("serve", "extender", *CLUSTER),

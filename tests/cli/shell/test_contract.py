@@ -140,6 +140,15 @@ COMMANDS: dict[str, set[str]] = {
         "--catalog",
         *OUTPUT,
     },
+    "reproduce gpu-sharing": {
+        "--workload",
+        "--levels",
+        "--arrival-seed",
+        "--without-profile",
+        "--frontier",
+        "--plot",
+        *OUTPUT,
+    },
     "bench openb": {"--pods", "--nodes", "--policy", "--seeds", *OUTPUT},
     "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", *LISTING},
     "nodes": {

@@ -28,6 +28,7 @@ EXTRAS: Final = {
     "explain": "scheduler",
     "replay": "scheduler",
     "simulate": "simulate",
+    "reproduce": "simulate",
     "bench openb": "simulate",
     "serve agent": "agent",
     "serve scheduler": "scheduler",

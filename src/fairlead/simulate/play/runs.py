@@ -112,8 +112,8 @@ class RunningJobs:
         run = self._meant(event)
         return run is None or self._hold(run, event.step)
 
-    def shrink(self, name: str, memory: int) -> None:
-        """Lower the limit of a job; an allocator gives back what is above it."""
+    def set_limit(self, name: str, memory: int) -> None:
+        """Change the limit of a job; an allocator gives back what is above it."""
         run = self.all[name]
         run.seats = tuple(replace(seat, limit=memory) for seat in run.seats)
         for seat in run.seats if run.attached else ():

@@ -99,7 +99,8 @@ class SafePolicy:
             self.book.ended(uid, crashed, now)
             track = self._tracks.pop(uid, None)
             if crashed and track is not None:
-                self._tracks[uid] = _Track(track.request, track.device, track.limit)
+                limit = self._raised(job, track) if track.limit is not None else None
+                self._tracks[uid] = _Track(track.request, track.device, limit)
 
     def sample(self, now: float) -> Iterable[str]:
         """Count what pods hold now, size them again, and let the guard act; return the jobs to evict."""
@@ -112,6 +113,25 @@ class SafePolicy:
         return [name for key in report.devices for name in self._guard(key, owners, now)]
 
     # Inside
+
+    def _raised(self, job: str, track: _Track) -> Bytes | None:
+        """Return the limit of a pod that crashed under its limit: what the crash taught, if that is free."""
+        cluster, limit = self._world.cluster, track.limit
+        placement, footprint = cluster.placement(track.request.id), self._footprint(track.request)
+        if limit is None or placement is None or footprint is None or footprint.least is None:
+            return limit
+        free = {left.id: left.memory for left in cluster.free(placement.node).devices}
+        wanted = Bytes(round(footprint.least * (1 + footprint.margin)))
+        if not limit < wanted <= limit + free[track.device.device]:
+            return limit
+        shares = tuple(
+            replace(share, memory=wanted) if share.device == track.device.device else share
+            for share in placement.shares
+        )
+        request = replace(placement.request, need=Need.fixed(wanted, source=NeedSource.HISTORY))
+        cluster.rebook(track.request.id, shares, request)
+        self._runs.set_limit(job, wanted)
+        return wanted
 
     def _footprint(self, request: Request) -> Footprint | None:
         return self.book.get(self.images.get(request.id, ""))
@@ -199,7 +219,7 @@ class SafePolicy:
             if isinstance(action, Evict):
                 yield owners[action.pod_uid].job.name
             elif isinstance(action, Shrink):
-                self._runs.shrink(owners[action.pod_uid].job.name, action.to)
+                self._runs.set_limit(owners[action.pod_uid].job.name, action.to)
                 self._tracks[action.pod_uid].limit = action.to
 
     def _guarded(self, track: _Track, run: RunningJob) -> GuardedPod:
