@@ -216,7 +216,8 @@ class RunningJobs:
         )
         runs = [run for name in names if (run := self.all[name]) is not also]
         for run in (*runs, also) if also else runs:
-            slowest = max((seat.accelerator.slowdown(self._slowdown) for seat in run.seats), default=1.0)
+            crowd = max((seat.accelerator.slowdown(self._slowdown) for seat in run.seats), default=1.0)
+            slowest = max(crowd, run.job.least_slowdown)
             if run.pace == 1.0 / slowest:
                 continue
             self._advance(run)

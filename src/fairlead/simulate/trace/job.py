@@ -50,6 +50,8 @@ class Job:
     """Seconds from its first memory to its first work: the context is open, and libraries load."""
     crowded_start: float = 1.0
     """The factor by which start-up and warm-up take longer beside jobs that are at work."""
+    least_slowdown: float = 1.0
+    """The factor by which its work takes longer even alone, where co-runners do not slow it down more."""
     least: Bytes | None = None
     """The memory of each accelerator below which it fails; above, it keeps what it could get."""
     gives_back: bool = False

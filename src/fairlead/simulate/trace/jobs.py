@@ -20,7 +20,7 @@ NEVER: Final = "never"
 """As a duration: the job never ends."""
 _JOB_KEYS: Final = (
     *("duration", "start", "load", "real", "over-provision", "most", "replicas"),
-    *("warm-up", "crowded-start", "outstanding", "gives-back", "image"),
+    *("warm-up", "crowded-start", "least-slowdown", "outstanding", "gives-back", "image"),
 )
 _REQUEST_KEYS: Final = tuple(
     key for key in short_workload.KEYS if key not in ("gang", "model", "shapes", "replicas", "name")
@@ -123,6 +123,8 @@ def _traits(table: TraceFields) -> dict[str, Any]:
         traits["warm_up"] = table.seconds("warm-up")
     if "crowded-start" in table:
         traits["crowded_start"] = table.number("crowded-start")
+    if "least-slowdown" in table:
+        traits["least_slowdown"] = table.number("least-slowdown")
     if "outstanding" in table:
         traits["outstanding"] = table.number("outstanding")
     if "gives-back" in table:
