@@ -14,15 +14,19 @@ BOUNDS: Final = (0.1, 0.01, DEFAULT_BOUND, 0.0001)
 
 
 def frontier(
-    experiment: Experiment, levels: tuple[float, ...], progress: Callable[[int], None] = lambda _: None
+    experiment: Experiment,
+    levels: tuple[float, ...],
+    progress: Callable[[int], None] = lambda _: None,
+    sizes: tuple[float, ...] = SIZES,
+    bounds: tuple[float, ...] = BOUNDS,
 ) -> dict[str, Any]:
     """Return the points of the frontier at each level; `progress` gets the number of levels done."""
     points = []
     for at, level in enumerate(levels):
         points.append(_point(experiment, level, CBP_PP, "device series"))
-        for size in SIZES:
+        for size in sizes:
             points.append(_point(replace(experiment, least=size), level, SAFE, "profile"))
-        for bound in BOUNDS:
+        for bound in bounds:
             points.append(
                 _point(replace(experiment, profiles=False, bound=bound), level, SAFE, "own history")
             )

@@ -41,9 +41,12 @@ def add(commands: Any) -> None:
         description=_DESCRIPTION,
     )
     verbs = command.add_subparsers(title="experiments", dest="verb", metavar="EXPERIMENT", required=True)
-    sharing = verbs.add_parser(
-        "gpu-sharing", help="inference engines that share one GPU", description=_DESCRIPTION
+    _add_sharing(
+        verbs.add_parser("gpu-sharing", help="inference engines that share one GPU", description=_DESCRIPTION)
     )
+
+
+def _add_sharing(sharing: argparse.ArgumentParser) -> None:
     sharing.add_argument(
         "--workload",
         choices=("homogeneous", "mlperf-mix"),

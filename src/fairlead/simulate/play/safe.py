@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
-from fairlead.need import DEFAULT_BOUND, Need, NeedSource
+from fairlead.need import DEFAULT_BOUND, Need, NeedSource, headroom
 from fairlead.placement import Decision, DeviceShare, Placement, share_of
 from fairlead.request import Request
 from fairlead.schedule import decide, preempt
@@ -140,7 +140,16 @@ class SafePolicy:
         if request.demand.memory is None:
             return None
         memory = request.demand.memory
-        return need_of(memory, footprint, Series(), None, 0.0, Staleness.MISSING, self.bound)
+        need = need_of(memory, footprint, Series(), None, 0.0, Staleness.MISSING, self.bound)
+        return self._capped(need, memory)
+
+    def _capped(self, need: Need, requested: Bytes) -> Need:
+        """Return a need that fits an empty accelerator if the request does: a margin starves no pod."""
+        most = max((each.state.memory for each in self._world.accelerators.values()), default=0)
+        room = Bytes(most if need.firm else most - headroom(most))
+        if need.peak <= room or requested > room:
+            return need
+        return replace(need, sizes=tuple(min(size, room) for size in need.sizes))
 
     def _extended(self, world: World, placement: Placement, footprint: Footprint) -> Placement:
         """Return a placement with the share that an elastic pod is offered instead of its least size."""
