@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
+from fairlead.need import Need
 from fairlead.nvml import Gpu
 from fairlead.offer import Form, Holder, Holding, ranges
 from fairlead.placement import DeviceState, NodeState
@@ -357,4 +358,15 @@ def requests(draw: st.DrawFn, name: str = "", *, inter_pod: bool = True) -> Requ
         topology_spread=(TopologySpread(app, ZONE),) if inter_pod and draw(st.integers(0, 5)) == 0 else (),
         ports=(HostPort(80),) if inter_pod and draw(st.integers(0, 5)) == 0 else (),
         estimates=draw(st.just({}) | st.dictionaries(st.sampled_from(["t4", "coral"]), expectations())),
+        slo=draw(st.sampled_from([None, None, None, 0.5])),
+        need=draw(st.none() | needs()),
     )
+
+
+@st.composite
+def needs(draw: st.DrawFn) -> Need:
+    """Return firm and soft needs of one to three sizes."""
+    sizes = sorted(draw(st.sets(st.integers(1, 8), min_size=1, max_size=3)))
+    weights = [draw(st.integers(1, 5)) for _ in sizes]
+    parts = tuple(weight / sum(weights) for weight in weights)
+    return Need(tuple(Bytes(size << 30) for size in sizes), parts, firm=draw(st.booleans()))

@@ -102,6 +102,8 @@ PLACEMENT_FORMAT: Final = "fairlead.dev/placement-format"
 """The newest format of placements that the agent reads; without it, the agent does not read placements."""
 RETRACTING: Final = "fairlead.dev/retracting"
 """The taint that keeps new pods off nodes with our devices while the last holders are released."""
+SHARING_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
+"""A label of NVIDIA's feature discovery on nodes: `mps`, `time-slicing` or `none`."""
 ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
 """An annotation of gpushare's on a running pod: the accelerator that it is on."""
 

@@ -30,6 +30,7 @@ from fairlead.request import (
 )
 from fairlead.units import Bytes
 from fairlead.yamltext import parse_documents
+from tests.strategies import needs
 
 NAMES = st.text("abcxyz-09", min_size=1, max_size=6)
 LABELS = st.dictionaries(st.sampled_from(["zone", "memory", "cpu", "a.b/c"]), NAMES, max_size=3)
@@ -75,6 +76,9 @@ REQUESTS = st.builds(
     estimates=st.dictionaries(
         NAMES, st.builds(Expectation, st.none() | st.floats(0, 9), memory=SIZES), max_size=2
     ),
+    need=st.none() | needs(),
+    busy=st.none() | st.floats(0, 1),
+    correlated=st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple),
 )
 
 
@@ -86,7 +90,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     placements = []
     for request in listed[::2] if nodes else []:
         node = draw(st.sampled_from(nodes))
-        shares = tuple(DeviceShare(each.id, Bytes(1), 2) for each in node.devices[:1])
+        soft = draw(st.booleans())
+        shares = tuple(DeviceShare(each.id, Bytes(1), 2, soft=soft) for each in node.devices[:1])
         placements.append(Placement(request, node.name, shares))
     return Snapshot(tuple(nodes), tuple(placements), tuple(listed[1::2]), "2026-01-01T00:00:00Z", "lab")
 
@@ -95,6 +100,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 def test_a_snapshot_survives_the_round_trip(snapshot: Snapshot) -> None:
     document = snapshot.to_json()
     assert parse(json.loads(json.dumps(document)), "file") == snapshot
+    assert parse(document, "file").to_json() == document  # whether a share is soft is no part of equality
     (read,) = parse_documents(to_yaml(document).encode())
     assert parse(read, "file") == snapshot
 

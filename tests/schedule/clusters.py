@@ -49,7 +49,9 @@ def equal(one: EngineCluster, other: EngineCluster) -> bool:
     )
 
 
-def _others(cluster: EngineCluster, name: str) -> dict[str, int]:
-    """Return the free amounts of other resources, negative ones included."""
+def _others(cluster: EngineCluster, name: str) -> dict[str | int, float]:
+    """Return the free amounts of other resources, negative ones included, and what the holders tolerate."""
     supplies, row = cluster.columns.resources, cluster.row(name)
-    return {key: int(column[row]) for key, column in supplies.items() if column[row]}
+    width = int(cluster.columns.width_total[row])
+    others = {key: float(column[row]) for key, column in supplies.items() if column[row]}
+    return others | dict(enumerate(cluster.columns.tolerance[row, :width].tolist()))

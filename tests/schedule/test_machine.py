@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from fairlead.placement import NodeState
+from fairlead.need import Need
+from fairlead.placement import NodeState, share_of
 from fairlead.request import Gang, Request
 from fairlead.schedule import POLICIES, EngineCluster, decide, place, place_all, place_gang, preempt
 from fairlead.schedule.score.score_cache import ScoreCache
@@ -90,6 +91,25 @@ class Events(RuleBasedStateMachine):
         if placements:
             request = placements[at % len(placements)].request
             self.cluster.release(request.id)
+            self._disband(request)
+
+    @rule(at=st.integers(0, 30), need=strategies.needs())
+    def rebook(self, at: int, need: Need) -> None:
+        placements = self.cluster.placements()
+        if not placements:
+            return
+        placement = placements[at % len(placements)]
+        request, row = replace(placement.request, need=need), self.cluster.row(placement.node)
+        devices = [self.cluster.device_named(row, share.device) for share in placement.shares]
+        shares = tuple(
+            share if share.whole else share_of(request, device)
+            for share, device in zip(placement.shares, devices, strict=True)
+        )
+        after = self.cluster.rebook(request.id, shares, request)
+        assert self.cluster.placement(request.id) == after
+        free = self.cluster.free(placement.node)
+        if min([free.memory, *(device.memory for device in free.devices)]) < 0:
+            self.cluster.release(request.id)  # pods may grow beyond what there is; the guard evicts one
             self._disband(request)
 
     @rule()

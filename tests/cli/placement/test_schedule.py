@@ -88,6 +88,22 @@ def test_replicas_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:
     assert "can take big-0 and 2 more like it: " in out
 
 
+@pytest.mark.parametrize(
+    ("policy", "key"), [("cbp+pp", "x"), ("fairlead-safe", "x"), ("fairlead-safe", "need")]
+)
+def test_a_policy_by_measured_use_says_that_files_have_none(
+    run: Run, tmp_path: Path, policy: str, key: str
+) -> None:
+    need = ", need: 2GiB" if key == "need" else ""
+    (tmp_path / "w.yaml").write_text(f"workloads: [{{name: pod, gpu-memory: 8GiB{need}}}]")
+    asked = ("schedule", "--cluster", CLUSTER, "--workloads", str(tmp_path / "w.yaml"), "--policy", policy)
+    code, out, errors = run(*asked)
+    assert code == 0
+    assert ("2.0 GiB" if need else "8.0 GiB") in out
+    note = f"fairlead: policy {policy} goes by measured use; none is known here, so requests decide\n"
+    assert errors == ("" if need else note)
+
+
 def test_preemption_can_be_forbidden(run: Run, tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text(
         "workloads: [{name: urgent, models: [t4], gpu-memory: 8GiB, priority: 9}]"

@@ -1,6 +1,7 @@
 """`fairlead schedule`: the nodes that workloads would get, or why none; nothing is changed."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
     if options.cluster.count("-") + options.workloads.count("-") > 1:
         raise ManifestError("the standard input can be read once", "write one of the two to a file")
     cluster, requests = _read_inputs(options)
+    _say_without_telemetry(policy, requests)
     with progress(f"placing {pluralize(len(requests), 'workload')}"):
         document = answer(
             cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain
@@ -181,6 +183,15 @@ def with_node(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
             f"--here: the cluster has a node {node.name!r} already", "rename it, or leave --here out"
         )
     return replace(cluster, nodes=(*cluster.nodes, node))
+
+
+def _say_without_telemetry(policy: str, requests: "Iterable[Request]") -> None:
+    """Say on the standard error that a policy by measured use decides by requests: files have none."""
+    from fairlead.schedule import policy_named
+
+    note = policy_named(policy).without_telemetry()
+    if note and all(request.need is None for request in requests):
+        print(f"fairlead: {note}", file=sys.stderr)
 
 
 def _check_policy(name: str) -> str:

@@ -63,7 +63,9 @@ def _device_sets(compiled: CompiledRequest, row: int, best: Sequence[int]) -> It
     columns, request = compiled.cluster.columns, compiled.request
     node_free = columns.room[row].copy()
     limits = [int(columns.supply(key)[row]) // need for key, need in request.resources if need]
-    memory = compiled.free_memory(np.array([row], np.int64))[0]
+    memory = columns.free_memory[row]
+    if compiled.any_soft or compiled.rules.measured:
+        memory = compiled.free_memory(np.array([row], np.int64))[0]
     free = [
         [int(memory[at]), int(columns.free_compute[row, at]), int(columns.holders[row, at])]
         for at in range(columns.width)

@@ -63,7 +63,7 @@ def _devices(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Reje
         left &= ~out
     for reason, device_filter in DEVICE_FILTERS.items():
         out = left & ~device_filter(compiled, rows)
-        if reason is Reason.DEVICE_MEMORY:
+        if reason is Reason.DEVICE_MEMORY and (compiled.any_soft or compiled.cluster.columns.soft.any()):
             bound = out & _only_headroom_missing(compiled, rows)
             yield from device_rejections(compiled, Reason.MEMORY_BOUND, rows, bound)
             left &= ~bound

@@ -142,7 +142,7 @@ def _slower_slo(cluster: EngineCluster, request: Request, rules: SharingRules) -
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
         allowed = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}"
-        text = allowed + _faster_but_full(compiled, best)
+        text = allowed + (_faster_but_full(compiled, best) if rules.price is None else "")
         yield SuggestedChange("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
 
 

@@ -5,10 +5,11 @@ from typing import Final
 
 import numpy as np
 
+from fairlead.keys import SHARING_STRATEGY
 from fairlead.placement import Reason
 from fairlead.request import LabelTerm, MatchOperator, Selector, Taint, repels
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.interference import price_factor
+from fairlead.schedule.filter.interference import MPS_PRICE, price_factor
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 from fairlead.schedule.state.deficit import column_of
 
@@ -162,9 +163,17 @@ def slowdowns(compiled: CompiledRequest, rows: Ints) -> tuple[Floats, Floats]:
     columns = compiled.cluster.columns
     load = columns.busy.take(rows, axis=0) + (compiled.request.busy or 0.0)
     co_runners = columns.holders.take(rows, axis=0).astype(np.float64)
-    predicted: Floats = price_factor(co_runners, compiled.rules.price or 0.0) * np.maximum(1.0, load)
+    predicted: Floats = price_factor(co_runners, _prices(compiled, rows)[:, None]) * np.maximum(1.0, load)
     own = compiled.tolerance[columns.kind.take(rows, axis=0)]
     return predicted, np.minimum(columns.tolerance.take(rows, axis=0), own)
+
+
+def _prices(compiled: CompiledRequest, rows: Ints) -> Floats:
+    """Return what each co-runner costs on the nodes of rows: less where contexts run side by side."""
+    columns, price = compiled.cluster.columns, compiled.rules.price or 0.0
+    side_by_side = np.isin(columns.label(SHARING_STRATEGY, rows), columns.value_ids(("mps",)))
+    prices: Floats = np.where(side_by_side, min(price, MPS_PRICE), price)
+    return prices
 
 
 def uncorrelated(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:

@@ -23,7 +23,7 @@ Slowdown = Callable[[int, float], float]
 """Maps the number of jobs of an accelerator and the sum of their loads to a slowdown factor."""
 
 
-def price_factor(co_runners: Number, price: float) -> Number:
+def price_factor(co_runners: Number, price: Number) -> Number:
     """Return the slowdown by contexts that switch and caches that are shared."""
     return 1.0 + price * co_runners
 

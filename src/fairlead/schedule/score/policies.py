@@ -38,6 +38,12 @@ class Policy(NamedTuple):
     queue: str = ""
     """The order of the queue that it was published with: `largest`; empty: any."""
 
+    def without_telemetry(self) -> str:
+        """Return for people what the policy does where nothing was measured; empty: it measures nothing."""
+        if not self.telemetry:
+            return ""
+        return f"policy {self.name} goes by measured use; none is known here, so requests decide"
+
     @property
     def rules(self) -> SharingRules:
         """How requests share accelerators."""

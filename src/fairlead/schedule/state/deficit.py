@@ -22,9 +22,9 @@ def deficit_for(columns: Columns, row: int, devices: Sequence[DeviceState], plac
         spare = headroom(devices[at].memory) if share.soft and not columns.soft[row, at] else 0
         taken[at] = memory + share.memory + spare, compute + share.compute
     for at, (memory, compute) in taken.items():
-        free = int(max(columns.free_memory[row, at], columns.measured[row, at]))
-        if free < memory or columns.free_compute[row, at] < compute:
-            return f"has only {format_bytes(free)} left on {devices[at].id}"
+        lacks_memory = columns.free_memory[row, at] < memory and columns.measured[row, at] < memory
+        if lacks_memory or columns.free_compute[row, at] < compute:
+            return f"has only {format_bytes(int(columns.free_memory[row, at]))} left on {devices[at].id}"
     node_memory = sum(share.memory for share in placement.shares if _takes_node_memory(devices, share))
     needs = (("CPU", request.cpu, columns.cpu), ("memory", request.memory + node_memory, columns.memory))
     others = ((key, amount, columns.supply(key)) for key, amount in request.resources)
