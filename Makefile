@@ -116,6 +116,9 @@ bench-reproduce: $(VENV)/.dev ## Compare the published GPU-sharing experiment wi
 bench-simulate: $(VENV)/.dev ## Compare a published experiment with its simulation, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
+bench-sizing: $(VENV)/.dev ## Replay recorded GPU memory: overflows beside each bound, and packing (some minutes; SHORT=1; DATA=folder)
+	$(BIN)/python -m bench.sizing --data $(DATA) $(if $(SHORT),--short)
+
 bench-scheduler: $(VENV)/.dev ## Compare the scheduler with kube-scheduler (20 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.scheduler $(FORM)
 
@@ -155,4 +158,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-scheduler bench-explain lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-scheduler bench-explain lock clean

@@ -1,7 +1,7 @@
 """Footprints: what is known of the memory of an image or a model, learned from the runs of its pods.
 
 A workload has two sizes: the least memory that it runs in, and what it takes when there is room. A run
-under a limit teaches the first, a run without a limit the second. Until a run stops growing it is in its ramp;
+under a limit teaches the first, a run without one the second. Until a run stops growing it is in its ramp;
 after that its use counts in a histogram.
 """
 
@@ -14,8 +14,6 @@ from fairlead.series import Series
 from fairlead.sizing.grid import LEVELS, bounded, level
 from fairlead.units import Bytes
 
-BASE_MARGIN: Final = 0.02
-"""The relative widening without surprises: what sampling and the driver's own buffers can hide."""
 SURPRISE_STEP: Final = 0.05
 """What a sample above the reserved size adds to the margin."""
 CRASH_STEP: Final = 0.25
@@ -33,6 +31,8 @@ LONGEST_GAP: Final = 120.0
 """A sample stands for the seconds since the one before, and for no more than these."""
 RAMP_DECAY: Final = 0.9
 """What a run with a shorter ramp leaves of a longer one."""
+FEWEST_SAMPLES: Final = 4
+"""Samples below which the end of a run teaches nothing: it was stopped before it could grow."""
 MOST_FOOTPRINTS: Final = 1000
 MOST_WAITING: Final = 256
 """Samples of a run's first `MOST_RAMP` seconds that wait until the end of its ramp is known."""
@@ -61,20 +61,24 @@ class Footprint:
     samples: int = 0
     surprises: int = 0
     """Samples above what was reserved, and crashes by lack of memory."""
-    margin: float = BASE_MARGIN
+    margin: float = 0.0
     """The relative widening of every size: grows with surprises, and falls slowly with clean samples."""
     updated: float = 0.0
     """Seconds since the epoch."""
     refused: Bytes = NO_BYTES
     """The largest limit under which a run crashed."""
+    stated: Bytes = NO_BYTES
+    """What it takes when there is room, by the user or a model profile; counts until a run is known."""
+    lowest: Bytes = NO_BYTES
+    """The lowest peak of a run without a limit; zero: there was none."""
 
 
 class _Learner:
     """A footprint while it is learned."""
 
     __slots__ = (
-        "bins", "cached", "decayed", "full", "key", "known", "least", "margin",
-        "ramp", "refused", "runs", "samples", "surprises", "updated",
+        "bins", "cached", "decayed", "full", "key", "known", "least", "lowest", "margin",
+        "ramp", "refused", "runs", "samples", "stated", "surprises", "updated",
     )  # fmt: skip
 
     def __init__(self, footprint: Footprint) -> None:
@@ -92,6 +96,8 @@ class _Learner:
         self.margin = footprint.margin
         self.updated = footprint.updated
         self.refused = footprint.refused
+        self.stated = footprint.stated
+        self.lowest = footprint.lowest
         self.known = footprint.updated
         """Samples up to here were counted by the program that wrote the footprint."""
         self.decayed = footprint.updated
@@ -103,7 +109,8 @@ class _Learner:
             self.cached = Footprint(
                 self.key, self.least, self.full, round(self.ramp, 1),
                 tuple(LEVELS[index] for index, _ in bins), tuple(round(weight, 1) for _, weight in bins),
-                self.runs, self.samples, self.surprises, round(self.margin, 4), self.updated, self.refused,
+                self.runs, self.samples, self.surprises, round(self.margin, 4),
+                self.updated, self.refused, self.stated, self.lowest,
             )  # fmt: skip
         return self.cached
 
@@ -117,7 +124,7 @@ class _Learner:
 
     def clean(self, samples: int) -> None:
         self.samples += samples
-        self.margin = BASE_MARGIN + (self.margin - BASE_MARGIN) * 0.5 ** (samples / MARGIN_HALF_LIFE)
+        self.margin *= 0.5 ** (samples / MARGIN_HALF_LIFE)
 
     def add_steady(self, samples: Iterable[tuple[float, float, float]], now: float) -> None:
         if now - self.decayed > HALF_LIFE / 100:
@@ -129,7 +136,6 @@ class _Learner:
             self.bins[index] = self.bins.get(index, 0.0) + seconds
 
     def add_ramp(self, seconds: float) -> None:
-        self.runs += 1
         self.ramp = max(seconds, RAMP_DECAY * self.ramp + (1 - RAMP_DECAY) * seconds)
 
 
@@ -137,17 +143,9 @@ class _Run:
     """One pod while it runs."""
 
     __slots__ = (
-        "counted",
-        "grew",
-        "key",
-        "limit",
-        "peak",
-        "record",
-        "reserved",
-        "settled",
-        "started",
-        "waiting",
-    )
+        "counted", "grew", "key", "late", "limit", "met", "peak", "record",
+        "reserved", "samples", "settled", "started", "waiting",
+    )  # fmt: skip
 
     def __init__(self, key: str, started: float, limit: Bytes | None, counted: float) -> None:
         self.key = key
@@ -161,7 +159,12 @@ class _Run:
         self.grew = started
         self.reserved: float | None = limit
         self.settled = False
-        """The end of the ramp is known."""
+        """The end of the ramp is known, and the run counted."""
+        self.met = started
+        """The time of its first sample."""
+        self.late = False
+        """It was met after its ramp."""
+        self.samples = 0
         self.waiting: list[tuple[float, float, float]] = []
 
 
@@ -202,7 +205,8 @@ class FootprintBook:
             return
         if least is not None:
             learner.least, learner.refused = least, NO_BYTES
-        learner.full = max(learner.full, full or NO_BYTES, least or NO_BYTES)
+        learner.stated = max(full or NO_BYTES, least or NO_BYTES)
+        learner.full = max(learner.full, learner.stated)
         learner.ramp = max(learner.ramp, ramp or 0.0)
         learner.touch(now)
 
@@ -236,20 +240,21 @@ class FootprintBook:
         if fresh:
             learner.clean(fresh)
             learner.touch(now)
-        if not run.settled and now - run.started >= MOST_RAMP:
+        if not run.settled and now - (run.met if run.late else run.started) >= MOST_RAMP:
             _settle(learner, run, now)
 
     def ended(self, pod_uid: str, crashed: bool, now: float) -> None:
-        """Learn from the end of a run; `crashed`: an allocation failed. An evicted pod has not crashed."""
+        """Learn from the end of a run; `crashed`: an allocation failed. An eviction is no crash."""
         run = self._runs.pop(pod_uid, None)
         learner = self._learners.get(run.key) if run is not None else None
         if run is None or learner is None:
             return
-        if not run.settled:
+        whole = run.samples >= FEWEST_SAMPLES
+        if not run.settled and whole:
             _settle(learner, run, now)
         if crashed:
             _learn_crash(learner, run)
-        elif run.limit is not None and run.peak > learner.refused:
+        elif whole and run.limit is not None and run.peak > learner.refused:
             peak = Bytes(round(run.peak))
             learner.least = peak if learner.least is None else min(learner.least, peak)
         learner.touch(now)
@@ -280,21 +285,22 @@ class FootprintBook:
             run = _Run(learner.key, started, limit, learner.known)
             if limit is None and learner.runs:
                 run.reserved = learner.full * (1 + learner.margin)
-            # A run that was met late shows no ramp.
-            seen = [at for at in series.times[:1] if max(at, learner.known) - started <= LONGEST_GAP]
-            run.settled = bool(series.times) and not seen
+            if series.times:
+                run.met = max(series.times[0], learner.known, started)
+                run.late = run.met - started > LONGEST_GAP
             self._runs[pod_uid] = run
         return run
 
     def _count(self, learner: _Learner, run: _Run, at: float, value: float) -> None:
         seconds = min(LONGEST_GAP, at - max(run.counted, run.started))
         run.counted = at
+        run.samples += 1
         run.peak = max(run.peak, value)
         learner.full = Bytes(max(learner.full, round(value)))
         if run.reserved is not None and value > run.reserved:
             run.reserved = value  # the next surprise of this run is a higher peak
             learner.surprise(SURPRISE_STEP)
-        if run.settled:
+        if run.settled or run.late:
             if run.limit is None:
                 learner.add_steady([(at, value, seconds)], at)
             return
@@ -307,8 +313,12 @@ class FootprintBook:
 def _settle(learner: _Learner, run: _Run, now: float) -> None:
     """End the ramp of a run, and count what came after it as steady use."""
     run.settled = True
-    learner.add_ramp(run.grew - run.started)
+    learner.runs += 1
+    if not run.late:
+        learner.add_ramp(run.grew - run.started)
     if run.limit is None:
+        peak = Bytes(round(run.peak))
+        learner.lowest = min(learner.lowest, peak) if learner.lowest else peak
         learner.add_steady([sample for sample in run.waiting if sample[0] >= run.grew], now)
     run.waiting.clear()
     learner.touch(now)

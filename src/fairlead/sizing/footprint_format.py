@@ -55,6 +55,8 @@ def _footprint(row: Mapping[str, Any]) -> Footprint:
         _number(row["margin"]),
         _number(row["updated"]),
         Bytes(_whole(row["refused"])),
+        Bytes(_whole(row["stated"])),
+        Bytes(_whole(row["lowest"])),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from fairlead.units import Bytes
 
 STEPS: Final = 16
-"""Levels for each doubling: a size is rounded up by at most 4.5 %."""
+"""Levels for each doubling: a size is rounded by at most 2.2 %."""
 SMALLEST: Final = 24
 """The lowest level is 2**24 bytes (16 MiB), less than the context of any framework."""
 LARGEST: Final = 44
@@ -15,13 +15,15 @@ LARGEST: Final = 44
 LEVELS: Final = tuple(
     Bytes(round(2 ** (SMALLEST + i / STEPS))) for i in range((LARGEST - SMALLEST) * STEPS + 1)
 )
+BORDERS: Final = tuple(low * 2 ** (0.5 / STEPS) for low in LEVELS[:-1])
+"""Between each level and the next, in the middle of their ratio."""
 MOST_BINS: Final = 32
 """Bins of a histogram: two doublings below the highest; anything lower counts in the lowest bin."""
 
 
 def level(size: float) -> int:
-    """Return the index of the lowest level that is at least a size."""
-    return min(bisect_left(LEVELS, size), len(LEVELS) - 1)
+    """Return the index of the level nearest to a size."""
+    return bisect_left(BORDERS, size)
 
 
 def bounded(bins: Mapping[int, float]) -> dict[int, float]:
