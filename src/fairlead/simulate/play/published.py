@@ -98,6 +98,9 @@ class PublishedPolicy:
     def ended(self, job: str, crashed: bool, now: float) -> None:
         """Learn nothing: the published policies have no memory of runs."""
 
+    def evicted(self, job: str, now: float) -> None:
+        """Learn nothing."""
+
     def _free(self, world: World, node: str, device: str) -> Bytes | None:
         placed = self._placed.get((node, device), 0.0)
         start = max(0.0, min(placed, world.now - LEAST_WINDOW), world.now - WINDOW)

@@ -102,6 +102,16 @@ class SafePolicy:
                 limit = self._raised(job, track) if track.limit is not None else None
                 self._tracks[uid] = _Track(track.request, track.device, limit)
 
+    def evicted(self, job: str, now: float) -> None:
+        """Learn from a run that was cut short; under a limit it shows no least size."""
+        for placement in self._runs.all[job].placements:
+            uid = placement.request.id
+            track = self._tracks.pop(uid, None)
+            if track is None or track.limit is not None:
+                self.book.forget([uid])
+            else:
+                self.book.ended(uid, False, now)
+
     def sample(self, now: float) -> Iterable[str]:
         """Count what pods hold now, size them again, and let the guard act; return the jobs to evict."""
         report = self._measure(now)
