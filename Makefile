@@ -114,6 +114,9 @@ bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and s
 bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against recorded pods (DATA=folder)
 	$(BIN)/python bench/rightsize.py --series $(DATA)/traces/gentd26_pod_gpu_memory_used_bytes_anon.tar.gz
 
+bench-reproduce: $(VENV)/.dev ## Compare the published GPU-sharing experiment with its simulation, over 20 seeds
+	$(BIN)/python bench/reproduce.py
+
 bench-simulate: $(VENV)/.dev ## Compare a published experiment with its simulation, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
@@ -163,4 +166,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-sizing bench-rightsize bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-scheduler bench-explain bench-telemetry lock clean

@@ -66,6 +66,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     ),
     "simulate": (
         (0, ("simulate", *DAY, "--plot", "x.svg")),
+        (0, ("reproduce", "gpu-sharing", "--levels", "0", "--plot", "x.svg")),
         (0, ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv", "--seeds", "1")),
     ),
     "lab": ((0, ("lab", "status")),),
@@ -91,7 +92,7 @@ PACKAGES = {
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
         *("schedule", "manifest", "cache", "whatif", "rightsize", "cluster"),
     ),
-    "simulate": ("simulate", "schedule", "manifest"),
+    "simulate": ("simulate", "reproduce", "sizing", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
 }
 """By extra: packages whose modules can all be imported."""
@@ -118,6 +119,7 @@ COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
     ("rightsize", "--series", "series.csv", *CLUSTER),
     ("replay", "recording"),
     ("simulate", *DAY),
+    ("reproduce", "gpu-sharing"),
     ("serve", "agent", "--publish", "labels", "--root", "machine", *CLUSTER),
     ("serve", "scheduler", *CLUSTER),
     ("serve", "extender", *CLUSTER),

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "schedule": "placement.schedule",
     "explain": "placement.explain",
     "simulate": "placement.simulate",
+    "reproduce": "placement.reproduce",
     "rightsize": "placement.rightsize",
     "bench": "model.bench",
     "nodes": "cluster.nodes",

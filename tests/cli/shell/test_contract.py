@@ -152,6 +152,15 @@ COMMANDS: dict[str, set[str]] = {
         "--catalog",
         *OUTPUT,
     },
+    "reproduce gpu-sharing": {
+        "--workload",
+        "--levels",
+        "--arrival-seed",
+        "--without-profile",
+        "--frontier",
+        "--plot",
+        *OUTPUT,
+    },
     "rightsize": {
         "WORKLOAD",
         "--prometheus",

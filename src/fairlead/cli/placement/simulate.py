@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.output.picture import check_writable, draw
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Fit, Table, Tone
@@ -63,7 +64,7 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--queue",
         metavar="ORDER",
-        help="which waiting job is tried first: fifo, kubernetes, largest or shortest "
+        help="which waiting job is tried first: fifo, kubernetes, largest, shortest or heap "
         "(default: what the trace says)",
     )
     command.add_argument(
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.simulate.report.figures import document
 
     if options.plot:
-        _check_writable(options.plot)
+        check_writable(options.plot)
     policies, trace, fleet, settings = _read_inputs(options)
     outcomes = []
     for policy in policies:
@@ -112,7 +113,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(answer, options.output)
     if options.plot:  # last: a picture that cannot be written must not cost the answer
-        _draw(options.plot, answer)
+        from fairlead.simulate.report.plot import svg
+
+        draw(options.plot, svg(answer))
     return 0
 
 
@@ -183,38 +186,11 @@ def _play(
     seed: int,
     report: Callable[[int], None],
 ) -> Any:
+    from fairlead.simulate.play.policies import simulated_policy
     from fairlead.simulate.play.simulation import Simulation
-    from fairlead.simulate.play.world import RequestPolicy
 
     trace, fleet, settings = what
-    return Simulation(trace, fleet, RequestPolicy(policy), settings, seed).play(report)
-
-
-def _check_writable(path: str) -> None:
-    """Raise before the work begins if the file cannot be written; leave it as it is."""
-    from fairlead import outfile
-
-    try:
-        outfile.check_writable(path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _draw(path: str, answer: dict[str, Any]) -> None:
-    from fairlead.outfile import atomic_write
-    from fairlead.simulate.report.plot import svg
-
-    try:
-        with atomic_write(path, text=True) as stream:
-            stream.write(svg(answer))
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: str, error: OSError) -> SettingsError:
-    return SettingsError(
-        f"--plot {path}: cannot be written: {error.strerror}", "name a file in a folder that you may write to"
-    )
+    return Simulation(trace, fleet, simulated_policy(policy, trace.jobs), settings, seed).play(report)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ EXTRAS: Final = {
     "rightsize": "scheduler",
     "replay": "scheduler",
     "simulate": "simulate",
+    "reproduce": "simulate",
     "bench openb": "simulate",
     "serve agent": "agent",
     "serve scheduler": "scheduler",

@@ -22,9 +22,13 @@ class SimulatedAccelerator:
     """Of jobs that state it: the share of time in which their context has work outstanding."""
     memory: int = 0
     load: float = 0.0
+    overhead: int = 0
+    """What the driver holds as long as any context is open."""
 
     def attach(self, job: str) -> None:
         """Open the context of a job here; it holds no memory yet, and does no work."""
+        if not self.held:
+            self.memory += self.overhead
         self.held[job] = 0
 
     def enter(self, job: str, load: float, outstanding: float | None = None) -> None:
@@ -37,6 +41,8 @@ class SimulatedAccelerator:
 
     def leave(self, job: str) -> None:
         """End a job here."""
+        if job in self.held and len(self.held) == 1:
+            self.memory -= self.overhead
         self.memory -= self.held.pop(job, 0)
         self.loads.pop(job, None)
         self.outstanding.pop(job, None)

@@ -28,3 +28,6 @@ class MeasuringPolicy(PlacementPolicy, Protocol):
 
     def ended(self, job: str, crashed: bool, now: float) -> None:
         """Learn of the end of a run; `crashed`: it ran out of memory."""
+
+    def evicted(self, job: str, now: float) -> None:
+        """Learn that a job loses its place before its end."""

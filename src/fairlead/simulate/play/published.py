@@ -15,6 +15,7 @@ from fairlead.series import Series
 from fairlead.simulate.play.runs import RunningJobs
 from fairlead.simulate.play.world import World
 from fairlead.sizing.published import LEAST_WINDOW, measured_free
+from fairlead.units import Bytes
 
 WINDOW: Final = 600.0
 """The most seconds of telemetry that a rule reads."""
@@ -45,6 +46,10 @@ class PublishedPolicy:
     _world: World | None = None
     _awake: float = 0.0
     """The time of the next pass."""
+    _gang: tuple[str, float] | None = None
+    """The gang whose members are placed in this pass: the scheduler rests after the last one."""
+    _read: float = -1.0
+    """The time at which the measured free memory was read."""
     _placed: dict[tuple[str, str], float] = field(default_factory=dict)
     """The time of the last placement on each accelerator."""
 
@@ -66,15 +71,18 @@ class PublishedPolicy:
         """Decide where a request goes; between two passes it goes nowhere."""
         if world is not self._world:  # empty machines, on which it only matters whether the job ever fits
             return decide(world.cluster, request, self.name)
-        if world.now < self._awake:
+        gang = (request.gang.name, world.now) if request.gang is not None else None
+        if world.now < self._awake and (gang is None or gang != self._gang):
             return Decision(
                 request, self.name, rejections=(Rejection(Reason.BUSY, "wait for the scheduler"),)
             )
-        for node, device in world.accelerators:
-            world.cluster.set_measured_free(node, device, self._free(world, node, device))
+        if world.now != self._read:
+            self._read = world.now
+            for node, device in world.accelerators:
+                world.cluster.set_measured_free(node, device, self._free(world, node, device))
         decision = decide(world.cluster, request, self.name)
         if decision.placement is not None:
-            self._awake = world.now + self.loop.rest + self.loop.bind
+            self._awake, self._gang = world.now + self.loop.rest + self.loop.bind, gang
             for share in decision.placement.shares:
                 self._placed[decision.placement.node, share.device] = world.now
         return decision
@@ -90,7 +98,10 @@ class PublishedPolicy:
     def ended(self, job: str, crashed: bool, now: float) -> None:
         """Learn nothing: the published policies have no memory of runs."""
 
-    def _free(self, world: World, node: str, device: str) -> "int | None":
+    def evicted(self, job: str, now: float) -> None:
+        """Learn nothing."""
+
+    def _free(self, world: World, node: str, device: str) -> Bytes | None:
         placed = self._placed.get((node, device), 0.0)
         start = max(0.0, min(placed, world.now - LEAST_WINDOW), world.now - WINDOW)
         count = int((world.now - start) / self.loop.scrape) + 1

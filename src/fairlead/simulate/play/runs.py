@@ -7,7 +7,7 @@ from typing import Final
 
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
-from fairlead.schedule.filter.interference import MODELS
+from fairlead.schedule.filter.interference import MODELS, Slowdown, price_factor
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
 from fairlead.simulate.play.world import World
@@ -62,7 +62,7 @@ class RunningJobs:
 
     def __init__(self, world: World, event_queue: EventQueue, settings: SimulationSettings) -> None:
         self._world, self._event_queue, self._settings = world, event_queue, settings
-        self._slowdown = MODELS[settings.interference]
+        self._slowdown = model_of(settings.interference, settings.price)
         self._alone = settings.interference == "none"
         self._sliced = settings.interference == "time-slicing"
         self._starts = 0
@@ -112,8 +112,8 @@ class RunningJobs:
         run = self._meant(event)
         return run is None or self._hold(run, event.step)
 
-    def shrink(self, name: str, memory: int) -> None:
-        """Lower the limit of a job; an allocator gives back what is above it."""
+    def set_limit(self, name: str, memory: int) -> None:
+        """Change the limit of a job; an allocator gives back what is above it."""
         run = self.all[name]
         run.seats = tuple(replace(seat, limit=memory) for seat in run.seats)
         for seat in run.seats if run.attached else ():
@@ -216,7 +216,8 @@ class RunningJobs:
         )
         runs = [run for name in names if (run := self.all[name]) is not also]
         for run in (*runs, also) if also else runs:
-            slowest = max((seat.accelerator.slowdown(self._slowdown) for seat in run.seats), default=1.0)
+            crowd = max((seat.accelerator.slowdown(self._slowdown) for seat in run.seats), default=1.0)
+            slowest = max(crowd, run.job.least_slowdown)
             if run.pace == 1.0 / slowest:
                 continue
             self._advance(run)
@@ -231,6 +232,13 @@ class RunningJobs:
         if run.at_work:
             run.done += (self._world.now - run.since) * run.pace
             run.since = self._world.now
+
+
+def model_of(interference: str, price: float | None) -> Slowdown:
+    """Return a model of interference; with a price of its own for each co-runner, where one is given."""
+    if price is None or interference == "none":
+        return MODELS[interference]
+    return lambda jobs, load: price_factor(float(max(0, jobs - 1)), price) * max(1.0, load)
 
 
 def no_limit(request: Request, share: DeviceShare) -> int | None:

@@ -236,6 +236,8 @@ class Simulation:
 
     def _clear(self, name: str) -> tuple[Job, set[str], float]:
         """Remove a job from its place; return it, its nodes and its progress."""
+        if self._measuring and self.records[name].state is JobState.RUNNING:
+            self._measuring.evicted(name, self.world.now)
         run = self.runs.remove(name)
         self.world.release(run.placements)
         self.admission.priorities[run.job.priority] -= 1

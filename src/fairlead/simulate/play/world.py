@@ -32,7 +32,12 @@ class World:
         """Seconds between two measurements of fragments."""
         self.telemetry = SimulatedTelemetry()
         self.accelerators = {
-            (node.name, device.id): SimulatedAccelerator(node.name, device, fleet.power.get(device.model))
+            (node.name, device.id): SimulatedAccelerator(
+                node.name,
+                device,
+                fleet.power.get(device.model),
+                overhead=fleet.first_context.get(device.model, 0),
+            )
             for node in fleet.nodes
             for device in node.devices
         }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 from math import floor, log10
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 WIDTH: Final = 860
 PANEL: Final = 170
@@ -25,22 +25,43 @@ _STYLE: Final = (
 )
 
 
+class Panel(NamedTuple):
+    """One panel: a line for each name, as its positions on the axis and its values there."""
+
+    title: str
+    positions: list[list[float]]
+    values: list[list[float]]
+
+
 def svg(document: dict[str, Any]) -> str:
     """Return a picture of a report: a panel for each gauge, a line for each policy."""
     policies: list[dict[str, Any]] = document["policies"]
-    legend = 46
-    height = legend + PANEL * len(_PANELS) + 4
+    times = [[*policy["series"]["at_s"], policy["end_s"]] for policy in policies]
+    panels = [
+        Panel(title, times, [_values(policy["series"], name, base) for policy in policies])
+        for title, name, base in _PANELS
+    ]
     end = max((policy["end_s"] for policy in policies), default=0.0) or 1.0
+    names = [policy["policy"] for policy in policies]
+    return chart(
+        document["trace"], names, panels, end, heading=f"{document['trace']}, seed {document['seed']}"
+    )
+
+
+def chart(
+    title: str, names: Sequence[str], panels: Sequence[Panel], end: float, unit: str = "", heading: str = ""
+) -> str:
+    """Return a picture of panels with a common axis: of time in steps, or in a unit with straight lines."""
+    legend = 46
+    height = legend + PANEL * len(panels) + 4
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-        f"<title>{escape(document['trace'])}</title><style>{_STYLE}</style>",
-        f'<text class="title" x="{LEFT}" y="18">{escape(document["trace"])}, seed {document["seed"]}</text>',
-        *_legend([policy["policy"] for policy in policies]),
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+        f'<text class="title" x="{LEFT}" y="18">{escape(heading or title)}</text>',
+        *_legend(names),
     ]
-    for index, (title, name, base) in enumerate(_PANELS):
-        lines = [_values(policy["series"], name, base) for policy in policies]
-        times = [[*policy["series"]["at_s"], policy["end_s"]] for policy in policies]
-        parts += _panel(legend + PANEL * index, title, (times, lines), end)
+    for index, panel in enumerate(panels):
+        parts += _panel(legend + PANEL * index, panel, end, unit)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -66,26 +87,25 @@ def _pen(index: int) -> str:
     return f'stroke="{colour}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 
-def _panel(
-    top: int, title: str, lines: tuple[list[list[float]], list[list[float]]], end: float
-) -> Iterable[str]:
+def _panel(top: int, panel: Panel, end: float, label: str) -> Iterable[str]:
     low, high = top + PANEL - BOTTOM, top + TOP
-    peak = max((value for values in lines[1] for value in values), default=0.0)
+    peak = max((value for values in panel.values for value in values), default=0.0)
     ticks = nice(peak)
-    yield f'<text class="title" x="{LEFT}" y="{top + 20}">{escape(title)}</text>'
+    yield f'<text class="title" x="{LEFT}" y="{top + 20}">{escape(panel.title)}</text>'
     for tick in ticks:
         y = _scaled(tick, ticks[-1], low, high)
         yield f'<line class="grid" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
     yield f'<line class="axis" x1="{LEFT}" y1="{low}" x2="{WIDTH - RIGHT}" y2="{low}"/>'
-    unit, seconds = time_unit(end)
+    unit, seconds = (label, 1.0) if label else time_unit(end)
     for tick in nice(end / seconds):
         if tick * seconds <= end:
             x = _scaled(tick * seconds, end, LEFT, WIDTH - RIGHT)
             yield f'<text x="{x}" y="{low + 16}" text-anchor="middle">{tick:g} {unit}</text>'
-    for index, (times, values) in enumerate(zip(*lines, strict=True)):
+    for index, (positions, values) in enumerate(zip(panel.positions, panel.values, strict=True)):
         heights = [_scaled(value, ticks[-1], low, high) for value in values]
-        yield f'<path class="line" {_pen(index)} d="{_path(times, heights, end)}"/>'
+        drawn = _joined(positions, heights, end) if label else _path(positions, heights, end)
+        yield f'<path class="line" {_pen(index)} d="{drawn}"/>'
 
 
 def _path(times: list[float], heights: list[float], end: float) -> str:
@@ -96,6 +116,15 @@ def _path(times: list[float], heights: list[float], end: float) -> str:
         for time in times[index : index + 2]
     ]
     return f"M{'L'.join(steps)}" if steps else ""
+
+
+def _joined(positions: list[float], heights: list[float], end: float) -> str:
+    """Return straight lines between points."""
+    points = [
+        f"{_scaled(at, end, LEFT, WIDTH - RIGHT)} {height}"
+        for at, height in zip(positions, heights, strict=True)
+    ]
+    return f"M{'L'.join(points)}" if points else ""
 
 
 def _scaled(value: float, most: float, start: int, end: int) -> float:

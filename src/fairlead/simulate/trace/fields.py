@@ -53,6 +53,22 @@ class TraceFields:
         """Return an amount of memory: `3GiB`, or a bare number of bytes."""
         return Bytes(round(self._amount(key, default, parse_bytes)))
 
+    def memories(self, key: str) -> list[Bytes]:
+        """Return a list of ascending amounts of memory, at least one."""
+        rows = [TraceFields({key: item}, self.where) for item in self.raw(key)]
+        amounts = [row.memory(key) for row in rows]
+        if not amounts or amounts != sorted(amounts):
+            raise self.wrong(key, "a list of ascending amounts of memory")
+        return amounts
+
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        return self._typed(key, self._take(key, False), bool, "true or false")
+
+    def skip(self, key: str) -> None:
+        """Count a field as read."""
+        self._read[key] = None
+
     def table(self, key: str) -> "TraceFields":
         """Return a table inside this one; an absent one is empty."""
         return TraceFields(self._take(key, {}), f"{self.where}: {key}")

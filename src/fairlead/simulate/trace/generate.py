@@ -1,6 +1,7 @@
 """Generate jobs by a recipe: count, arrivals and mix of kinds; the same seed gives the same jobs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -23,7 +24,8 @@ def generate_jobs(table: TraceFields, seed: int, templates: JobTemplateReader) -
     random = Random(f"{seed}/{name}")  # noqa: S311 - a simulation, no secret
     for index in range(count):
         kind = random.choices(kinds, weights)[0] if len(kinds) > 1 else kinds[0]
-        yield kind.job(f"{name}-{index}", at, random)
+        job = kind.job(f"{name}-{index}", at, random)
+        yield job if job.image else replace(job, image=f"{name}/{kinds.index(kind)}")
         at += gaps.draw(random)
 
 

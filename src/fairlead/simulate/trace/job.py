@@ -50,8 +50,14 @@ class Job:
     """Seconds from its first memory to its first work: the context is open, and libraries load."""
     crowded_start: float = 1.0
     """The factor by which start-up and warm-up take longer beside jobs that are at work."""
+    least_slowdown: float = 1.0
+    """The factor by which its work takes longer even alone, where co-runners do not slow it down more."""
     least: Bytes | None = None
     """The memory of each accelerator below which it fails; above, it keeps what it could get."""
+    gives_back: bool = False
+    """Its allocator gives memory back while it runs, where its limit is lowered."""
+    image: str = ""
+    """What its sizes are learned by; empty: its name."""
     outstanding: float | None = None
     """The share of time in which it has work outstanding on its accelerators; None: its load."""
 
@@ -111,6 +117,8 @@ class SimulatedFleet:
     nodes: tuple[NodeState, ...]
     power: Mapping[str, PowerCurve] = field(default_factory=dict)
     """By model of accelerator; the energy of an absent model is not counted."""
+    first_context: Mapping[str, Bytes] = field(default_factory=dict)
+    """By model of accelerator: memory that the driver holds as long as any context is open."""
     residents: tuple[Placement, ...] = ()
     """Existing placements: they keep their places, and the figures of jobs leave them out."""
 

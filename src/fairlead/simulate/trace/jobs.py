@@ -1,6 +1,7 @@
 """Read jobs: their requests, with the keys of the short form, and their real use and duration."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
@@ -11,13 +12,16 @@ from fairlead.manifest.files.short import CheckedMapping
 from fairlead.request import Gang, Request
 from fairlead.simulate.play.distribution import Distribution
 from fairlead.simulate.trace.fields import TraceFields
-from fairlead.simulate.trace.job import Job, UsageSpike, UsageStep, job_problems, memory_curve
+from fairlead.simulate.trace.job import Job, UsageSpike, UsageStep, job_problems, memory_curve, staged_curve
 from fairlead.units import Bytes
 
 MOST_REPLICAS: Final = 10_000
 NEVER: Final = "never"
 """As a duration: the job never ends."""
-_JOB_KEYS: Final = ("duration", "start", "load", "real", "over-provision", "most", "replicas")
+_JOB_KEYS: Final = (
+    *("duration", "start", "load", "real", "over-provision", "most", "replicas"),
+    *("warm-up", "crowded-start", "least-slowdown", "outstanding", "gives-back", "image"),
+)
 _REQUEST_KEYS: Final = tuple(
     key for key in short_workload.KEYS if key not in ("gang", "model", "shapes", "replicas", "name")
 )
@@ -35,6 +39,8 @@ class JobTemplateSpec:
     memory: tuple[UsageStep, ...]
     start: float
     where: str
+    traits: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of a `Job`, where the file states them."""
 
     def job(self, name: str, arrival: float, random: Random) -> Job:
         """Return a job of this template; the names of its requests derive from its own."""
@@ -42,7 +48,7 @@ class JobTemplateSpec:
         names = [name] if gang is None else [f"{name}-{index}" for index in range(self.replicas)]
         requests = tuple(replace(self.request, name=member, gang=gang) for member in names)
         duration = self.duration.draw(random)
-        job = Job(name, arrival, duration, requests, self.load, self.memory, self.start)
+        job = Job(name, arrival, duration, requests, self.load, self.memory, self.start, **self.traits)
         if problems := job_problems(job):
             raise SettingsError(f"{self.where}: {problems[0]}")
         return job
@@ -79,6 +85,7 @@ class JobTemplateReader:
             _real(table, needed, padded=percent > 0),
             table.seconds("start", 0),
             where,
+            _traits(table),
         )
         table.finish()
         return spec
@@ -109,10 +116,39 @@ def _padded(memory: Bytes | None, percent: float, table: TraceFields) -> Bytes |
     return Bytes(padded if most is None else min(padded, most))
 
 
+def _traits(table: TraceFields) -> dict[str, Any]:
+    """Return the fields of a job that are left out of most traces; each has its default in `Job`."""
+    traits: dict[str, Any] = {}
+    if "warm-up" in table:
+        traits["warm_up"] = table.seconds("warm-up")
+    if "crowded-start" in table:
+        traits["crowded_start"] = table.number("crowded-start")
+    if "least-slowdown" in table:
+        traits["least_slowdown"] = table.number("least-slowdown")
+    if "outstanding" in table:
+        traits["outstanding"] = table.number("outstanding")
+    if "gives-back" in table:
+        traits["gives_back"] = table.flag("gives-back")
+    if "image" in table:
+        traits["image"] = table.text("image")
+    real = table.table("real")
+    if "stages" in real:
+        traits["least"] = real.memories("stages")[0]
+    if "least" in real:
+        traits["least"] = real.memory("least")
+    return traits
+
+
 def _real(table: TraceFields, memory: Bytes | None, *, padded: bool) -> tuple[UsageStep, ...]:
     real = table.table("real")
     if "real" not in table:
         return (UsageStep(0.0, memory),) if padded and memory is not None else ()
+    real.skip("least")
+    if "stages" in real:
+        apart, context = real.seconds("apart", 1), real.memory("start", 0)
+        steps = staged_curve(context, real.memories("stages"), table.seconds("warm-up", 0), apart)
+        real.finish()
+        return steps
     plateau = real.memory("plateau", memory)
     spikes = [
         UsageSpike(spike.seconds("after"), spike.seconds("for"), spike.memory("memory"))

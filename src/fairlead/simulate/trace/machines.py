@@ -1,6 +1,7 @@
 """Read the machines of a simulation, in any file form of a cluster, and their power draw."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from fairlead.cache.clusterfile import read_cluster
@@ -48,7 +49,8 @@ def read_fleet(path: str, catalog: Catalog) -> SimulatedFleet:
 
 def fleet_from_snapshot(cluster: Snapshot, catalog: Catalog) -> SimulatedFleet:
     """Return the machines of a snapshot, with its running pods."""
-    return SimulatedFleet(cluster.nodes, fleet_with_power(cluster.nodes, catalog).power, cluster.placements)
+    power = fleet_with_power(cluster.nodes, catalog).power
+    return SimulatedFleet(cluster.nodes, power, residents=cluster.placements)
 
 
 def fleet_from_fields(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
@@ -57,7 +59,10 @@ def fleet_from_fields(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
         raise table.wrong("version", f"one that is known: {VERSION}")
     nodes = short.read_nodes(f"{table.where}: nodes", table.raw("nodes"), catalog)
     power = table.table("power")
-    return fleet_with_power(nodes, catalog, {model: _power(power.table(model)) for model in power.names()})
+    contexts = table.table("first-context")
+    held = {model: contexts.memory(model) for model in contexts.names()}
+    curves = {model: _power(power.table(model)) for model in power.names()}
+    return replace(fleet_with_power(nodes, catalog, curves), first_context=held)
 
 
 def fleet_with_power(
@@ -87,6 +92,8 @@ def _is_ours(value: Any) -> bool:
 def _power(table: TraceFields) -> PowerCurve:
     full = table.number("full")
     idle = table.number("idle", full * IDLE)
-    power = PowerCurve(Watts(idle), Watts(table.number("awake", max(idle, full * AWAKE))), Watts(full))
+    awake = Watts(table.number("awake", max(idle, full * AWAKE)))
+    sliced = Watts(table.number("sliced")) if "sliced" in table else None
+    power = PowerCurve(Watts(idle), awake, Watts(full), sliced)
     table.finish()
     return power

@@ -18,6 +18,8 @@ class SimulationSettings:
 
     interference: str = "time-slicing"
     """How jobs on one accelerator slow each other down: a name of `interference.MODELS`."""
+    price: float | None = None
+    """The slowdown that each co-runner adds; None: that of the interference model."""
     queue: str = "fifo"
     """Which waiting job is tried first: a name of `waiting.ORDERS`."""
     keep_progress: bool = False
@@ -59,6 +61,10 @@ def _value(name: str, value: object, where: str) -> object:
         if value not in _CHOICES[name]:
             raise SettingsError(f"{where}: {value!r} is not known", f"known: {', '.join(_CHOICES[name])}")
         return value
+    if name == "price":
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < inf:
+            raise SettingsError(f"{where}: {value!r} is not a number that is not negative")
+        return float(value)
     if name == "kills":
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise SettingsError(f"{where}: {value!r} is not a whole number from 1 up")

@@ -1,0 +1,30 @@
+"""Pictures that `--plot` writes: checked before the work begins, and written whole or not at all."""
+
+from fairlead.errors import SettingsError
+
+
+def check_writable(path: str) -> None:
+    """Raise before the work begins if the file cannot be written; leave it as it is."""
+    from fairlead import outfile
+
+    try:
+        outfile.check_writable(path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def draw(path: str, picture: str) -> None:
+    """Write a picture."""
+    from fairlead.outfile import atomic_write
+
+    try:
+        with atomic_write(path, text=True) as stream:
+            stream.write(picture)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: str, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"--plot {path}: cannot be written: {error.strerror}", "name a file in a folder that you may write to"
+    )
