@@ -16,6 +16,7 @@ from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
 from fairlead.serve.scheduler.leader import formats
 from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
+from fairlead.serve.scheduler.use.store import UNDONE_KEYS
 from fairlead.sizing.footprint import Footprint
 from fairlead.sizing.footprint_format import FOOTPRINTS
 from fairlead.units import Bytes
@@ -35,6 +36,7 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
         ),
     ),
     (PREVIOUS_SIZES, (SizeChange("main", "fairlead.dev/gpu-mem", "8192", "1660"),)),
+    (UNDONE_KEYS, ("image:registry/app:1",)),
     (DEVICE_LISTS, (AnnotatedAccelerator("gpu-0", "t4", "NVIDIA", 15360, shareable=True),)),
 ]
 NAMES = [format_.name for format_, _ in VALUES]

@@ -52,7 +52,7 @@ def test_pods_are_packed_by_use_and_one_that_grows_is_evicted_before_the_memory_
             pods.start(["two", "three", "four"], {"fairlead.dev/gpu-mem": REQUESTED}, scheduler="fairlead")
             wait_for("three pods to run", lambda: len(pods.running()) == 3, pods.explain)
             (late,) = pods.all().keys() - set(pods.running())
-            pods.wait_pending(late, "out-of-memory bound")
+            pods.wait_pending(late, "0 of 1 accelerators can take")
             assert telemetry(site, pods, late) == "fresh"
 
             grows, *others = sorted(set(pods.running()) - {"one"})

@@ -6,8 +6,9 @@ import pytest
 
 from fairlead.cache.listed_cluster import ListedCluster
 from fairlead.manifest.files.collect import collect
+from fairlead.manifest.types.live import LivePod
 from fairlead.placement import PLACEMENTS, DeviceShare
-from fairlead.rightsize.crashes import RestartedPod, crashes_of, is_failed_allocation
+from fairlead.rightsize.crashes import crashes_of, is_failed_allocation
 from fairlead.rightsize.requested import PodOwners, of_objects, of_snapshot
 from fairlead.rightsize.workload import RequestForm, SizedContainer, WorkloadKey
 from fairlead.units import Bytes
@@ -23,7 +24,7 @@ WEB = ("ReplicaSet", "web-5d4f")
 def read(*objects: dict[str, Any]) -> list[SizedContainer]:
     documents = [("test", everything(*objects))]
     found = collect(documents)
-    restarted = [entry.body for entry in collect(documents, {"Pod": RestartedPod}).entries]
+    restarted = [entry.body for entry in collect(documents, {"Pod": LivePod}).entries]
     owners = PodOwners({("shop", "night-29384710"): "night"}, crashes_of(restarted))
     return of_objects(found, ListedCluster.of(found, shipped()).snapshot, shipped(), owners)
 

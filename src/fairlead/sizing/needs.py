@@ -47,7 +47,7 @@ ACQUAINTED: Final = 2.0
 
 
 def evidence(footprint: Footprint) -> int:
-    """Return 2 where a footprint sizes pods, 1 where its image has run once, and 0 where nothing has ended."""
+    """Return 2 where a footprint sizes pods, 1 where its image has run once, 0 where no run has ended."""
     if footprint.least is not None or footprint.stated:
         return FEWEST_RUNS
     return min(footprint.runs, FEWEST_RUNS)

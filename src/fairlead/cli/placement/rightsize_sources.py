@@ -57,7 +57,8 @@ def file_requests(options: argparse.Namespace) -> "list[SizedContainer]":
     from fairlead.manifest.files.collect import collect
     from fairlead.manifest.files.snapshot import is_snapshot, parse
     from fairlead.manifest.files.text import read
-    from fairlead.rightsize.crashes import RestartedPod, crashes_of
+    from fairlead.manifest.types.live import LivePod
+    from fairlead.rightsize.crashes import crashes_of
     from fairlead.rightsize.requested import PodOwners, of_snapshot
 
     documents = read(options.snapshot)
@@ -65,7 +66,7 @@ def file_requests(options: argparse.Namespace) -> "list[SizedContainer]":
         if is_snapshot(document):
             return of_snapshot(parse(document, where))
     objects = collect(documents)
-    restarted = [entry.body for entry in collect(documents, {"Pod": RestartedPod}).entries]
+    restarted = [entry.body for entry in collect(documents, {"Pod": LivePod}).entries]
     jobs = [entry.body for entry in objects.all("Job")]
     return _requests(objects, options, PodOwners(_cron_jobs(jobs), crashes_of(restarted)))
 
@@ -85,14 +86,15 @@ def cluster_requests(options: argparse.Namespace) -> "list[SizedContainer]":
 
 
 async def _list_cluster(config: Any) -> "tuple[FoundObjects, PodOwners]":
+    from fairlead.cache.types import PODS as LIVE_PODS
     from fairlead.cluster.client import Client
     from fairlead.manifest.listing import list_objects
-    from fairlead.rightsize.crashes import RESTARTED_PODS, crashes_of
+    from fairlead.rightsize.crashes import crashes_of
     from fairlead.rightsize.requested import PodOwners
 
     async with Client.connect(config) as client:
         objects = await list_objects(client)
-        restarted = (await client.list(RESTARTED_PODS)).items
+        restarted = (await client.list(LIVE_PODS)).items
         return objects, PodOwners(_cron_jobs(await _list_jobs(client)), crashes_of(restarted))
 
 

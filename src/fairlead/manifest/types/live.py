@@ -50,6 +50,7 @@ class EndedContainer(ObjectPart, frozen=True):
 
     reason: str = ""
     exit_code: int = 0
+    message: str = ""
 
 
 class LiveContainerState(ObjectPart, frozen=True):

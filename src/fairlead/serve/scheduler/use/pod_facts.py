@@ -8,6 +8,7 @@ from fairlead.cache.types import SCHEDULED, LivePod
 from fairlead.cluster.times import parse_time
 from fairlead.manifest.types.live import LiveContainerStatus
 from fairlead.request import Request
+from fairlead.rightsize.crashes import is_failed_allocation
 from fairlead.units import Bytes
 
 AUTO: Final = "auto"
@@ -56,8 +57,13 @@ def restarts(pod: LivePod) -> int:
 def lacked_memory(statuses: Sequence[LiveContainerStatus], *, was_full: bool) -> bool:
     """Say whether a container ended by lack of memory; `was_full`: the pod had no more of its accelerator.
 
-    A process that cannot allocate memory of an accelerator ends with any exit code but 0.
+    A process that cannot allocate memory of an accelerator ends with any exit code but 0. Its last message
+    says so only where the container's `terminationMessagePolicy` is `FallbackToLogsOnError`.
     """
     states = [state for status in statuses for state in (status.state, status.last_state)]
     ends = [state.terminated for state in states if state.terminated is not None]
-    return any(end.reason == OUT_OF_MEMORY or (was_full and end.exit_code != 0) for end in ends)
+    return any(
+        end.reason == OUT_OF_MEMORY
+        or (end.exit_code != 0 and (was_full or is_failed_allocation(end.message)))
+        for end in ends
+    )
