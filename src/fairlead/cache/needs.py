@@ -19,6 +19,7 @@ from fairlead.request import Request
 from fairlead.units import Bytes
 
 PendingNeed = Callable[[LivePod, Request], Need | None]
+ExtendedPlacement = Callable[[LivePod, Placement], Placement]
 NOTHING: Final[Mapping[str, Bytes]] = {}
 
 
@@ -38,6 +39,8 @@ class NeedCache:
     def __init__(self) -> None:
         self.for_pending: PendingNeed = lambda pod, request: None
         """Returns the need of a pending pod; None: its request decides."""
+        self.extend: ExtendedPlacement = lambda pod, placement: placement
+        """Returns a new placement with the shares that an elastic pod is offered, and counts those."""
         self.shrinks = False
         """Whether a need may count for less than the share that the pod was allocated."""
         self.bound: dict[str, Need] = {}

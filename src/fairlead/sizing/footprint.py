@@ -243,18 +243,22 @@ class FootprintBook:
         if not run.settled and now - (run.met if run.late else run.started) >= MOST_RAMP:
             _settle(learner, run, now)
 
-    def ended(self, pod_uid: str, crashed: bool, now: float) -> None:
-        """Learn from the end of a run; `crashed`: an allocation failed. An eviction is no crash."""
+    def ended(self, pod_uid: str, crashed: bool, now: float, *, stopped: bool = False) -> None:
+        """Learn from the end of a run; `crashed`: an allocation failed. An eviction is no crash.
+
+        A run that was `stopped` before its ramp was over does not show in how little memory it would run.
+        """
         run = self._runs.pop(pod_uid, None)
         learner = self._learners.get(run.key) if run is not None else None
         if run is None or learner is None:
             return
         whole = run.samples >= FEWEST_SAMPLES
+        shown = whole and (run.settled or not stopped)
         if not run.settled and whole:
             _settle(learner, run, now)
         if crashed:
             _learn_crash(learner, run)
-        elif whole and run.limit is not None and run.peak > learner.refused:
+        elif shown and run.limit is not None and run.peak > learner.refused:
             peak = Bytes(round(run.peak))
             learner.least = peak if learner.least is None else min(learner.least, peak)
         learner.touch(now)

@@ -16,7 +16,7 @@ from fairlead.simulate.trace.job import Job
 from fairlead.sizing.footprint import Footprint, FootprintBook
 from fairlead.sizing.guard import REACTION, Evict, GuardedDevice, GuardedPod, GuardState, Shrink, protect
 from fairlead.sizing.needs import PERIOD, need_of
-from fairlead.sizing.shares import offered_share
+from fairlead.sizing.shares import RoomLeft, extend_shares
 from fairlead.units import Bytes
 from fairlead.use import DeviceKey, PodDeviceKey, UseReport, UseSample
 
@@ -163,22 +163,9 @@ class SafePolicy:
 
     def _extended(self, world: World, placement: Placement, footprint: Footprint) -> Placement:
         """Return a placement with the share that an elastic pod is offered instead of its least size."""
-        free = {left.id: left for left in world.cluster.free(placement.node).devices}
-        full = Bytes(round(footprint.full * (1 + footprint.margin)))
-        shares = tuple(
-            share
-            if share.whole
-            else replace(
-                share,
-                memory=offered_share(
-                    share.memory, full, free[share.device].memory, free[share.device].holders
-                ),
-            )
-            for share in placement.shares
-        )
-        size = max(share.memory for share in shares)
-        need = Need.fixed(size, source=NeedSource.PROFILE)
-        return replace(placement, shares=shares, request=replace(placement.request, need=need))
+        devices = world.cluster.free(placement.node).devices
+        left = {each.id: RoomLeft(each.memory, each.holders) for each in devices}
+        return extend_shares(placement, footprint, left)
 
     def _measure(self, now: float) -> UseReport:
         """Return what agents would report now."""

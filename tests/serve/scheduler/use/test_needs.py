@@ -124,6 +124,18 @@ def test_a_limit_is_written_with_the_binding_and_counts() -> None:
     assert it.free() < 6.0 - 0.15 * 8
 
 
+def test_an_elastic_pod_is_offered_what_is_free_and_no_less_than_it_runs_in() -> None:
+    it = SharedNode()
+    it.measure({})
+    it.state("engine:1", least=0.5, full=1.5)
+    for number in range(8):
+        it.create(f"elastic-{number}", 6144)
+    assert [it.claimed(f"elastic-{number}") for number in (0, 7)] == ["1536Mi", "512Mi"]
+    assert it.pod("elastic-0").metadata.annotations[keys.MEMORY_LIMIT] == str(1536 << 20)
+    assert len(it.bound()) == 8
+    assert 0 <= it.free() < 0.5
+
+
 def test_foreign_use_is_not_handed_out() -> None:
     it = SharedNode()
     it.measure({}, foreign=3.0)

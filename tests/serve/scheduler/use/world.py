@@ -179,6 +179,11 @@ class SharedNode:
         need = self.replica.machine.use.tracker.need(self.api.get("pods", name)["metadata"]["uid"])
         return "" if need is None else need.source.value
 
+    def state(self, image: str, least: float, full: float) -> None:
+        """State the sizes of an image in GiB, as a model profile does."""
+        book, sizes = self.replica.machine.use.tracker.book, (round(least * GIB), round(full * GIB))
+        book.state(f"image:{image}", least=Bytes(sizes[0]), full=Bytes(sizes[1]), ramp=0.0, now=self.now)
+
     def learn(self, image: str = "engine:1", gib: float = 1.5, mib: int = 6144) -> None:
         """Let some pods of an image run for a while, one after the other, and end."""
         self.measure({})

@@ -58,7 +58,7 @@ class Evictor:
     def evict(
         self, victim: LivePod, cause: EvictionCause, epoch: int, needed: Callable[[], bool]
     ) -> Flow[str]:
-        """EvictPod a bound pod while that is needed; return the error, or nothing."""
+        """Evict a bound pod while that is needed; return the error, or nothing."""
         now = format_time(self._clock.wall)
         for _ in range(_TRIES):
             if not (self._leads(epoch) and needed()):

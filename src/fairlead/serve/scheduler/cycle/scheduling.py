@@ -125,7 +125,7 @@ class SchedulingCycle:
         withdrawn = [each for one in members if (each := nominations.withdraw(one.id)) is not None]
         decisions = self.cache.quotas.decide_within_quota(members, self.policy.name, self._decide)
         self.last_decisions |= {each.request.id: LastDecision(each, now) for each in decisions}
-        placed = [each for each in decisions if each.placement is not None]
+        placed = [self._extend(each) for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
         self.cache.assume(each.placement for each in placed if each.placement is not None)
         volumes: list[tuple[str, VolumeBinding]] = []
@@ -343,6 +343,15 @@ class SchedulingCycle:
             return self.preemptions.may_preempt([request])
 
         return fits
+
+    def _extend(self, decision: Decision) -> Decision:
+        """Return a decision with the shares that the pod is offered."""
+        pod, placement = self.cache.pod(decision.request.id), decision.placement
+        return (
+            decision
+            if pod is None or placement is None
+            else replace(decision, placement=self.cache.needs.extend(pod, placement))
+        )
 
     def _plan_binding(self, decision: Decision) -> BindingPlan:
         """Return the plan that writes a placement; it counts until the API server shows the result."""

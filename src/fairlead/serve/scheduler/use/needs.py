@@ -23,6 +23,7 @@ from fairlead.series import Series, Staleness
 from fairlead.serve.scheduler.use import pod_facts
 from fairlead.sizing.footprint import Footprint, FootprintBook
 from fairlead.sizing.needs import evidence, need_of
+from fairlead.sizing.shares import RoomLeft, extend_shares
 from fairlead.units import Bytes
 from fairlead.usage.history import UseHistory
 from fairlead.usage.limits import PERIOD, UseLimits
@@ -99,7 +100,7 @@ class NeedTracker:
         self._runs: dict[str, _Run] = {}
         self._by_device: dict[DeviceKey, list[_Run]] = {}
         self._round = 0
-        cache.needs.for_pending = self._pending_need
+        cache.needs.for_pending, cache.needs.extend = self._pending_need, self.extend
 
     def need(self, uid: str) -> Need | None:
         """Return the need of a pod, also one that is its request; None: nothing was derived."""
@@ -141,6 +142,23 @@ class NeedTracker:
         """Yield the bound pods with a share of an accelerator."""
         for run in self._by_device.get(key, ()):
             yield run.pod, run.placement
+
+    def extend(self, pod: LivePod, placement: Placement) -> Placement:
+        """Return a new placement with the shares that an elastic pod is offered, and count those.
+
+        A limit that the pod itself states is not extended.
+        """
+        if placement.request.need is None or pod_facts.limit_of(pod) is not None:
+            return placement
+        own = {share.device: share.memory for share in placement.shares}
+        left = {
+            each.id: RoomLeft(each.memory + own.get(each.id, 0), each.holders - (each.id in own))
+            for each in self._cache.cluster.free(placement.node).devices
+        }
+        extended = extend_shares(placement, self.footprint(pod), left)
+        if extended is not placement:
+            self._cache.cluster.rebook(placement.request.id, extended.shares, extended.request)
+        return extended
 
     # Pending pods
 
@@ -301,8 +319,9 @@ class NeedTracker:
         failed = failed and pod is not None and not pod.metadata.deletion_timestamp
         statuses = pod.status.container_statuses if pod is not None else ()
         crashed = failed and pod_facts.lacked_memory(statuses, was_full=run.full)
+        stopped = pod is None or bool(pod.metadata.deletion_timestamp)
         for identity in run.ids:
-            self.book.ended(identity, crashed, now)
+            self.book.ended(identity, crashed, now, stopped=stopped)
         if crashed and pod is not None:
             self.counts.crashes.append(pod)
 
