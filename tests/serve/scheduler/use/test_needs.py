@@ -3,10 +3,16 @@
 import pytest
 
 from fairlead import keys
+from fairlead.need import NeedSource
+from fairlead.request import Expectation, Request
+from fairlead.series import Series, Staleness
 from fairlead.serve.scheduler.events import Explain
+from fairlead.serve.scheduler.use import pod_facts
 from fairlead.serve.scheduler.use.needs import NAMED_CLAIM, NO_CLAIMS
+from fairlead.sizing.needs import need_of
+from fairlead.units import Bytes
 from fairlead.use import UseFault
-from tests.serve.scheduler.use.world import SharedNode
+from tests.serve.scheduler.use.world import GIB, SharedNode
 
 
 def test_a_pod_is_placed_by_what_others_of_its_image_used() -> None:
@@ -228,3 +234,11 @@ def _explained(it: SharedNode, name: str, uid: str) -> dict:  # type: ignore[typ
     effects = it.replica.machine.handle(Explain("default", name, uid), it.now)
     (explained,) = [each for each in effects if hasattr(each, "document")]
     return dict(explained.document)
+
+
+def test_the_profile_of_a_model_sizes_its_pods_before_any_has_run() -> None:
+    estimates = {"t4": Expectation(memory=Bytes(2 << 30)), "a100": Expectation(memory=Bytes(1 << 30))}
+    footprint = pod_facts.estimated_footprint(Request("a", estimates=estimates))
+    need = need_of(Bytes(6 << 30), footprint, Series(), None, 0.0, Staleness.FRESH)
+    assert (need.source, need.peak, need.firm) == (NeedSource.PROFILE, round(2.5 * GIB), False)
+    assert pod_facts.estimated_footprint(Request("a", estimates={"t4": Expectation()})) is None

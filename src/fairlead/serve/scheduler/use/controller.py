@@ -4,6 +4,7 @@ UsageRefreshed -> needs, grants of published rules -> the guard -> shrinks, evic
 begin to lead  -> learned sizes are read; while leading they are written, at most once a minute
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from fairlead.usage import metrics
 
 PATIENCE: Final = 10.0
 """Seconds after the start for which decisions wait for the first report."""
+_FIGURES: Final = re.compile(r"[0-9]+(?:[.][0-9]+)?")
 SAVE_EVERY: Final = 60.0
 """Seconds between two writes of the learned sizes."""
 
@@ -178,12 +180,13 @@ class UseController:
             self._parts.begin(self._act(action, self._parts.epoch()))
 
     def _log_status(self) -> None:
-        """Log why measurements are missing, when the state changes."""
+        """Log why measurements are missing, when the state or the reason changes, whatever its figures."""
         status = self.tracker.status
-        if status.staleness.value != self._reported:
-            self._reported = status.staleness.value
-            why = f": {status.reason}" if status.reason else ""
-            self._parts.log(f"measured use is {self._reported}{why}")
+        why = f": {status.reason}" if status.reason else ""
+        text = f"measured use is {status.staleness.value}{why}"
+        if (shape := _FIGURES.sub("0", text)) != self._reported:
+            self._reported = shape
+            self._parts.log(text)
 
     def _on_crash(self, pod: LivePod) -> None:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"

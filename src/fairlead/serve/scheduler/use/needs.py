@@ -181,6 +181,8 @@ class NeedTracker:
         if request.whole or not (self.rules.every_pod or rightsized):
             return None
         footprint = self.footprint(pod)
+        if requested is not None and (footprint is None or not evidence(footprint)):
+            footprint = pod_facts.estimated_footprint(request) or footprint
         if requested is None and (footprint is None or not request.sized_by_estimate):
             return None
         if why := self._why_by_request(pod, rightsized=rightsized):

@@ -9,10 +9,13 @@ from fairlead.cluster.times import parse_time
 from fairlead.manifest.types.live import LiveContainerStatus
 from fairlead.request import Request
 from fairlead.rightsize.crashes import is_failed_allocation
+from fairlead.sizing.footprint import Footprint
 from fairlead.units import Bytes
 
 AUTO: Final = "auto"
 OUT_OF_MEMORY: Final = "OOMKilled"
+ESTIMATE_MARGIN: Final = 0.25
+"""The relative widening of an estimated size, which no run of the image has shown yet."""
 _DIGITS: Final = 18
 
 
@@ -47,6 +50,14 @@ def is_elastic(pod: LivePod) -> bool:
 def requested_memory(request: Request) -> Bytes | None:
     """Return the memory that a pod requests of each accelerator; None: an estimate decides, or nothing."""
     return request.demand.memory
+
+
+def estimated_footprint(request: Request) -> Footprint | None:
+    """Return the memory that the profile of a pod's model gives, the most of all kinds; None: no profile."""
+    sizes = [estimate.memory for estimate in request.estimates.values() if estimate.memory]
+    if not sizes:
+        return None
+    return Footprint(request.id, None, Bytes(0), 0.0, margin=ESTIMATE_MARGIN, stated=max(sizes))
 
 
 def restarts(pod: LivePod) -> int:
