@@ -131,7 +131,8 @@ bench-explain: $(VENV)/.dev ## Compare `fairlead explain` on 5,000 nodes and 20,
 
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
-	if [ -f bench/telemetry_decide.py ]; then $(BIN)/python -m bench.telemetry_decide; fi
+	$(BIN)/python -m bench.telemetry_needs
+	$(BIN)/python -m bench.telemetry_decide
 
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
 	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11; do \
