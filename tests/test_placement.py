@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from fairlead.inventory import Accelerator, State
+from fairlead.need import Need
 from fairlead.placement import (
     Decision,
     DeviceShare,
@@ -133,6 +134,9 @@ def test_the_shape_is_what_decides_where_a_request_fits() -> None:
     assert one.shape == replace(one, name="b", labels={}, priority=0).shape
     assert one.shape != replace(one, cpu=101).shape
     assert one.shape != replace(one, estimates={"t4": Expectation(0.1)}).shape
+    assert one.shape != replace(one, need=Need.fixed(Bytes(1))).shape
+    assert one.shape != replace(one, busy=0.5).shape
+    assert one.shape != replace(one, correlated=(("n1", "gpu-0"),)).shape
 
 
 def test_every_field_is_in_the_shape_or_known_not_to_be() -> None:
@@ -140,7 +144,8 @@ def test_every_field_is_in_the_shape_or_known_not_to_be() -> None:
     identity = {"name", "namespace", "uid", "labels", "priority", "preempts", "gang"}
     inter_pod = {"pod_affinity", "pod_anti_affinity", "topology_spread", "ports"}
     shaped = {"cpu", "memory", "resources", "demand", "selector", "affinity", "preferences", "tolerations"}
-    assert {each.name for each in fields(Request)} == identity | inter_pod | shaped | {"slo", "estimates"}
+    shaped |= {"slo", "estimates", "need", "busy", "correlated"}
+    assert {each.name for each in fields(Request)} == identity | inter_pod | shaped
     assert len(fields(Demand)) == 8
 
 

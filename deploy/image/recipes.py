@@ -38,7 +38,7 @@ class Recipe:
         return HOUSE / "requirements" / f"{self.packages}.txt"
 
 
-_TOOLS: Final = ("calibrate", "evaluate", "lab", "simulate", "zoo")
+_TOOLS: Final = ("calibrate", "evaluate", "lab", "reproduce", "simulate", "zoo")
 """Packages for workstations, which no image needs."""
 
 RECIPES: Final = {
@@ -48,7 +48,18 @@ RECIPES: Final = {
         "agent",
         (
             *_TOOLS,
-            *("analyze", "cache", "doctor", "estimate", "expect", "manifest", "schedule", "whatif"),
+            *(
+                "analyze",
+                "cache",
+                "doctor",
+                "estimate",
+                "expect",
+                "manifest",
+                "rightsize",
+                "schedule",
+                "sizing",
+            ),
+            *("usage", "whatif"),
             *("serve/admission", "serve/extender", "serve/scheduler"),
         ),
     ),

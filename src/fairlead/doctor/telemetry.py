@@ -18,7 +18,7 @@ from fairlead.usage.prometheus import PrometheusSource
 from fairlead.usage.source import UsageSettings, open_source
 from fairlead.use import DeviceKey
 
-_WHERE: Final = "see docs/how-to/prometheus.md, What the scheduler reads; until then it goes by requests"
+_WHERE: Final = "see: fairlead docs prometheus; until then it goes by requests"
 
 
 async def with_telemetry(view: ClusterView, settings: UsageSettings | None, now: float) -> ClusterView:

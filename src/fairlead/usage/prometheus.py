@@ -29,7 +29,7 @@ _SCRAPES: Final = 3
 """Scrapes without a sample after which a series has ended."""
 _SHORTEST_GAP: Final = 2.0
 """Seconds: a scrape and a query may take that long."""
-_SCRAPE: Final = "see docs/how-to/prometheus.md, What the scheduler reads"
+_SCRAPE: Final = "see: fairlead docs prometheus"
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ def test_a_prometheus_that_does_not_answer_leaves_requests_and_is_named(real_clu
             )
             async with serving(real_cluster, world, *by_use):
                 await world.pod("fits", mib=3072)
+                await world.until(lambda pods: len(pods) == 1 and bound()(pods))
                 await world.pod("late", mib=3072)
                 await world.until(has_reason("late"))
                 code, explanation = await CommandRunner(real_cluster, world).explain("late")

@@ -43,6 +43,10 @@ class ConnectionLimits:
     """Bytes of all bodies that are being received or answered."""
 
 
+_TURNS: Final = 100
+"""How often the end of aborted connections is awaited, a hundredth of a second each."""
+
+
 class ConnectionState(Enum):
     """What a connection waits for."""
 
@@ -199,6 +203,15 @@ class ConnectionPool:
             for connection, opening in list(self._open.items()):
                 if connection.state is ConnectionState.HANDSHAKE:
                     opening.cancel()
+
+    async def close(self) -> None:
+        """Abort what is still open after the last answer: a client may leave the end of TLS unanswered."""
+        for connection in list(self._open):
+            connection.abort()
+        for _ in range(_TURNS):
+            if not self._open:
+                return
+            await asyncio.sleep(0.01)
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()

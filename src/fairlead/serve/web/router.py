@@ -107,3 +107,4 @@ async def open_server(
             yield connections
     finally:
         await runner.cleanup()
+        await connections.close()
