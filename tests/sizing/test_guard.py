@@ -73,6 +73,26 @@ def test_the_lowest_priority_is_evicted_then_what_loses_the_least_work() -> None
     assert [action.pod_uid for action in protect(device(*kept), CALM, 0.0).actions] == ["high"]
 
 
+def test_among_equals_a_pod_that_holds_more_than_it_was_placed_for_is_evicted_first() -> None:
+    modest = replace(pod("modest", 5.0, progress=1.0), placed=Bytes(6 * GIB))
+    greedy = replace(pod("greedy", 5.0, progress=9000.0), placed=Bytes(4 * GIB))
+    limited = replace(pod("limited", 5.0, progress=9000.0), limit=Bytes(4 * GIB), placed=Bytes(6 * GIB))
+    for each in (greedy, limited):
+        (action,) = protect(GuardedDevice(Bytes(10 * GIB), (modest, each)), GuardState(), 0.0).actions
+        assert isinstance(action, Evict)
+        assert action.pod_uid == each.uid
+        assert "more than it was placed for" in action.reason
+    low = replace(modest, uid="low", priority=-1)
+    (action,) = protect(GuardedDevice(Bytes(10 * GIB), (low, greedy)), GuardState(), 0.0).actions
+    assert action.pod_uid == "low"
+
+
+def test_growth_counts_up_to_what_is_expected_and_beyond_what_the_pod_was_placed_for() -> None:
+    starting = replace(pod("a", 1.0, growth=0.5), expected=Bytes(3 * GIB), placed=Bytes(2 * GIB))
+    assert starting.ahead(30.0) == 3 * GIB
+    assert replace(starting, use=Bytes(round(2.5 * GIB))).ahead(30.0) == 17.5 * GIB
+
+
 def test_foreign_use_counts_and_what_cannot_be_freed_is_said() -> None:
     stuck = replace(pod("a", 40), evictable=False)
     verdict = protect(device(stuck, foreign=60), CALM, 0.0)

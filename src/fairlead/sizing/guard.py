@@ -2,8 +2,8 @@
 
 The guard forecasts the use of every pod some samples ahead. Where the sum would not fit, elastic pods shrink
 first, because no work is lost; then the pods of the lowest priority are evicted, among them those first that
-hold more than was expected. Both take time: while one is under way the guard counts its result, so that one
-event does not cost a second pod.
+hold more than they were placed for. Both take time: while one is under way the guard counts its result, so
+that one event does not cost a second pod.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,22 +46,25 @@ class GuardedPod:
     evictable: bool = True
     progress: float = 0.0
     """Seconds of work that an eviction would lose."""
-    reserved: Bytes | None = None
+    expected: Bytes | None = None
     """The most that it is expected to hold; None: unknown."""
+    placed: Bytes | None = None
+    """What it was placed for; None: unknown."""
 
     @property
     def exceeds(self) -> bool:
-        """Whether it holds more than was expected."""
-        return self.reserved is not None and self.use > self.reserved
+        """Whether it holds more than its limit, or than it was placed for."""
+        size = self.limit if self.limit is not None else self.placed
+        return size is not None and self.use > size
 
     def ahead(self, seconds: float) -> float:
         """Return the bytes that the pod will hold after some seconds, if it goes on as now.
 
         A pod that starts grows fast, and stops where its like have stopped before: at what it is expected to
-        hold. Beyond that nothing is known, and its growth counts as it is.
+        hold. The growth of a pod that holds more than it was placed for counts as it is.
         """
         grown = self.use + max(0.0, self.growth) * seconds
-        most = self.limit if self.limit is not None else None if self.exceeds else self.reserved
+        most = self.limit if self.limit is not None else None if self.exceeds else self.expected
         return grown if most is None else min(grown, max(most, self.use))
 
 
@@ -188,7 +191,7 @@ def _shrink(pods: Iterable[GuardedPod], ahead: dict[str, float], fits: float, wh
 def _evict(pods: Iterable[GuardedPod], ahead: dict[str, float], fits: float, why: str) -> list[Evict]:
     """Evict the lowest priority first, until the forecast fits.
 
-    Among equals, a pod that holds more than was expected goes first, then one that loses little work.
+    Among equals, a pod that holds more than it was placed for goes first, then one that loses little work.
     """
     actions = []
     order = sorted(
@@ -201,8 +204,7 @@ def _evict(pods: Iterable[GuardedPod], ahead: dict[str, float], fits: float, why
             ahead[pod.uid] = 0.0
             own = f"the pod has the lowest priority there ({pod.priority})"
             if pod.exceeds:
-                expected = format_bytes(pod.reserved or 0)
-                own += f" and holds {format_bytes(pod.use)} instead of {expected} at most"
+                own += f" and holds {format_bytes(pod.use)}, more than it was placed for"
             actions.append(Evict(pod.uid, f"{why}; {own}"))
     return actions
 

@@ -95,15 +95,9 @@ class DeviceGuard:
             pod_facts.is_elastic(pod),
             ours and placement.request.priority < CRITICAL,
             now - started if started is not None else 0.0,
-            self._reserved(placement, key.device),
+            need.peak if (need := self._tracker.need(pod.metadata.uid)) is not None else None,
+            pod_facts.placed_memory(pod, key.device),
         )
-
-    def _reserved(self, placement: Placement, device: str) -> Bytes | None:
-        """Return the most that a pod is expected to hold of an accelerator; None: unknown."""
-        need = self._tracker.need(placement.request.id)
-        if need is not None:
-            return need.peak
-        return next((share.memory for share in placement.shares if share.device == device), None)
 
     def _used(self, key: DeviceKey, now: float) -> Bytes | None:
         """Return the memory in use of an accelerator, or of its pods; None: it is not known, or stale."""

@@ -7,6 +7,7 @@ from fairlead import keys
 from fairlead.cache.types import SCHEDULED, LivePod
 from fairlead.cluster.times import parse_time
 from fairlead.manifest.types.live import LiveContainerStatus
+from fairlead.placement import parse_shares
 from fairlead.request import Request
 from fairlead.rightsize.crashes import is_failed_allocation
 from fairlead.sizing.footprint import Footprint
@@ -24,6 +25,12 @@ def limit_of(pod: LivePod) -> Bytes | None:
     text = pod.metadata.annotations.get(keys.MEMORY_LIMIT, "")
     valid = text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text)
     return Bytes(int(text)) if valid else None
+
+
+def placed_memory(pod: LivePod, device: str) -> Bytes | None:
+    """Return the memory of an accelerator that a pod was placed for, by its binding; None: unknown."""
+    shares = parse_shares(pod.metadata.annotations.get(keys.PLACEMENT, "")) or ()
+    return next((share.memory for share in shares if share.device == device and not share.whole), None)
 
 
 def scheduled_at(pod: LivePod) -> float | None:
