@@ -58,9 +58,8 @@ def test_pods_are_packed_by_use_and_one_that_grows_is_evicted_before_the_memory_
             grows, *others = sorted(set(pods.running()) - {"one"})
             replay.restart(grows, growing)
             wait_for("an eviction", lambda: gone(pods, grows), pods.explain)
-            reasons = pods.events(grows)
-            assert "Evicted before an allocation fails" in reasons
-            assert f"{GPU} of {site.name} has" in reasons
+            reason = f"Evicted before an allocation fails: {GPU} of {site.name} has"
+            wait_for("its reason", lambda: reason in pods.events(grows), pods.explain)
             assert replay.highest < MEMORY
             assert {"one", *others} <= set(pods.running())
 
