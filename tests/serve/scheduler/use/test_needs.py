@@ -142,6 +142,18 @@ def test_an_elastic_pod_is_offered_what_is_free_and_no_less_than_it_runs_in() ->
     assert 0 <= it.free() < 0.5
 
 
+def test_a_running_pod_goes_by_the_history_of_its_tag_while_its_digest_has_none() -> None:
+    it = SharedNode()
+    it.learn("engine:1", gib=1.5)
+    it.create("a", 6144, "engine:1")
+    digest = f"registry.example.org/engine@sha256:{'1' * 64}"
+    it.patch_status("a", {"phase": "Running", "containerStatuses": [{"name": "main", "imageID": digest}]})
+    for _ in range(3):
+        it.measure({"a": 1.0})
+    assert it.source("a") in {"history", "observed"}
+    assert it.size("a") < 3.0
+
+
 def test_foreign_use_is_not_handed_out() -> None:
     it = SharedNode()
     it.measure({}, foreign=3.0)
