@@ -106,15 +106,18 @@ def test_a_pod_that_names_its_claim_goes_by_it() -> None:
     it.learn()
     exactly = {"deviceClassName": "fairlead.dev", "capacity": {"requests": {"memory": "6Gi"}}}
     spec = {"devices": {"requests": [{"name": "it", "exactly": exactly}]}}
-    it.api.create("resourceclaims", {"metadata": {"name": "mine"}, "spec": spec})
-    uid = it.create("a", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+    for name in ("mine", "other"):
+        it.api.create("resourceclaims", {"metadata": {"name": name}, "spec": spec})
+    it.create("a", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
     claim = it.api.get("resourceclaims", "mine")
     (result,) = claim["status"]["allocation"]["devices"]["results"]
     assert result["consumedCapacity"]["memory"] == "6144Mi"
     assert claim["metadata"]["annotations"][keys.BY_USE] == "1"
     it.create("b", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "other"}])
-    assert it.pod("a").metadata.uid == uid
-    assert NAMED_CLAIM
+    it.measure({"a": 1.5})
+    need = it.replica.machine.use.tracker.need(it.pod("b").metadata.uid)
+    assert need is not None
+    assert (need.source.value, need.peak, need.note) == ("request", 6 * GIB, NAMED_CLAIM)
 
 
 def test_a_limit_is_written_with_the_binding_and_counts() -> None:
