@@ -27,8 +27,8 @@ help: ## Show this help
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
-demo: $(VENV)/.run ## Show this machine's accelerators, then place a dozen models on a mixed fleet
-	@bash scripts/demo.sh
+demo: $(VENV)/.run ## Run a mixed queue of real models on this machine: predicted, placed by predicted use, shown live
+	@$(BIN)/python scripts/demo.py
 
 # Tests start hundreds of Python programs: they must not compile their modules each time, and none of them gains from a
 # second thread for matrices.
@@ -54,7 +54,8 @@ test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an em
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Inject faults on a real API server: client, three schedulers, preemption, extender (15 minutes)
+test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; on a real API server client, schedulers, preemption, extender (half an hour)
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
@@ -62,7 +63,7 @@ test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real P
 	tests/doctor tests/estimate tests/kubelet tests/measure tests/publish tests/serve/agent tests/warden tests/zoo \
 	tests/cluster/test_client_lines.py tests/cluster/test_informer.py tests/cluster/test_kubeconfig.py tests/cluster/test_fake.py \
 	tests/test_calibration.py tests/test_compat.py tests/test_host.py tests/test_hosts.py tests/test_inventory.py tests/test_metrics.py \
-	tests/test_nvml.py tests/test_prediction.py tests/settings tests/test_units.py
+	tests/test_nvml.py tests/test_prediction.py tests/settings tests/test_units.py tests/local/queue tests/schedule
 
 test-layouts: $(VENV)/.dev ## Install the chart on labs with the paths of k3s and of k0s (a minute)
 	FAIRLEAD_LAYOUTS=all $(BIN)/pytest -q tests/e2e/test_layouts.py
@@ -110,6 +111,18 @@ bench-openb: $(VENV)/.dev ## Fill a published cluster trace with every policy, t
 
 bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches (SHORT=1; BEFORE=checkout)
 	$(BIN)/python -m bench.engine $(FORM)
+
+# As installed: the queue starts Python programs, which must not compile their modules each time.
+bench-run: export PYTHONDONTWRITEBYTECODE :=
+bench-run: $(VENV)/.dev ## Run 60 mixed jobs beside pueue and task-spooler (half an hour; SHORT=1: some minutes; needs cargo)
+	$(BIN)/python -m bench.run_decide
+	$(BIN)/python -m bench.run $(if $(SHORT),--short)
+
+bench-pipeline: $(VENV)/.dev $(VENV)/bench/.installed ## Measure hops beside iceoryx2 and grpcio, ordered replicas, overload (a quarter of an hour; SHORT=1)
+	$(BIN)/python bench/pipeline_hop.py --peers $(VENV)/bench $(if $(SHORT),--short)
+	$(BIN)/python bench/pipeline_link.py
+	$(BIN)/python bench/pipeline_replicas.py $(if $(SHORT),--rounds 3)
+	$(BIN)/python bench/pipeline_overload.py $(if $(SHORT),--short)
 
 bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against recorded pods (DATA=folder)
 	$(BIN)/python bench/rightsize.py --series $(DATA)/traces/gentd26_pod_gpu_memory_used_bytes_anon.tar.gz
@@ -167,4 +180,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-run bench-scheduler bench-explain bench-telemetry lock clean

@@ -28,7 +28,7 @@ def main(argv: list[str]) -> None:
         return
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     own = environment(python, packages)
-    os.execve(own, [str(own), *argv], {**environ, "PYTHONDONTWRITEBYTECODE": "1"})  # noqa: S606  # the user's arguments
+    os.execve(own, [str(own), *argv], {**environ, "PYTHONDONTWRITEBYTECODE": "1"})  # the user's arguments
 
 
 def environment(python: Path, packages: Path) -> Path:

@@ -26,7 +26,12 @@ settings.load_profile("steady")
 
 
 def pytest_configure() -> None:
-    """Let SIGINT end the programs of tests: a background run ignores it, and so would its children."""
+    """Let signals end the programs of tests: a run in the background or under nohup ignores them.
+
+    Its children would inherit that.
+    """
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

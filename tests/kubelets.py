@@ -74,6 +74,18 @@ class Kubelet:
         self._plugins, self._endpoints, self.units = {}, {}, {}
         await self._pod_resources.close()
 
+    async def hand_on(self, init: str, pod: str, resource: str) -> wire.ContainerAllocateResponse:
+        """Allocate the units of an init container to a later one: a kubelet asks for no preference then."""
+        units = self.held.pop((init, resource))
+        self.known.append(pod)
+        request = wire.AllocateRequest((wire.ContainerAllocateRequest(units),))
+        answer = await self._ask(resource, "Allocate", request, wire.AllocateResponse)
+        self.held[pod, resource] = units
+        self.known.remove(pod)
+        (response,) = answer.container_responses
+        assert isinstance(response, wire.ContainerAllocateResponse)
+        return response
+
     async def admit(self, pod: str, resource: str, size: int) -> wire.ContainerAllocateResponse:
         """Allocate units to a pod, or `pod/container`; KubeletError with the reason if the plugin refuses."""
         self.known.append(pod)

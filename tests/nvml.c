@@ -1,6 +1,8 @@
 /* A stand-in for NVIDIA's management library: two GPUs, laid out as nvml.h lays them out.
  *
  * GPU 0 knows everything. GPU 1 is what a Jetson's is: it has a name and little else. The third answers nothing.
+ * NVML_MIG, or test_mig, splits GPU 0: each word is an instance, `profile:gi:ci:multiprocessors:slices:MiB`, and the
+ * empty text enables MIG without an instance.
  * The structs here are written from NVIDIA's documentation, apart from the program's own, so that a slip in
  * either shows as a wrong number.
  */
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct { int number; } *device_t;
 typedef struct { unsigned long long total, free, used; } memory_t;
@@ -35,25 +38,83 @@ typedef struct { unsigned int pid; unsigned long long used; } process_v1_t;
 typedef struct { unsigned int pid; unsigned long long used; unsigned int gpu_instance, compute_instance; } process_t;
 typedef struct { unsigned int pid; unsigned long long timestamp; unsigned int sm, mem, enc, dec; } busy_t;
 
+typedef struct {
+    unsigned int multiprocessors, copy, decoders, encoders, jpeg, ofa, gpu_slices, compute_slices;
+    unsigned long long memory_mib;
+} attributes_t;
+
 enum { OK = 0, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, MORE = 7, TIMEOUT = 10, LOST = 15, MISMATCH = 25 };
 
 static int first, second;
 static int sessions;
 static unsigned long long uncorrected, events[8];
+static unsigned int places[8][2];
+static unsigned int compute_mode;
 static int lost, registered, sets, sent, came, failed_rows;
 
 /* What a test sets: errors, XIDs, rows that failed, a GPU that fell off the bus. */
 void test_uncorrected(unsigned long long count) { uncorrected = count; }
 void test_lost(int now) { lost = now; }
 void test_failed_rows(int now) { failed_rows = now; }
-void test_xid(unsigned long long xid) { events[came++ % 8] = xid; }
+void test_xid_on(unsigned long long xid, unsigned int gi, unsigned int ci) {
+    places[came % 8][0] = gi;
+    places[came % 8][1] = ci;
+    events[came++ % 8] = xid;
+}
+void test_xid(unsigned long long xid) { test_xid_on(xid, 0xffffffffu, 0xffffffffu); }
 int test_sets(void) { return sets; }
 
+/* For a library in another process: the file that NVML_FAULTS names has words, read when a GPU is opened. */
+static void obey(void) {
+    const char *path = getenv("NVML_FAULTS");
+    FILE *file = path ? fopen(path, "r") : 0;
+    static int reported;
+    char word[16];
+    int xid;
+    if (!file) return;
+    lost = compute_mode = 0;
+    while (fscanf(file, "%15s", word) == 1) {
+        if (!strcmp(word, "prohibited")) compute_mode = 2;
+        if (!strcmp(word, "lost")) lost = 1;
+        if (!strcmp(word, "crash")) abort();
+        while (!strcmp(word, "hang")) pause();
+        if (!strcmp(word, "slow")) { /* until the file says something else */
+            fclose(file);
+            usleep(1000);
+            obey();
+            return;
+        }
+        if (!strcmp(word, "xid") && fscanf(file, "%d", &xid) == 1 && !reported++) test_xid(xid);
+    }
+    fclose(file);
+}
+
+#define MOST_MIG 7
+static struct instance { char profile[32]; unsigned int gi, ci, sms, slices; unsigned long long mib; } mig[MOST_MIG];
+static int split, mig_enabled;
+
+void test_mig(const char *text) {
+    char words[512], *word;
+    mig_enabled = text != 0;
+    split = 0;
+    strncpy(words, text ? text : "", sizeof words - 1);
+    for (word = strtok(words, " "); word && split < MOST_MIG; word = strtok(0, " ")) {
+        struct instance *one = &mig[split++];
+        if (sscanf(word, "%31[^:]:%u:%u:%u:%u:%llu", one->profile, &one->gi, &one->ci, &one->sms, &one->slices,
+                   &one->mib) != 6) abort();
+    }
+}
 static int known(device_t device) { return (void *)device == &first; }
+static struct instance *instance_of(device_t device) {
+    struct instance *one = (struct instance *)(void *)device;
+    return one >= mig && one < mig + split ? one : 0;
+}
 
 int nvmlInit_v2(void) {
     sessions++;
     if (getenv("NVML_UNCORRECTED")) uncorrected = strtoull(getenv("NVML_UNCORRECTED"), 0, 10);
+    if (getenv("NVML_MIG")) test_mig(getenv("NVML_MIG"));
+    if (getenv("NVML_INIT")) return atoi(getenv("NVML_INIT"));
     return getenv("NVML_BROKEN") ? 9 : OK;
 }
 int nvmlShutdown(void) { sessions--; return OK; }
@@ -66,6 +127,7 @@ int nvmlSystemGetDriverVersion(char *text, unsigned int length) {
 }
 int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 3; return OK; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, device_t *device) {
+    obey();
     if (index > 1) return NOT_FOUND;
     if (!index && lost) return LOST;
     *device = (device_t)(index ? &second : &first);
@@ -73,10 +135,16 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, device_t *device) {
 }
 int nvmlDeviceGetName(device_t device, char *text, unsigned int length) {
     if (length < 96) return INVALID;
-    strcpy(text, known(device) ? "NVIDIA H200" : "Orin (nvgpu)");
+    if (instance_of(device)) snprintf(text, length, "NVIDIA H200 MIG %s", instance_of(device)->profile);
+    else strcpy(text, known(device) ? "NVIDIA H200" : "Orin (nvgpu)");
     return OK;
 }
 int nvmlDeviceGetUUID(device_t device, char *text, unsigned int length) {
+    struct instance *one = instance_of(device);
+    if (one) {
+        snprintf(text, length, "MIG-01234567-89ab-5def-0123-4567%04x%04x", one->gi, one->ci);
+        return OK;
+    }
     if (!known(device)) return UNSUPPORTED;
     if (length < 96) return INVALID;
     strcpy(text, "GPU-01234567-89ab-cdef-0123-456789abcdef");
@@ -92,6 +160,13 @@ int nvmlDeviceGetPciInfo_v3(device_t device, pci_t *pci) {
 #ifndef WITHOUT_MEMORY_V2
 int nvmlDeviceGetMemoryInfo_v2(device_t device, memory_v2_t *memory) {
     if (memory->version != (sizeof(memory_v2_t) | 2u << 24)) return MISMATCH;
+    if (instance_of(device)) {
+        memory->total = instance_of(device)->mib << 20;
+        memory->reserved = 20ull << 20;
+        memory->used = 300ull << 20;
+        memory->free = memory->total - memory->reserved - memory->used;
+        return OK;
+    }
     if (!known(device)) return UNSUPPORTED;
     memory->total = 150754820096ull;
     memory->reserved = 600ull << 20;
@@ -107,6 +182,12 @@ int nvmlDeviceGetMemoryInfo(device_t device, memory_t *memory) {
     memory->used = 106127360ull;
     return OK;
 }
+int nvmlDeviceGetComputeMode(device_t device, unsigned int *mode) {
+    if (!known(device)) return UNSUPPORTED;
+    *mode = compute_mode;
+    return OK;
+}
+
 int nvmlDeviceGetEnforcedPowerLimit(device_t device, unsigned int *milliwatts) {
     if (!known(device)) return UNSUPPORTED;
     *milliwatts = 700000;
@@ -125,7 +206,7 @@ int nvmlDeviceGetUtilizationRates(device_t device, utilization_t *rates) {
     return OK;
 }
 int nvmlDeviceGetPowerUsage(device_t device, unsigned int *milliwatts) {
-    if (!known(device)) return UNSUPPORTED;
+    if (!known(device) && !instance_of(device)) return UNSUPPORTED; /* for an instance, that of the whole GPU */
     *milliwatts = 123456;
     return OK;
 }
@@ -208,6 +289,56 @@ int nvmlDeviceGetFieldValues(device_t device, int count, field_t *values) {
     }
     return OK;
 }
+int nvmlDeviceGetMigMode(device_t device, unsigned int *current, unsigned int *pending) {
+    if (!known(device)) return UNSUPPORTED;
+    *current = *pending = mig_enabled;
+    return OK;
+}
+int nvmlDeviceGetMaxMigDeviceCount(device_t device, unsigned int *count) {
+    if (!known(device)) return UNSUPPORTED;
+    *count = mig_enabled ? MOST_MIG : 0;
+    return OK;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(device_t device, unsigned int index, device_t *instance) {
+    if (!known(device)) return UNSUPPORTED;
+    if (index >= MOST_MIG) return INVALID;
+    if (index % 2 == 0 && index < 4) return NOT_FOUND; /* numbers may lack an instance */
+    index = index < 4 ? index / 2 : index - 2;
+    if (index >= (unsigned int)split) return NOT_FOUND;
+    *instance = (device_t)(void *)&mig[index];
+    return OK;
+}
+int nvmlDeviceGetGpuInstanceId(device_t device, unsigned int *id) {
+    if (!instance_of(device)) return UNSUPPORTED;
+    *id = instance_of(device)->gi;
+    return OK;
+}
+int nvmlDeviceGetComputeInstanceId(device_t device, unsigned int *id) {
+    if (!instance_of(device)) return UNSUPPORTED;
+    *id = instance_of(device)->ci;
+    return OK;
+}
+int nvmlDeviceGetAttributes_v2(device_t device, attributes_t *attributes) {
+    if (!instance_of(device)) return UNSUPPORTED;
+    memset(attributes, 0xff, sizeof *attributes);
+    attributes->multiprocessors = instance_of(device)->sms;
+    attributes->compute_slices = instance_of(device)->slices;
+    attributes->memory_mib = instance_of(device)->mib;
+    return OK;
+}
+#ifndef WITHOUT_CORES
+int nvmlDeviceGetNumGpuCores(device_t device, unsigned int *cores) {
+    if (!known(device)) return UNSUPPORTED;
+    *cores = 132 * 128;
+    return OK;
+}
+#endif
+int nvmlDeviceGetCudaComputeCapability(device_t device, int *major, int *minor) {
+    if (!known(device)) return UNSUPPORTED;
+    *major = 9;
+    *minor = 0;
+    return OK;
+}
 int nvmlDeviceGetSupportedEventTypes(device_t device, unsigned long long *types) {
     if (!known(device)) return UNSUPPORTED;
     *types = 0xb;
@@ -225,21 +356,27 @@ int nvmlEventSetWait_v2(void *set, event_t *event, unsigned int timeout) {
     if (sent == came) return TIMEOUT;
     event->device = (device_t)&first;
     event->type = 8;
+    event->gpu_instance = places[sent % 8][0];
+    event->compute_instance = places[sent % 8][1];
     event->data = events[sent++ % 8];
-    event->gpu_instance = event->compute_instance = 0xffffffffu;
     return OK;
 }
 
 /* Processes: those that a test adds, or the lines `pid bytes percent` of the file PROCESSES, read at each call.
  * `kind` says which lists have them: 1 compute, 2 graphics, 4 MPS.
  */
-static struct { unsigned int pid, sm, kind; unsigned long long used, at; } processes[8192];
+static struct { unsigned int pid, sm, kind, gi, ci; unsigned long long used, at; } processes[8192];
 static int running;
 
-void test_process(unsigned int pid, unsigned long long used, unsigned int kind) {
+void test_process_on(unsigned int pid, unsigned long long used, unsigned int kind, unsigned int gi, unsigned int ci) {
+    processes[running].gi = gi;
+    processes[running].ci = ci;
     processes[running].pid = pid;
     processes[running].used = used;
     processes[running++].kind = kind;
+}
+void test_process(unsigned int pid, unsigned long long used, unsigned int kind) {
+    test_process_on(pid, used, kind, 0xffffffffu, 0xffffffffu);
 }
 void test_busy(int which, unsigned int sm, unsigned long long at) { processes[which].sm = sm; processes[which].at = at; }
 void test_ended(void) { running = 0; }
@@ -263,10 +400,12 @@ static void refresh(void) {
 #define LIST(name, type, bit)                                                      \
     int name(device_t device, unsigned int *count, type *list) {                   \
         unsigned int room = *count, there = 0;                                     \
-        if (!known(device)) return UNSUPPORTED;                                    \
+        struct instance *one = instance_of(device);                                \
+        if (!known(device) && !one) return UNSUPPORTED;                            \
         refresh();                                                                 \
         for (int i = 0; i < running; i++) {                                        \
             if (!(processes[i].kind & bit)) continue;                              \
+            if (one && (processes[i].gi != one->gi || processes[i].ci != one->ci)) continue; \
             if (there < room) {                                                    \
                 memset(&list[there], 0xff, sizeof list[there]);                    \
                 list[there].pid = processes[i].pid;                                \

@@ -8,11 +8,12 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
-from fairlead.need import Need
-from fairlead.nvml import Gpu
+from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, MigPartition, State, Unknown
+from fairlead.job import MOST_PRIORITY, Assumed, JobKind, JobUse, LocalJob, LocalState, ProcessRef, Requested
+from fairlead.need import Need, NeedSource
+from fairlead.nvml import Gpu, MigInstance
 from fairlead.offer import Form, Holder, Holding, ranges
-from fairlead.placement import DeviceState, NodeState
+from fairlead.placement import DeviceShare, DeviceState, NodeState
 from fairlead.request import (
     Demand,
     Expectation,
@@ -25,7 +26,7 @@ from fairlead.request import (
     Toleration,
     TopologySpread,
 )
-from fairlead.units import Bytes, Ops, Watts
+from fairlead.units import Bytes, Ops, Seconds, Watts
 from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
 
 NASTY: Final = (
@@ -168,6 +169,26 @@ def gpus() -> SearchStrategy[Gpu]:
         power_limit=st.none() | st.floats(1, 1000).map(Watts),
         driver_version=st.sampled_from(["", "550.54.15"]),
         ecc_errors=st.none() | st.integers(0, 3),
+        mig_enabled=st.booleans(),
+        instances=st.just(()) | st.lists(mig_instances(), max_size=3).map(tuple),
+        multiprocessors=st.none() | st.integers(0, 200),
+        most_instances=st.none() | st.integers(0, 9),
+    )
+
+
+def mig_instances() -> SearchStrategy[MigInstance]:
+    """MIG instances as NVML, or a captured file, describes them."""
+    return st.builds(
+        MigInstance,
+        index=st.integers(0, 2**20),
+        uuid=st.just("") | st.uuids().map(lambda uuid: f"MIG-{uuid}"),
+        name=st.sampled_from(["NVIDIA H200 MIG 1g.18gb", "NVIDIA X MIG 1c.3g.71gb+me"])
+        | st.text(max_size=80),
+        gpu_instance=st.integers(0, 14) | st.integers(),
+        compute_instance=st.integers(0, 7) | st.integers(),
+        memory=st.none() | st.integers(1, 2**40).map(Bytes),
+        multiprocessors=st.none() | st.integers(0, 200),
+        slices=st.none() | st.integers(0, 8),
     )
 
 
@@ -201,6 +222,8 @@ def accelerators() -> SearchStrategy[Accelerator]:
         driver=st.none() | _texts(),
         driver_version=st.none() | _texts(),
         evidence=st.lists(st.builds(Evidence, st.just("usb"), _texts(), _texts()), max_size=2).map(tuple),
+        mig=st.none() | st.builds(MigPartition, _texts(), st.just(9), st.just(0), st.just("pci-9"), _texts()),
+        mig_instances=st.sampled_from([0, 0, 7]),
     )
 
 
@@ -370,3 +393,89 @@ def needs(draw: st.DrawFn) -> Need:
     weights = [draw(st.integers(1, 5)) for _ in sizes]
     parts = tuple(weight / sum(weights) for weight in weights)
     return Need(tuple(Bytes(size << 30) for size in sizes), parts, firm=draw(st.booleans()))
+
+
+def local_jobs() -> SearchStrategy[LocalJob]:
+    """Return jobs of one machine as a record can carry them, without an owner."""
+    amounts = st.integers(0, 1 << 62).map(Bytes)
+    positive = st.floats(0, 1e15)
+    moments = st.floats(-6e10, 6e10)
+    durations = st.floats(0, 1e9).map(Seconds)
+    texts = st.text(st.characters(categories=("L", "N", "P", "S")), max_size=40)
+    processes = st.builds(ProcessRef, st.integers(1, (1 << 31) - 1), st.integers(0, 1 << 62), texts)
+    needs = st.lists(amounts, min_size=1, max_size=4).flatmap(
+        lambda sizes: st.builds(
+            Need,
+            st.just(tuple(sorted(sizes))).filter(lambda each: each[-1] < 1 << 62),
+            st.just((1 / len(sizes),) * len(sizes)),
+            st.booleans(),
+            st.sampled_from(NeedSource),
+            texts,
+            st.floats(1e-9, 0.5),
+        )
+    )
+    some = st.none()
+    requested = st.builds(
+        Requested,
+        some | positive,
+        some | amounts,
+        some | amounts,
+        some | amounts,
+        some | st.integers(0, 64),
+        texts,
+        texts,
+        some | durations,
+    )
+    assumed = st.builds(
+        Assumed,
+        st.integers(0, 1 << 40),
+        amounts,
+        st.integers(0, 64),
+        st.booleans(),
+        some | needs,
+        some | durations,
+        st.booleans(),
+        st.booleans(),
+        st.dictionaries(texts, positive, max_size=3),
+        texts,
+    )
+    shares = st.builds(DeviceShare, texts, amounts, st.integers(0, 1000), st.booleans(), st.booleans())
+    use = st.builds(
+        JobUse,
+        positive,
+        st.integers(0, 1 << 40),
+        amounts,
+        st.dictionaries(texts, amounts, max_size=3),
+        st.dictionaries(texts, st.floats(0, 1), max_size=3),
+        amounts,
+        amounts,
+        st.booleans(),
+    )
+    return st.builds(
+        LocalJob,
+        st.just(""),
+        st.integers(1, 10**12),
+        texts,
+        st.just(-1),
+        st.just(""),
+        st.sampled_from(JobKind),
+        st.sampled_from(LocalState),
+        moments,
+        positive,
+        texts,
+        requested,
+        assumed,
+        st.integers(-MOST_PRIORITY, MOST_PRIORITY),
+        st.lists(texts, max_size=4).map(tuple),
+        some | durations,
+        texts,
+        st.lists(shares, max_size=3).map(tuple),
+        some | processes,
+        some | processes,
+        some | use,
+        some | moments,
+        some | positive,
+        some | moments,
+        some | st.integers(0, 255),
+        texts,
+    ).map(lambda job: replace(job, id=str(job.number)))

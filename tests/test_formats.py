@@ -9,6 +9,15 @@ import pytest
 from fairlead.annotations import ALLOCATIONS, DEVICE_LISTS, AnnotatedAccelerator
 from fairlead.errors import NewerFormatError
 from fairlead.formats import VersionedFormat
+from fairlead.history.learned import LEARNED, LearnedCommand, LearnedRun
+from fairlead.inventory import Accelerator, Inventory, Link, Machine, State
+from fairlead.job import ProcessRef
+from fairlead.ledger.record import JOBS
+from fairlead.ledger.spec import SPECS, JobSpec
+from fairlead.local.machine.inventory_cache import INVENTORY_CACHE, CachedInventory
+from fairlead.local.mps.device import MpsDevice
+from fairlead.local.mps.files import STATUS as KEEPER_STATUS
+from fairlead.local.mps.files import KeeperStatus
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.offer import Form, Holder, Holding
 from fairlead.placement import PLACEMENTS, DeviceShare
@@ -19,9 +28,23 @@ from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSe
 from fairlead.serve.scheduler.use.store import UNDONE_KEYS
 from fairlead.sizing.footprint import Footprint
 from fairlead.sizing.footprint_format import FOOTPRINTS
-from fairlead.units import Bytes
+from fairlead.units import BitsPerSecond, Bytes, Seconds
+from tests.ledger.jobs import FULL_JOB
 from tests.serve.scheduler.next_format import CODECS, adopted
 
+GPU = Accelerator(
+    id="gpu-0",
+    model="t4",
+    name="NVIDIA T4",
+    vendor="NVIDIA",
+    kind="gpu",
+    state=State.HEALTHY,
+    reason="",
+    confidence=0.99,
+    candidates=("t4",),
+    bus="pci:0000:3b:00.0",
+    link=Link(BitsPerSecond(1e9), BitsPerSecond(2e9)),
+)
 VALUES: list[tuple[VersionedFormat[Any], Any]] = [
     (PLACEMENTS, (DeviceShare("gpu-0", Bytes(1 << 30)), DeviceShare("gpu-1", whole=True))),
     (IN_FLIGHT_SETS, InFlightSet("a", "b", frozenset({"u1", "u2"}))),
@@ -37,7 +60,21 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
     ),
     (PREVIOUS_SIZES, (SizeChange("main", "fairlead.dev/gpu-mem", "8192", "1660"),)),
     (UNDONE_KEYS, ("image:registry/app:1",)),
+    (JOBS, FULL_JOB),
+    (SPECS, JobSpec(("python3", "train.py"), "/home/ann", {"LANG": "C"}, "/out")),
     (DEVICE_LISTS, (AnnotatedAccelerator("gpu-0", "t4", "NVIDIA", 15360, shareable=True),)),
+    (
+        LEARNED,
+        LearnedCommand(
+            "program-1",
+            "train.py",
+            memory=Footprint("program-1", None, Bytes(1 << 30), 0.0),
+            total=1,
+            runs=(LearnedRun(1.5, Seconds(2.0), done=True, joules=3.5),),
+        ),
+    ),
+    (INVENTORY_CACHE, CachedInventory(5.0, ("fairlead 1", "boot"), Inventory(Machine("x86_64"), (GPU,)))),
+    (KEEPER_STATUS, KeeperStatus(MpsDevice("gpu-0", "GPU-1", "/bin/mps"), ProcessRef(7, 8, "boot"), "why")),
 ]
 NAMES = [format_.name for format_, _ in VALUES]
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "formats.md"

@@ -1,7 +1,9 @@
 """Pages and scripts about installing are correct: extras, exit codes, the next commands."""
 
+import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,14 +11,15 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from fairlead.cli.main import FAULT
+from fairlead.cli.main import FAULT, main
 from fairlead.cli.shell.extras import EXTRAS
 from fairlead.errors import OutputError
 from fairlead.lab.build import prerequisites, programs
 from fairlead.lab.build.cache import BuildCache
 from fairlead.lab.build.modules import PARTS
 from tests.test_docs import PAGES
-from tests.test_pages import ROOT, blocks, page
+from tests.test_page_commands import refusal
+from tests.test_pages import ROOT, blocks, demo, page
 
 
 def extras() -> set[str]:
@@ -27,17 +30,17 @@ def extras() -> set[str]:
 
 def test_the_page_lists_every_extra_with_its_commands() -> None:
     text = (ROOT / "docs/how-to/install-command.md").read_text()
-    rows = dict(re.findall(r"^\| `?(\w+)`? \| (.*) \|.*\|$", text, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `?([\w-]+)`? \| (.*) \|.*\|$", text, re.MULTILINE))
     assert set(rows) >= extras()
     for command, extra in EXTRAS.items():
         assert f"`{command}`" in rows[extra or "none"], command
     heads = re.findall(r"^\| (.*?) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert extras() - {"all"} <= {name for head in heads for name in re.findall(r"`(\w+)`", head)}
+    assert extras() - {"all"} <= {name for head in heads for name in re.findall(r"`([\w-]+)`", head)}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_names_no_unknown_extra(path: Path) -> None:
-    for named in re.findall(r"fairlead\[([\w,]+)\]", path.read_text()):
+    for named in re.findall(r"fairlead\[([\w,-]+)\]", path.read_text()):
         assert set(named.split(",")) <= extras()
 
 
@@ -66,20 +69,56 @@ def test_exit_codes_are_on_their_page() -> None:
         assert f"\n| {code} | " in text
 
 
-def test_the_demo_suggests_only_installed_commands() -> None:
+BRINGS = {
+    "": [],
+    "run": ["numpy"],
+    "predict": ["numpy"],
+    "calibrate": ["numpy", "onnxruntime"],
+    "simulate": ["numpy", "msgspec", "pyyaml"],
+}
+"""What the commands of an extra import; the demo uses no other extra."""
+
+
+def demo_commands() -> list[list[str]]:
+    """Return the words of each command of fairlead that the demo runs, as far as they are literals."""
+    tree = ast.parse((ROOT / "scripts/demo.py").read_text())
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "_fairlead"
+    ]
+    lists = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.List) and ast.unparse(node).startswith("[*FAIRLEAD")
+    ]
+    words = [*(call.args for call in calls), *(each.elts[1:] for each in lists)]
+    literal = [[each.value for each in row if isinstance(each, ast.Constant)] for row in words]
+    return [[str(word) for word in row] for row in literal if row]
+
+
+def test_the_demo_runs_and_suggests_only_installed_commands() -> None:
     run = (ROOT / "requirements/run.txt").read_text()
-    brings = {
-        "predict": ["numpy"],
-        "calibrate": ["numpy", "onnxruntime"],
-        "simulate": ["numpy", "msgspec", "pyyaml"],
-    }
-    proposed = re.findall(r'echo "  (.*?)\$fairlead (\w+)', (ROOT / "scripts/demo.sh").read_text())
-    assert len(proposed) > 3
-    for before, command in proposed:
-        needs = brings.get(EXTRAS.get(command, ""), [])
-        missing = [name for name in needs if not re.search(rf"^{name}==", run, re.MULTILINE)]
-        assert not missing or before == "make setup && ", (command, missing)
-    assert re.search(r"^onnxruntime==", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)
+    suggested = [shlex.split(line) for line in demo().NEXT]
+    assert len(suggested) > 3
+    assert len(demo_commands()) > 5
+    for words in (*suggested, *demo_commands()):
+        missing = [
+            name for name in BRINGS[EXTRAS[words[0]]] if not re.search(rf"^{name}==", run, re.MULTILINE)
+        ]
+        assert not missing, (words, missing)
+
+
+@pytest.mark.parametrize("words", demo_commands(), ids=" ".join)
+def test_the_demo_uses_only_options_that_exist(words: list[str]) -> None:
+    assert refusal(shlex.join(words)) == ""
+
+
+def test_the_demo_suggests_only_words_that_a_command_takes() -> None:
+    assert {line: why for line in demo().NEXT if (why := refusal(line))} == {}
+    pages = [line for line in demo().NEXT if line.startswith("docs ")]
+    assert pages
+    assert all(main(shlex.split(line)) == 0 for line in pages)
 
 
 def test_the_build_of_helm_is_announced_with_its_time_and_folder(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_drawing_of_the_house_has_every_package_and_no_other() -> None:
     assert drawn_layers == layers
 
 
-WALKS = ("A label", "A binding", "A latency", "An explanation")
+WALKS = ("A label", "A binding", "A latency", "An explanation", "A start on one machine")
 
 
 @pytest.mark.parametrize("walk", WALKS)

@@ -76,7 +76,8 @@ def standard_library(python: Python) -> dict[str, Path]:
 
 def application(recipe: Recipe, packages: Path) -> dict[str, Path]:
     """Return fairlead and its packages, with their licences, by their paths in the image."""
-    unwanted = tuple(f"{APPLICATION}/fairlead/{name}/" for name in recipe.without)
+    names = (name if name.endswith(".py") else f"{name}/" for name in recipe.without)
+    unwanted = tuple(f"{APPLICATION}/fairlead/{name}" for name in names)
     own = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml"))
     return {
         **_tree(packages, APPLICATION, (".py", ".so"), _NOT_OF_PACKAGES),

@@ -23,7 +23,7 @@ class Recipe:
     packages: str
     """The lock file below requirements/."""
     without: tuple[str, ...]
-    """Folders of fairlead that it does not need."""
+    """Folders and modules of fairlead that it does not need."""
     environment: tuple[str, ...] = ()
     """Variables beside those of every image."""
 
@@ -38,7 +38,13 @@ class Recipe:
         return HOUSE / "requirements" / f"{self.packages}.txt"
 
 
-_TOOLS: Final = ("calibrate", "evaluate", "lab", "reproduce", "simulate", "zoo")
+_TOOLS: Final = (
+    *("authority.py", "calibrate", "evaluate", "lab", "pipeline", "reproduce", "simulate", "zoo"),
+    *("history", "local", "cli/local/live", "rightsize/local.py"),  # the queue of one machine
+    *(f"cli/local/{name}.py" for name in ("limiter_check", "machine_check", "queue_line", "submission")),
+    *(f"sharebench/{name}.py" for name in ("comparison", "enforce", "figures", "plot", "rules")),
+    *("sharebench/ort_network.py", "sharebench/torch_network.py"),
+)
 """Packages for workstations, which no image needs."""
 
 RECIPES: Final = {
@@ -67,7 +73,7 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, "attribution", "detect", "kubelet", "measure", "serve/agent", "warden"),
+        (*_TOOLS, "attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden"),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),

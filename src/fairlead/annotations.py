@@ -18,6 +18,9 @@ LIMIT: Final = 64 * 1024
 ALL: Final = "*"
 """Stands for all holders, or all accelerators, where a full list would be too long."""
 
+MIG: Final = "-mig-"
+"""Stands in the model of a MIG instance before its profile, `h200-mig-1g.18gb`, and in its id."""
+
 Amounts = dict[str, dict[Form, dict[str, int]]]
 """By accelerator, form and holder: MiB, or 0 for all of it."""
 
@@ -28,7 +31,7 @@ class AnnotatedAccelerator:
 
     id: str
     model: str
-    """The catalog id, or its candidates."""
+    """The catalog id, or its candidates; of a MIG instance with its profile, `h200-mig-1g.18gb`."""
     vendor: str
     mebibytes: int
     healthy: bool = True
@@ -49,6 +52,11 @@ class LabelledAccelerators:
     count: int
     usable: int
     state: str
+
+
+def catalog_model(model: str) -> str:
+    """Return the catalog id of a model: for a MIG instance, that of its GPU."""
+    return model.partition(MIG)[0]
 
 
 def holder_name(holding: Holding) -> str:

@@ -10,6 +10,7 @@ FairleadError              `hint` says what to do
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   ├── ManifestError      a manifest, snapshot or decision cannot be used
 │   ├── NewerFormatError   a newer version of fairlead wrote it
+│   ├── PipelineError      a pipeline must be changed before it can run
 │   ├── RecordingError     a recording cannot be written or replayed
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed           exit 2
@@ -18,6 +19,9 @@ FairleadError              `hint` says what to do
 ├── AllocationRefusedError an allocation was refused                   exit 1
 ├── WardenError            the warden refused or cannot be reached     exit 1
 ├── AttributionError       the use by pod cannot be read               exit 1
+├── LimiterError           a share cannot be enforced                  exit 1
+├── PipelineFailedError    a running pipeline failed                   exit 1
+├── LedgerError            this machine's jobs cannot be read or kept  exit 1 (125 in `run`)
 └── ClusterError           the cluster refused or failed a request     exit 1
     ├── ClusterUnavailableError  it cannot be reached, or fails        exit 3
     ├── AccessError        it rejects the credentials, or forbids it   exit 2
@@ -80,6 +84,10 @@ class NewerFormatError(UserError):
         self.version = version
 
 
+class PipelineError(UserError):
+    """A pipeline, or a file or a function that it names, must be changed before it can run."""
+
+
 class RecordingError(UserError):
     """A recording cannot be written or replayed."""
 
@@ -122,6 +130,18 @@ class WardenError(FairleadError):
 
 class AttributionError(FairleadError):
     """The use of accelerators by pod cannot be read."""
+
+
+class LimiterError(FairleadError):
+    """The limiter of a node refused a request, or cannot be reached."""
+
+
+class PipelineFailedError(FairleadError):
+    """A running pipeline failed; the message names the stage and the frame."""
+
+
+class LedgerError(FairleadError):
+    """The jobs of this machine cannot be read or recorded; `fairlead run` ends with 125 instead."""
 
 
 class ClusterError(FairleadError):

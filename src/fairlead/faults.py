@@ -25,6 +25,16 @@ class XidPolicy:
         return not self.every and xid not in self.ignored
 
 
+@dataclass(frozen=True, slots=True)
+class NvmlFailure:
+    """Why NVML reports nothing."""
+
+    reason: str
+    """One line, with what to do."""
+    for_cuda: bool
+    """Whether CUDA programs fail too; without the library alone they can run, but are not measured."""
+
+
 def fault(*, lost: bool, uncorrected: int | None, remap_failed: bool | None) -> str:
     """Return why a GPU must not be allocated; empty for a GPU without a fault."""
     if lost:

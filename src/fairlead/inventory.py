@@ -64,8 +64,44 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
+class MigPartition:
+    """What makes an accelerator a MIG instance: the part that it has of a GPU, and its two ids there."""
+
+    profile: str
+    """`1g.18gb`, `1c.3g.71gb`, `1g.18gb+me`."""
+    gpu_instance: int
+    compute_instance: int
+    parent: str
+    """The id of the GPU."""
+    parent_uuid: str
+    compute_share: float | None = None
+    """Of the GPU's multiprocessors, 0 to 1; None: unknown."""
+    memory_share: float | None = None
+    """Of the GPU's memory, 0 to 1; None: unknown."""
+    nodes: tuple[str, ...] = ()
+    """The device nodes that give access to the instance, beside the GPU's own."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {
+            "profile": self.profile,
+            "gpu_instance": self.gpu_instance,
+            "compute_instance": self.compute_instance,
+            "parent": self.parent,
+            "parent_uuid": self.parent_uuid,
+            "compute_share": _rounded(self.compute_share),
+            "memory_share": _rounded(self.memory_share),
+            "nodes": list(self.nodes),
+        }
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
+@dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One physical accelerator."""
+    """One physical accelerator, or one MIG instance of a GPU."""
 
     id: str
     """Stable across re-enumeration and driver changes; unique on the machine; a DNS label."""
@@ -102,6 +138,11 @@ class Accelerator:
     node: str | None = None
     """The device node through which work reaches it."""
     evidence: tuple[Evidence, ...] = ()
+    mig: MigPartition | None = None
+    """Set for a MIG instance."""
+    mig_instances: int = 0
+    """The number of MIG instances that a GPU is split into. They stand beside it in the inventory; the GPU
+    itself can only be measured."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -129,6 +170,8 @@ class Accelerator:
             "node": self.node,
             "engines": [engine.to_json() for engine in self.engines],
             "shareable": self.shareable,
+            "mig": self.mig.to_json() if self.mig else None,
+            "mig_instances": self.mig_instances,
             "evidence": [item.to_json() for item in self.evidence],
         }
 
@@ -187,7 +230,9 @@ class Inventory:
 
     def total_memory(self) -> Bytes:
         """Return all memory that models can use, the host's RAM counted once."""
-        own = sum(acc.memory or 0 for acc in self.accelerators if not acc.unified_memory)
+        own = sum(
+            acc.memory or 0 for acc in self.accelerators if not acc.unified_memory and not acc.mig_instances
+        )
         return Bytes(own + (self.machine.memory or 0))
 
     def to_json(self) -> dict[str, Any]:

@@ -74,6 +74,16 @@ class DeviceNode:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderMount:
+    """A folder of the node for a container, read-only."""
+
+    path: str
+    """Its path in the container."""
+    host: str
+    """Its path on the node."""
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """What a container receives for its accelerators."""
 
@@ -81,6 +91,7 @@ class Grant:
     nodes: tuple[DeviceNode, ...] = ()
     cdi: tuple[str, ...] = ()
     """Fully qualified CDI devices, which add the rest."""
+    mounts: tuple[FolderMount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,8 +10,8 @@ from fairlead.compat import StrEnum
 from fairlead.errors import NewerFormatError
 from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.inventory import Accelerator, Inventory
+from fairlead.keys import DOMAIN
 from fairlead.need import effective_size
-from fairlead.offer import DRIVER
 from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
 from fairlead.units import Bytes, format_bytes
 
@@ -64,7 +64,7 @@ def offered_device(model: str, vendor: str, kind: str, memory: Bytes, more: Mapp
     attributes = {name: {"string": text} for name, text in texts.items() if text} | dict(more)
     capacity = {"memory": {"value": str(memory)}} if memory else {}
     device = {"attributes": attributes, "capacity": capacity, "allowMultipleAllocations": bool(memory)}
-    return json.dumps({"driver": DRIVER, "device": device}, sort_keys=True)
+    return json.dumps({"driver": DOMAIN, "device": device}, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 1
 _STARTS_WITH_NUMBER: Final = re.compile(r"[+-]?[0-9]")
 """Kubernetes reads a unit without a number as zero; here it is an error, for the number was forgotten."""
 _LARGEST: Final = 10**30
+_PART: Final = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*%?")
+_ONE: Final = 1000
+"""Thousandths."""
 _DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _AMOUNT: Final = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -106,12 +109,36 @@ def parse_bitrate(text: str) -> BitsPerSecond:
     return BitsPerSecond(_scale(text, _DECIMAL, "b/s", "a link rate", "5Gb/s"))
 
 
+def parse_fraction(text: str) -> int:
+    """Parse a fraction of one in thousandths: `0.25`, or `25%`."""
+    match = _PART.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is not a fraction")
+    thousandths = round(float(match[1]) * (10 if text.strip().endswith("%") else 1000))
+    if thousandths > _ONE:
+        raise ValueError(f"{text.strip()[:40]} is more than 1, or 100%")
+    return thousandths
+
+
 def parse_duration(text: str) -> Seconds:
     """Parse a duration: `500ms`, `10s`, `5m`, `1h`; a bare number is seconds."""
     number, unit = _split(text, "a duration", "10s")
     if (unit or "s") not in _DURATIONS:
         raise QuantityError(f"{text!r} is not a duration", "write it like 10s, 5m or 1h")
     return Seconds(number * _DURATIONS[unit or "s"])
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration in its one or two largest units, as people type it: `250ms`, `90s`, `2h`, `3h05m`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    if seconds < 120:
+        return f"{format_number(seconds)}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02}s" if rest else f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if minutes else f"{hours}h"
 
 
 def format_bytes(amount: int) -> str:

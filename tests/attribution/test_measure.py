@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from fairlead.attribution.sources import (
     ProcessSource,
     ProcessUse,
 )
-from fairlead.nvml import Gpu, GpuProcess, ProcessBusy
+from fairlead.nvml import Gpu, GpuProcess, MigInstance, ProcessBusy
 from fairlead.units import Bytes
 from tests.attribution.processes import HOST, ID, OTHER, SIDECAR, UID, in_pod, start
 
@@ -125,6 +126,32 @@ def test_nvml_stays_open_and_its_samples_are_read_once() -> None:
     assert source.read() == []  # not reported: not measured
     source.read()
     assert (session.opened, session.closed) == (2, 2)
+
+
+def test_the_instances_of_a_split_gpu_stand_for_it_and_are_listed_again_at_each_reading() -> None:
+    class SplitNvml(FakeNvml):
+        """A GPU whose instances change while the session is open."""
+
+        instances: tuple[int, ...] = (1,)
+
+        def gpus(self) -> list[Gpu]:
+            made = [MigInstance(number, f"MIG-{number}", "", number, 0, None) for number in self.instances]
+            return [replace(GPU, mig_enabled=True, instances=tuple(made))]
+
+        def processes(self, index: int) -> tuple[GpuProcess, ...] | None:
+            return (GpuProcess(10 + index, Bytes(index)),)
+
+        def busy(self, index: int, since: int) -> ProcessBusy | None:
+            return None
+
+    session = SplitNvml()
+    source = NvmlSource(session.connect)
+    bus = "pci:0000:3b:00.0"
+    one = DeviceProcesses("MIG-1", bus, {11: ProcessUse(1, None)})
+    assert source.read() == [one]
+    session.instances = (1, 2)
+    assert source.read() == [one, DeviceProcesses("MIG-2", bus, {12: ProcessUse(2, None)})]
+    assert session.opened == 1
 
 
 def test_no_driver_is_no_device() -> None:

@@ -1,15 +1,18 @@
 """Which accelerators can be calibrated and through which provider: a table of machines."""
 
+from dataclasses import replace
+
 import pytest
 
 from fairlead.calibrate.targets import CalibrationTarget, targets
-from fairlead.inventory import Accelerator, State
+from fairlead.inventory import Accelerator, MigPartition, State
 from tests.accelerators import accelerator
 
 CPU = accelerator("cpu:0", vendor="Intel", kind="cpu", model="cpu-x86-64-avx2")
 NVIDIA = accelerator(vendor="NVIDIA", kind="gpu", model="l4", uuid="GPU-1")
 CORAL = accelerator("usb:1-1", vendor="Google", kind="tpu", model="coral-usb")
 BROKEN = accelerator(vendor="NVIDIA", kind="gpu", model="l4", state=State.PRESENT)
+INSTANCE = replace(NVIDIA, mig=MigPartition("1g.6gb", 9, 0, NVIDIA.id, "GPU-1"))
 
 MACHINES: list[tuple[Accelerator, set[str], list[str], str]] = [
     (CPU, {"cpu"}, ["cpu"], ""),
@@ -18,6 +21,7 @@ MACHINES: list[tuple[Accelerator, set[str], list[str], str]] = [
     (NVIDIA, {"cpu"}, [], "this ONNX Runtime was built without cuda and tensorrt"),
     (CORAL, {"cpu"}, [], "ONNX Runtime has no provider for it"),
     (BROKEN, {"cpu", "cuda"}, [], "it is present only: not yet"),
+    (INSTANCE, {"cpu", "cuda"}, [], "it is a MIG instance: a profile holds for a whole GPU"),
 ]
 
 

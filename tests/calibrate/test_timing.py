@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from fairlead.calibrate.infer import answer_queries
 from fairlead.calibrate.timing import (
     Clocks,
     RunSample,
@@ -41,6 +42,13 @@ def test_a_model_runs_for_as_long_as_its_budget() -> None:
     samples = sample(world.step, 1.0, world.clocks)
     assert len(samples) == pytest.approx(100, abs=1)
     assert samples[0].seconds == pytest.approx(0.01)
+
+
+def test_an_engine_tells_its_latency_from_the_time_that_others_took() -> None:
+    world = World(0.01, stolen=0.05)
+    answers = answer_queries(world.step, 8, 0.0, world.clocks)
+    assert [round(answer.wall, 3) for answer in answers] == [0.06, 0.01, 0.01, 0.01, 0.06, 0.01, 0.01, 0.01]
+    assert {round(answer.seconds, 3) for answer in answers} == {0.01}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.cel import CelDevice, CompileError, EvaluationError, compile_selector
-from fairlead.cel.evaluate.frame import MAX_COST
+from fairlead.cel.evaluate.activation import MAX_COST
 
 DEVICE = CelDevice.of(
     "gpu.dev",

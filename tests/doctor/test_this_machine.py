@@ -23,6 +23,12 @@ def test_a_healthy_machine() -> None:
     assert {verdict for verdict, _ in findings(machine).values()} == {Severity.OK}
 
 
+def test_a_gpu_that_is_split_into_mig_instances_is_no_fault() -> None:
+    parent = replace(GPU, state=State.DRIVER_BOUND, reason="split into 1 MIG instance", mig_instances=1)
+    found = findings(ExaminedMachine(node(parent, replace(GPU, id="pci-mig-1g-2gb-9-0"))))
+    assert found["accelerators"] == (Severity.OK, "1 accelerator: t4")
+
+
 def test_faults_are_reported() -> None:
     broken = replace(GPU, state=State.PRESENT, reason="no driver is bound to it")
     machine = ExaminedMachine(with_unknown(node(broken)), nvidia_driver=True, opens={"/dev/nvidia0": False})

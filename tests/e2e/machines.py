@@ -125,12 +125,22 @@ def unplug(root: Path, device: str) -> None:
         shutil.rmtree(tree_node)
 
 
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file in one step: no agent reads half of it."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="ascii")
+    part.replace(path)
+
+
 def renumber_stick(root: Path, port: str, bus: int, number: int, to: int) -> None:
-    """Let a USB stick leave the bus and join it again under another number, with its firmware loaded."""
+    """Let a USB stick leave the bus and join it again under another number, with its firmware loaded.
+
+    An agent may scan after any of these steps: the stick has its new node before it has its new number.
+    """
     nodes = root / f"dev/bus/usb/{bus:03d}"
-    (nodes / f"{number:03d}").unlink()
     make_node(nodes / f"{to:03d}")
     stick = root / "sys/bus/usb/devices" / port
-    (stick / "devnum").write_text(f"{to}\n", encoding="ascii")
-    (stick / "idVendor").write_text("18d1\n", encoding="ascii")
-    (stick / "idProduct").write_text("9302\n", encoding="ascii")
+    replace_file(stick / "devnum", f"{to}\n")
+    replace_file(stick / "idVendor", "18d1\n")
+    replace_file(stick / "idProduct", "9302\n")
+    (nodes / f"{number:03d}").unlink()

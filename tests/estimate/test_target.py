@@ -1,12 +1,13 @@
 """Targets: devices with link, power mode and share."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fairlead.errors import CatalogError, FairleadError, SettingsError
 from fairlead.estimate.target import target, target_of_accelerator, target_of_setup, targets
-from fairlead.inventory import Accelerator, Link, State
+from fairlead.inventory import Accelerator, Link, MigPartition, State
 from fairlead.units import BitsPerSecond, Bytes, Ops, Watts
 from tests.catalogs import shipped
 from tests.estimate.worlds import setup
@@ -78,6 +79,8 @@ def test_where_skus_differ_the_least_memory_counts() -> None:
         ("rk3588-npu@5w", "has no power for rk3588-npu", "leave it out"),
         ("a100@7GiB", "no a100 has 7.0 GiB", "it comes with 40GiB, 64GiB, 80GiB"),
         ("coral-usb@80GiB", "no coral-usb has 80 GiB", "it comes with 8.0MiB"),
+        ("h200-mig-big", "'big' is not a MIG profile", "h200-mig-1g.18gb"),
+        ("h200-mig-1g.18gb@1/7", "repeats a kind", "one of each kind"),
     ],
 )
 def test_an_impossible_device_is_refused_with_a_hint(text: str, message: str, hint: str) -> None:
@@ -85,6 +88,24 @@ def test_an_impossible_device_is_refused_with_a_hint(text: str, message: str, hi
         target(text, shipped())
     assert hint in caught.value.hint
     assert isinstance(caught.value, SettingsError | CatalogError)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("h200-mig-1g.18gb", 1 / 7),
+        ("h200-mig-3g.71gb", 3 / 7),
+        ("h200-mig-1c.3g.71gb", 1 / 7),
+        ("a100-mig-1g.10gb.me", 1 / 7),
+        ("a30-mig-1g.6gb", 1 / 4),
+        ("h200-mig-7g.141gb", 1.0),
+    ],
+)
+def test_a_mig_profile_is_a_share_of_its_gpu(text: str, share: float) -> None:
+    part, whole = target(text, shipped()), target(text.partition("-mig-")[0], shipped())
+    assert part.share == pytest.approx(share)
+    assert part.rates["fp16"] == pytest.approx(whole.rates["fp16"] * share)
+    assert part.device == whole.device
 
 
 def test_devices_may_be_a_list_or_all() -> None:
@@ -95,6 +116,20 @@ def test_devices_may_be_a_list_or_all() -> None:
     assert not [each for each in every if shipped().devices[each.device].generic]
     with pytest.raises(SettingsError, match="no device is named"):
         targets([" , "], shipped())
+
+
+def test_a_mig_instance_has_its_own_part_of_rates_bandwidth_and_power() -> None:
+    whole = target("h200", shipped())
+    assert whole.bandwidth is not None
+    mig = MigPartition("1g.18gb", 9, 0, "gpu", "GPU-1", compute_share=16 / 132, memory_share=1 / 8)
+    rates = {"fp16": Ops(whole.rates["fp16"] * 16 / 132)}
+    instance = accelerator("h200", peak=rates, effective=rates, memory=Bytes(16 << 30), mig=mig)
+    part = target_of_accelerator(instance, shipped())
+    assert (part.rates, part.memory) == (rates, 16 << 30)
+    assert part.bandwidth == pytest.approx(whole.bandwidth / 8)
+    assert part.share == pytest.approx(16 / 132)  # calibrations of the whole GPU are not of the instance
+    unknown = target_of_accelerator(replace(instance, mig=replace(mig, memory_share=None)), shipped())
+    assert unknown.bandwidth is None
 
 
 def accelerator(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: object) -> Accelerator:

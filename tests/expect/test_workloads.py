@@ -40,6 +40,20 @@ def short(folder: Path, **keys: Any) -> list[Request]:
     )
 
 
+def test_a_model_is_predicted_for_a_mig_instance_by_its_own_share(tmp_path: Path) -> None:
+    names = ("h200", "h200-mig-1g.18gb", "h200-mig-nonsense")
+    found = tuple(DeviceState(f"{name}-0", name, "NVIDIA", Bytes(16 * GIB)) for name in names)
+    cluster = Snapshot((NodeState("a", 8000, Bytes(16 * GIB), devices=found),))
+    write(KNOWN["mobilenet_v1"](64, "fp32"), str(tmp_path / "m.onnx"))
+    (tmp_path / "work.yaml").write_text("workloads: [{name: w, model: m.onnx}]")
+    (request,) = read_workloads([str(tmp_path / "work.yaml")], cluster, CATALOG)
+    assert set(request.estimates) == {"h200", "h200-mig-1g.18gb"}
+    part, whole = (request.estimates[name].seconds for name in ("h200-mig-1g.18gb", "h200"))
+    assert part is not None
+    assert whole is not None
+    assert part > 2 * whole
+
+
 def controller(kind: str, **spec: Any) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": []}}
     return {

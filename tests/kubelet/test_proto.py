@@ -265,7 +265,9 @@ FULLER: dict[str, tuple[Message, str]] = {
         "0a200a016412074865616c7468791a120a0b08ffffffffffffffffff010a0308ac02",
     ),
     "an allocation with mounts and annotations": (
-        wire.AllocateResponse((wire.ContainerAllocateResponse({"A": "1"}),)),
+        wire.AllocateResponse(
+            (wire.ContainerAllocateResponse({"A": "1"}, mounts=(wire.Mount("/a", "/b", read_only=True),)),)
+        ),
         "0a1c0a060a0141120131120a0a022f6112022f62180122060a016b120176",
     ),
 }

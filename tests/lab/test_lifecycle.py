@@ -64,7 +64,7 @@ def test_an_unknown_lab_or_program_is_an_error(lab_cli: LabCommandLine) -> None:
     )
     assert lab_cli("status").stdout == "no labs; start one: fairlead lab up\n"
     assert lab_cli("status", "--name", "two").returncode == 2
-    lab_cli("up", "--profile", "api")
+    lab_cli.json("up", "--profile", "api")
     unknown = lab_cli("logs", "kubelet")
     assert unknown.returncode == 2
     assert "it runs: etcd, kube-apiserver" in unknown.stderr
@@ -155,7 +155,7 @@ def test_a_lab_is_reaped_once_its_owner_has_ended(lab_cli: LabCommandLine) -> No
 
 
 def test_a_lab_without_an_owner_is_not_reaped(lab_cli: LabCommandLine) -> None:
-    lab_cli("up", "--profile", "api")
+    lab_cli.json("up", "--profile", "api")
     assert lab_cli.json("reap") == []
     assert len(lab_cli.processes()) == 2
     lab_cli("down")

@@ -34,7 +34,7 @@ def test_a_restarted_program_has_the_same_command_line(lab_cli: LabCommandLine) 
 
 
 def test_a_restart_that_fails_shows_the_log(lab_cli: LabCommandLine, tmp_path: Path) -> None:
-    lab_cli("up", "--profile", "api")
+    lab_cli.json("up", "--profile", "api")
     (tmp_path / "assets" / "kube-apiserver").write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
     done = lab_cli("restart", "kube-apiserver")
     assert done.returncode == 2
@@ -45,7 +45,7 @@ def test_a_restart_that_fails_shows_the_log(lab_cli: LabCommandLine, tmp_path: P
 
 def test_an_unknown_program_is_not_restarted(lab_cli: LabCommandLine) -> None:
     assert "there is no lab 'lab'" in lab_cli("restart", "etcd").stderr
-    lab_cli("up", "--profile", "api")
+    lab_cli.json("up", "--profile", "api")
     unknown = lab_cli("restart", "kubelet")
     assert unknown.returncode == 2
     assert "it has: etcd, kube-apiserver" in unknown.stderr

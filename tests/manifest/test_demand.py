@@ -24,6 +24,7 @@ def size(amount: int) -> Bytes:
         ({"fairlead.dev/gpu-mem": 2048}, {}, Demand(1, size(2 * GIB))),
         ({"fairlead.dev/gpu-mem-gib": 2}, {}, Demand(1, size(2 * GIB))),
         ({"fairlead.dev/t4": 2}, {}, Demand(2, models=("t4",))),
+        ({"fairlead.dev/h200-mig-1g.18gb": 1}, {}, Demand(1, models=("h200-mig-1g.18gb",))),
         (
             {"fairlead.dev/hailo-8-or-hailo-8l": 1},
             {},
@@ -101,6 +102,7 @@ def test_every_spelling_of_a_request(
         ({"nvidia.com/gpu": "many"}, {}, "limits.nvidia.com/gpu: 'many' is not an amount"),
         ({"fairlead.dev/t5": 1}, {}, "fairlead.dev/t5: no device 't5' in the catalog"),
         ({"fairlead.dev/t4": 1, "fairlead.dev/a10": 1}, {}, "several models at once"),
+        ({"fairlead.dev/h2000-mig-1g.18gb": 1}, {}, "no device 'h2000'"),
         ({"fairlead.dev/gpu-mem": 1024}, {"gpu-memory": "100"}, "request different amounts"),
         ({"nvidia.com/gpu": 2}, {"fairlead.dev/accelerator-count": "3"}, "requests 2 and 3 accelerators"),
         ({"nvidia.com/gpucores": 130}, {}, "nvidia.com/gpucores: 130 % of an accelerator"),

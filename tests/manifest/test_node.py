@@ -1,9 +1,11 @@
 """The accelerators of a node: its agent's list decides, whatever the slices leave out."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from fairlead.inventory import MigPartition
 from fairlead.keys import DEVICES
 from fairlead.manifest.node.state import read_node
 from fairlead.manifest.types import kubernetes
@@ -11,6 +13,7 @@ from fairlead.manifest.types.dra import Slice
 from fairlead.publish.devices import devices
 from fairlead.publish.labels import labels
 from fairlead.publish.slices import slices
+from fairlead.units import Bytes
 from tests import accelerators
 from tests.manifest.worlds import CATALOG
 
@@ -53,3 +56,19 @@ def test_labels_that_count_more_than_a_slice_names_add_nothing_to_it() -> None:
     assert ([device.id for device in state.devices], state.counted) == ([T4[1].id], False)
     state = read_node("n", manifest({}, **labels(INVENTORY)), [], CATALOG)
     assert ([device.id for device in state.devices], state.counted) == (["t4-0", "t4-1"], True)
+
+
+def test_a_mig_instance_is_a_model_of_its_own_with_the_precisions_of_its_gpu() -> None:
+    mig = MigPartition("1g.2gb", 9, 0, T4[0].id, "GPU-1", 1 / 7, 1 / 8)
+    part = replace(T4[0], id=f"{T4[0].id}-mig-1g-2gb-9-0", mig=mig, memory=Bytes(2 << 30))
+    inventory = accelerators.node(replace(T4[0], mig_instances=1), part)
+    whole = listed(*slices("n", "", accelerators.node(part), (), 1))
+    for annotations, node_labels, slices_ in (
+        ({DEVICES: devices(inventory, ())}, {}, []),
+        ({}, {}, whole),
+        ({}, labels(inventory), []),
+    ):
+        (device,) = read_node("n", manifest(annotations, **node_labels), slices_, CATALOG).devices
+        assert (device.model, device.memory, device.shareable) == ("t4-mig-1g.2gb", 2 << 30, True)
+        assert "fp16" in device.precisions
+        assert "Gops" not in device.offered  # the rates of the whole GPU are not those of the instance

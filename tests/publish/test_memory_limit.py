@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead.publish.memory_limit import (
+    ALLOCATOR_BYTES,
     CONTEXT,
     FRAMEWORKS,
     MEMORY_BYTES,
@@ -37,6 +38,8 @@ def test_each_framework_gets_the_share_less_the_context_of_its_process() -> None
         "XLA_PYTHON_CLIENT_MEM_FRACTION": fraction,
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "PYTORCH_ALLOC_CONF": f"per_process_memory_fraction:{fraction}",
+        ALLOCATOR_BYTES: str(4 * GIB - CONTEXT),
+        "CUPY_GPU_MEMORY_LIMIT": str(4 * GIB - CONTEXT),
     }
 
 
@@ -61,8 +64,9 @@ def test_without_a_fraction_only_the_bytes_are_set(on: tuple[object, ...]) -> No
     assert variables(4 * GIB, on=on) == {MEMORY_BYTES: str(4 * GIB)}
 
 
-def test_pytorch_gets_nothing_where_its_allocator_does_not_know_the_option() -> None:
-    assert set(variables(4 * GIB)) - set(variables(4 * GIB, on=(INTEL,))) == {"PYTORCH_ALLOC_CONF"}
+def test_pytorch_and_cupy_get_nothing_where_their_allocators_do_not_run() -> None:
+    missing = set(variables(4 * GIB)) - set(variables(4 * GIB, on=(INTEL,)))
+    assert missing == {"PYTORCH_ALLOC_CONF", "CUPY_GPU_MEMORY_LIMIT"}
 
 
 def test_frameworks_of_gpus_get_nothing_for_other_accelerators() -> None:

@@ -84,7 +84,14 @@ class Environment:
 def environ(home: Path, **more: str) -> dict[str, str]:
     """Return environment variables that hide this process's own configuration."""
     own = {name: value for name, value in os.environ.items() if name not in _CLEAN}
-    return {**own, "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "NO_COLOR": "1", **more}
+    return {
+        **own,
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "FAIRLEAD_STATE": str(home / "state"),
+        "NO_COLOR": "1",
+        **more,
+    }
 
 
 def build(folder: Path) -> Release:
@@ -180,5 +187,8 @@ def contents(release: Release) -> tuple[set[str], list[tarfile.TarInfo]]:
 def extras(needs: list[Requirement]) -> set[str]:
     """Return the extras that requirements name in their markers."""
     return {
-        found for each in needs if each.marker for found in re.findall(r'extra == "(\w+)"', str(each.marker))
+        found
+        for each in needs
+        if each.marker
+        for found in re.findall(r'extra == "([\w-]+)"', str(each.marker))
     }

@@ -59,7 +59,21 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
         (name,) = [each for each in wheel.namelist() if each.endswith("METADATA")]
         lines = wheel.read(name).decode().splitlines()
     listed = {line.partition(": ")[2] for line in lines if line.startswith("Provides-Extra: ")}
-    assert listed == {"cluster", "agent", "scheduler", "simulate", "predict", "calibrate", "lab", "all"}
+    assert listed == {
+        "cluster",
+        "agent",
+        "scheduler",
+        "simulate",
+        "predict",
+        "calibrate",
+        "lab",
+        "pipeline",
+        "onnx",
+        "pipeline-hosts",
+        "pipeline-video",
+        "run",
+        "all",
+    }
 
 
 def _tree(env: Environment) -> dict[str, str]:

@@ -23,6 +23,12 @@ pytestmark = pytest.mark.xdist_group("release")
 DAY = ("--trace", "examples/simulate/day.yaml", "--cluster", "examples/simulate/fleet.yaml", "--until", "1h")
 FLEET = ("--cluster", "examples/cluster.yaml", "--workloads", "examples/workloads.yaml")
 MODEL = "models/mobilenet_v2.onnx"
+NETWORK = """pipeline: p
+stages:
+  - {name: camera, source: numbers, options: {count: 2, shape: [48, 64, 3]}}
+  - {name: net, run: mobilenet_v2.onnx, options: {resize: [224, 224], scale: 1/255, layout: nchw}}
+  - {name: log, sink: stdout}
+"""
 CLUSTER = ("--kubeconfig", "stub.kubeconfig")
 TLS = ("--tls-cert", "server.crt", "--tls-key", "server.key")
 PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
@@ -34,11 +40,28 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (0, ("serve", "agent", "--once", "--root", "machine")),
         (0, ("doctor", "--here", "-o", "json")),
         (0, ("profiles", "list")),
+        (0, ("run", "--", "echo", "here")),
+        (0, ("ps", "-a")),
+        (0, ("top", "--once")),
+        (1, ("logs", "no-such-job")),
+        (1, ("cancel", "no-such-job")),
+        (0, ("adopt", "--list")),
         (0, ("completion", "bash")),
         (0, ("docs", "schedule")),
         (0, ("examples", "cluster.yaml")),
         (0, ("manifests", "agent")),
     ),
+    "run": ((0, ("run", "--cpus", "1", "--", "echo", "here")), (0, ("submit", "--", "true"))),
+    "pipeline": (
+        (0, ("pipeline", "check", "examples/pipeline/count.yaml")),
+        (0, ("pipeline", "run", "examples/pipeline/count.yaml")),
+    ),
+    "onnx": (
+        (0, ("pipeline", "check", "models/pipeline.yaml")),
+        (0, ("pipeline", "run", "models/pipeline.yaml")),
+    ),
+    "pipeline-video": ((0, ("pipeline", "check", "examples/pipeline/camera.yaml")),),
+    "pipeline-hosts": ((0, ("pipeline", "certificates", "keys", "--host", "edge,127.0.0.1")),),
     "predict": (
         (0, ("estimate", MODEL, "--on", "a100")),
         (0, ("bench", "predict", "--data", "table.csv", "--calibration", "2")),
@@ -83,7 +106,12 @@ PROGRAMS = {
     "extender": ("serve", "extender", "--listen", "127.0.0.1:0"),
     "admission": ("serve", "admission", "--account", "a/b", "--listen", "127.0.0.1:0", *TLS),
 }
+PIPELINE = tuple(f"pipeline.{part}" for part in ("work", "endpoints", "programs", "models", "observe"))
 PACKAGES = {
+    "run": ("local", "ledger", "history", "schedule"),
+    "pipeline": PIPELINE,
+    "pipeline-video": PIPELINE,
+    "pipeline-hosts": ("pipeline",),
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
     "calibrate": ("calibrate", "estimate"),
     "cluster": ("cluster", "doctor", "cel"),
@@ -105,6 +133,8 @@ for package in sys.argv[1:]:
             importlib.import_module(each.name)
 """
 COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
+    ("submit", "--", "true"),
+    ("pipeline", "check", "examples/pipeline/count.yaml"),
     ("estimate", MODEL, "--on", "a100"),
     ("bench", "predict", "--data", "table.csv"),
     ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv"),
@@ -136,6 +166,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     zoo([str(workdir / "models"), "mobilenet_v2"])
     os.symlink(HOUSE / "tests/hosts/jetson-nano-coral-usb/root", workdir / "machine")
     os.symlink(HOUSE / "examples", workdir / "examples")
+    (workdir / "models/pipeline.yaml").write_text(NETWORK)
     write(workdir, lines(3, 8))
     (workdir / "recording").write_text(RECORDING)
     (workdir / "series.csv").write_text("timestamp,value,id\n0,1073741824,one\n")

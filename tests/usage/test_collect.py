@@ -8,7 +8,7 @@ import pytest
 from fairlead.usage.answer import SeriesLabels
 from fairlead.usage.collect import ReportCollector
 from fairlead.usage.dialects import DIALECTS, DialectMetric
-from fairlead.usage.index import DeviceIndex, pci_id
+from fairlead.usage.index import DeviceIndex, KnownDevice, pci_id
 from fairlead.use import DeviceKey, PodDeviceKey, UseFault, UseReport, UseSample
 from tests.usage.worlds import (
     FOREIGN,
@@ -93,6 +93,26 @@ def test_a_series_is_about_a_known_device(case: str) -> None:
     rows, expected = DEVICES[case]
     report = collect(rows)
     assert (report.devices, report.faults) == ({GPU: expected}, {})
+
+
+def test_series_of_mig_instances_are_those_of_their_own_devices() -> None:
+    ids = [f"{GPU.device}-mig-1g-18gb-{number}-0" for number in (9, 10)]
+    known = [KnownDevice(DeviceKey("box", name), f"MIG-{name}", "0000:3b:00.0", "NVIDIA") for name in ids]
+    index = DeviceIndex([*known, KnownDevice(SECOND, "GPU-2", vendor="NVIDIA")])
+    where = {"pci_bus_id": "00000000:3B:00.0", "Hostname": "box", "UUID": UUID}
+    rows: Rows = [
+        (OLD_MEMORY, {**where, "GPU_I_ID": "9", "GPU_I_PROFILE": "1g.18gb"}, 1),
+        (OLD_MEMORY, {"gpu": "0", "Hostname": "box", "GPU_I_ID": "10"}, 2),
+        (OLD_MEMORY, where, 3),  # the whole GPU, which is no device any more
+        (OLD_MEMORY, {**where, "GPU_I_ID": "11"}, 4),  # an instance that is not known yet
+        (OLD_MEMORY, {"gpu": "1", "Hostname": "box"}, 5),
+    ]
+    report = collect(rows, index)
+    assert report.devices == {
+        DeviceKey("box", ids[0]): sample(1 * MIB),
+        DeviceKey("box", ids[1]): sample(2 * MIB),
+        SECOND: sample(5 * MIB),
+    }
 
 
 def test_the_second_gpu_has_the_second_address() -> None:

@@ -37,6 +37,24 @@ def claim(uid: str = CLAIM[19:55]) -> tuple[str, Spec]:
     return f"fairlead.dev-claim-{uid}.json", {**spec, "devices": [{"name": "a", "containerEdits": edits}]}
 
 
+CLAIM_MOUNT = {
+    "hostPath": f"/run/fairlead-mps/{CLAIM[19:55].replace('-', '')}/pipe",
+    "containerPath": "/tmp/nvidia-mps",
+    "options": ["ro", "nosuid", "nodev", "noexec", "bind"],
+}
+"""The one mount of a claim: the sockets of its own MPS daemon."""
+
+
+def limited_claim(**changes: Any) -> tuple[str, Spec]:
+    """Return the file of a claim that is limited; a change of its mount to `...` removes a field."""
+    file, spec = claim()
+    mount = {key: value for key, value in {**CLAIM_MOUNT, **changes}.items() if value is not ...}
+    edits = spec["devices"][0]["containerEdits"]
+    edits["env"].append("CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps")
+    edits["mounts"] = [mount]
+    return file, spec
+
+
 def bent(path: str, value: Any) -> Spec:
     """Return the good spec with one change: `path` such as `devices.0.name`; `None` removes it."""
     spec = copy.deepcopy(good())
@@ -167,6 +185,12 @@ HOSTILE: list[tuple[str, Any, str]] = [
     (f"{EDITS}.env.0", "NVIDIA_VISIBLE_DEVICES=/var/run/x", "the value has characters"),
     (f"{EDITS}.env.0", "NVIDIA_DRIVER_CAPABILITIES=compute;id", "the value has characters"),
     (f"{EDITS}.env.0", 1, f"{WHERE}.env[0]: must be a string"),
+    (f"{EDITS}.env.0", "CUDA_MPS_PIPE_DIRECTORY=/tmp", "the value has characters"),
+    (f"{EDITS}.env.0", "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps/..", "the value has characters"),
+    (f"{EDITS}.env.0", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=2;5", "the value has characters"),
+    (f"{EDITS}.env.0", "CUDA_MPS_LOG_DIRECTORY=/tmp", "this variable is not allowed"),
+    (f"{EDITS}.mounts", [CLAIM_MOUNT], f"{WHERE}.mounts: not allowed"),
+    (f"{EDITS}.mounts", [], f"{WHERE}.mounts: not allowed"),
     (f"{EDITS}.env", {"FAIRLEAD_X": "1"}, f"{WHERE}.env: must be a list"),
     (f"{EDITS}.env", ["FAIRLEAD_X=1"] * 65, f"{WHERE}.env: 65 are too many, at most 64"),
     # shapes

@@ -8,10 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.warden.spec import quote, render, violation
-from tests.warden.specs import ACCELERATORS, CLAIM, FILES, HOSTILE, bent, claim, good
+from tests.warden.specs import (
+    ACCELERATORS,
+    CLAIM,
+    CLAIM_MOUNT,
+    FILES,
+    HOSTILE,
+    bent,
+    claim,
+    good,
+    limited_claim,
+)
 
 KNOWN = {"cdiVersion", "kind", "devices", "name", "containerEdits", "env", "deviceNodes"}
-KNOWN |= {"path", "hostPath", "type", "major", "minor", "permissions"}
+KNOWN |= {"mounts", "containerPath", "options", "path", "hostPath", "type", "major", "minor", "permissions"}
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -46,6 +56,71 @@ def test_forbidden_content_is_refused_by_its_rule(path: str, value: Any, says: s
     assert why.isascii()
     assert why.isprintable()
     assert len(why) < 400
+
+
+OWN = str(CLAIM_MOUNT["hostPath"])
+MOUNTS: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({"hostPath": path}, "mounts[0].hostPath: ")
+        for path in (
+            "/",
+            "/run/fairlead-mps",
+            "/run/fairlead-mps/",
+            "/run/fairlead-mps/limit.sock",
+            "/run/fairlead-mps/1f8fad5bd9cb469fa16570867728950e/pipe",
+            f"{OWN}/",
+            f"{OWN}/..",
+            f"{OWN}/../../../../etc",
+            f"{OWN}\n",
+            f"/{OWN}",
+            f"/host{OWN}",
+            OWN.removesuffix("/pipe"),
+            OWN.replace("/pipe", "/log"),
+            OWN.upper(),
+            [OWN],
+            None,
+        )
+    ),
+    *(
+        ({"containerPath": path}, "mounts[0].containerPath: ")
+        for path in ("/", "/tmp", "/tmp/nvidia-mps/", "/tmp/nvidia-mps/../../etc", "/usr/lib", "", None)
+    ),
+    *(
+        ({"options": options}, "mounts[0].options: only ro, nosuid, nodev, noexec, bind")
+        for options in (
+            [],
+            ["rw", "bind"],
+            ["bind"],
+            ["ro", "nosuid", "nodev", "noexec", "rbind"],
+            "ro",
+            None,
+        )
+    ),
+    ({"options": [*CLAIM_MOUNT["options"], "rw"]}, "mounts[0].options: only"),
+    ({"options": ...}, "mounts[0].options: missing"),
+    ({"hostPath": ...}, "mounts[0].hostPath: missing"),
+    ({"containerPath": ...}, "mounts[0].containerPath: missing"),
+    ({"type": "overlay"}, "mounts[0].type: not allowed"),
+    ({"HostPath": "/"}, "mounts[0].HostPath: not allowed"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), MOUNTS, ids=lambda part: ascii(part)[:40])
+def test_a_claim_mounts_the_sockets_of_its_own_daemon_and_nothing_else(
+    change: dict[str, Any], says: str
+) -> None:
+    file, spec = limited_claim()
+    assert why_not(spec, file) is None
+    assert json.loads(render(spec))["devices"][0]["containerEdits"]["mounts"] == [CLAIM_MOUNT]
+    file, spec = limited_claim(**change)
+    assert says in (why_not(spec, file) or "")
+
+
+@pytest.mark.parametrize("mounts", [[], [CLAIM_MOUNT] * 2, {}, CLAIM_MOUNT, "x", [1], None])
+def test_a_claim_has_one_mount(mounts: Any) -> None:
+    file, spec = limited_claim()
+    spec["devices"][0]["containerEdits"]["mounts"] = mounts
+    assert "containerEdits.mounts" in (why_not(spec, file) or "")
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", 1, True])

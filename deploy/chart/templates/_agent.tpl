@@ -96,6 +96,12 @@ scheme: HTTPS
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if include "fairlead.limits" $ }}
+- --limiter=/run/fairlead-mps
+{{- if .limiter.hami }}
+- --limit-hami
+{{- end }}
+{{- end }}
 {{- if .metrics.tls.secretName }}
 - --tls-cert=/etc/fairlead/tls/tls.crt
 - --tls-key=/etc/fairlead/tls/tls.key
@@ -139,6 +145,9 @@ scheme: HTTPS
 - {name: attribution, mountPath: /run/fairlead-attribution, readOnly: true}
 # The names of containers by their ids, as the names of links; the logs that they lead to are not mounted.
 - {name: container-links, mountPath: /var/log/containers, readOnly: true}
+{{- end }}
+{{- if include "fairlead.limits" . }}
+- {name: limiter, mountPath: /run/fairlead-mps, readOnly: true}
 {{- end }}
 {{- if .Values.metrics.tls.secretName }}
 - {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}

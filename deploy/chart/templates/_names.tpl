@@ -56,6 +56,11 @@ system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
 {{- if and .Values.attribution.enabled (not .Values.userNamespaces) -}}yes{{- end -}}
 {{- end }}
 
+{{/* Whether shares are enforced: enabled, and devices are allocated. "yes" or nothing. */}}
+{{- define "fairlead.limits" -}}
+{{- if and .Values.limiter.enabled (include "fairlead.allocates" .) -}}yes{{- end -}}
+{{- end }}
+
 {{/* The privileges that every container drops. */}}
 {{- define "fairlead.confined" -}}
 allowPrivilegeEscalation: false
@@ -111,6 +116,12 @@ capabilities:
 {{- end -}}
 {{- if ne (empty .scheduler.admission.tls.secretName) (empty .scheduler.admission.tls.caBundle) -}}
 {{- fail "scheduler.admission.tls: the API server needs the certificate's authority. Set secretName and caBundle, or neither." -}}
+{{- end -}}
+{{- if and .limiter.hami (not .limiter.enabled) -}}
+{{- fail "limiter.hami: pods with HAMi's resources are held to them by the limiter. Set limiter.enabled to true." -}}
+{{- end -}}
+{{- if and .limiter.enabled .userNamespaces -}}
+{{- fail "limiter.enabled: in a user namespace no device is allocated that could be limited. Set userNamespaces to false." -}}
 {{- end -}}
 {{- if and .replay.root .userNamespaces -}}
 {{- fail "replay.root: a user namespace shows the machine itself, not a replayed one. Set userNamespaces to false." -}}

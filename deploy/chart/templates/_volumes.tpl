@@ -31,6 +31,9 @@
 - {name: attribution, hostPath: {path: {{ .Values.attribution.folder }}, type: DirectoryOrCreate}}
 - {name: container-links, hostPath: {path: /var/log/containers, type: DirectoryOrCreate}}
 {{- end }}
+{{- if include "fairlead.limits" . }}
+- {name: limiter, hostPath: {path: /run/fairlead-mps, type: DirectoryOrCreate}}
+{{- end }}
 {{- with .Values.metrics.tls.secretName }}
 - {name: tls, secret: {secretName: {{ . }}}}
 {{- end }}

@@ -74,7 +74,9 @@ class NvmlSource:
         if self._session is None:
             self._session = self._stack.enter_context(self._connect())
             self._gpus = self._session.gpus() if self._session else ()
-        devices = [found for gpu in self._gpus if (found := self._device(gpu))]
+        elif any(gpu.mig_enabled for gpu in self._gpus):  # instances come and go while the session is open
+            self._gpus = self._session.gpus()
+        devices = [found for gpu in self._gpus for found in self._devices(gpu)]
         if not devices:
             self.close()
         return devices
@@ -84,19 +86,29 @@ class NvmlSource:
         self._session, self._gpus, self._since = None, (), {}
         self._stack.close()
 
-    def _device(self, gpu: Gpu) -> DeviceProcesses | None:
+    def _devices(self, gpu: Gpu) -> list[DeviceProcesses]:
+        """Return a GPU, or the MIG instances of one that is split: it lists all their processes again."""
+        return [found for place in nvml_places(gpu) if (found := self._device(*place))]
+
+    def _device(self, index: int, uuid: str, bus: str) -> DeviceProcesses | None:
         assert self._session is not None
-        listed = self._session.processes(gpu.index)
+        listed = self._session.processes(index)
         if listed is None:
             return None
-        busy = self._session.busy(gpu.index, self._since.get(gpu.index, 0))
+        busy = self._session.busy(index, self._since.get(index, 0))
         if busy is not None:
-            self._since[gpu.index] = busy.at
+            self._since[index] = busy.at
         processes = {
             each.pid: ProcessUse(each.memory, None if busy is None else busy.shares.get(each.pid, 0.0))
             for each in listed
         }
-        return DeviceProcesses(gpu.uuid, f"pci:{gpu.address}" if gpu.address else NVMAP, processes)
+        return DeviceProcesses(uuid, bus, processes)
+
+
+def nvml_places(gpu: Gpu) -> list[tuple[int, str, str]]:
+    """Return the number, UUID and bus of a GPU that is not split, or of each of its MIG instances."""
+    bus = f"pci:{gpu.address}" if gpu.address else NVMAP
+    return [(each.index, each.uuid, bus) for each in gpu.instances] or [(gpu.index, gpu.uuid, bus)]
 
 
 class KfdSource:

@@ -1,39 +1,22 @@
-"""Run a model in ONNX Runtime; only this module imports it."""
+"""Run a model in ONNX Runtime."""
 
 import random
 from array import array
 from math import prod
-from typing import Any, Final
+from typing import Any
 
+from fairlead import ort
 from fairlead.calibrate.job import TrialJob
-from fairlead.errors import MissingPartError
-
-PROVIDERS: Final = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "rocm": "ROCMExecutionProvider",
-    "migraphx": "MIGraphXExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-}
-"""By the last word of the runtime's name, `onnxruntime-cuda`."""
-_QUIET: Final = 3
-"""Only errors are printed."""
 
 
 def module() -> Any:
     """Return ONNX Runtime."""
-    try:
-        import onnxruntime  # noqa: PLC0415 - the error names it where it is missing
-    except ImportError:
-        raise MissingPartError("measuring needs ONNX Runtime (onnxruntime)") from None
-    return onnxruntime
+    return ort.module("measuring")
 
 
 def available() -> frozenset[str]:
-    """Return the providers that this installation has, as `PROVIDERS` calls them."""
-    installed = module().get_available_providers()
-    return frozenset(name for name, provider in PROVIDERS.items() if provider in installed)
+    """Return the providers that this installation has, as `fairlead.ort.PROVIDERS` calls them."""
+    return ort.available(module())
 
 
 class OrtRunner:
@@ -47,18 +30,17 @@ class OrtRunner:
     def load(self) -> None:
         """Load the model; raises RuntimeError where it would run on another device than the job's."""
         job, runtime = self._job, self._runtime
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = job.threads
-        options.log_severity_level = _QUIET
-        provider = PROVIDERS[job.runtime.rpartition("-")[2]]
-        self._session = runtime.InferenceSession(job.file, options, providers=[provider])
-        if self._session.get_providers()[0] != provider:
-            raise RuntimeError(f"{provider} did not start: ONNX Runtime does not find all its libraries")
+        provider = job.runtime.rpartition("-")[2]
+        self._session = ort.open_session(runtime, job.file, job.threads, (provider,))
         self._inputs = {described.name: _noise(described) for described in self._session.get_inputs()}
 
     def step(self) -> None:
         """Run the model once."""
-        self._session.run(None, self._inputs)
+        self.values()
+
+    def values(self) -> list[Any]:
+        """Run the model once and return the outputs."""
+        return list(self._session.run(None, self._inputs))
 
 
 def _noise(described: Any) -> Any:

@@ -72,6 +72,8 @@ def targets(
 def _skip_reason(acc: Accelerator, providers: tuple[str, ...], installed: list[str]) -> str:
     if not acc.state.allocatable:
         return f"it is {acc.state.value} only: {acc.reason}"
+    if acc.mig:
+        return "it is a MIG instance: a profile holds for a whole GPU"
     if not acc.candidates and not acc.model:
         return "it is not in the catalog"
     if not providers:

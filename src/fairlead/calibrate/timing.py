@@ -70,11 +70,16 @@ def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[Ru
         spent = clocks.wall() - began
         if spent >= budget and (len(samples) >= _FEWEST or (samples and spent >= budget * _PATIENCE)):
             break
-        waited, start, worked = clocks.waited(), clocks.wall(), clocks.worked()
-        step()
-        worked, wall = clocks.worked() - worked, clocks.wall() - start
-        samples.append(RunSample(wall, longest_wait(waited, clocks.waited()), worked))
+        samples.append(time_step(step, clocks))
     return samples
+
+
+def time_step(step: Callable[[], object], clocks: Clocks) -> RunSample:
+    """Run a step once, and return what it took."""
+    waited, start, worked = clocks.waited(), clocks.wall(), clocks.worked()
+    step()
+    worked, wall = clocks.worked() - worked, clocks.wall() - start
+    return RunSample(wall, longest_wait(waited, clocks.waited()), worked)
 
 
 def longest_wait(before: Mapping[str, float], after: Mapping[str, float]) -> float:

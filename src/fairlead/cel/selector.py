@@ -7,7 +7,7 @@ from fairlead.cel.check.checker import Checker
 from fairlead.cel.check.validate import faults
 from fairlead.cel.device import CelDevice
 from fairlead.cel.errors import CompileError, CostError, EvaluationError
-from fairlead.cel.evaluate.frame import Frame, Step
+from fairlead.cel.evaluate.activation import Activation, Step
 from fairlead.cel.evaluate.plan import Planner
 from fairlead.cel.evaluate.values import STEPS, kind_name
 from fairlead.cel.functions.all import TABLE
@@ -39,7 +39,7 @@ class CompiledSelector:
             raise EvaluationError(device.fault)
         STEPS.left = STEPS.most
         try:
-            result = self._step(Frame(device.value, self._variables))
+            result = self._step(Activation(device.value, self._variables))
         except CostError:
             raise EvaluationError(_TOO_COSTLY) from None
         except RecursionError:

@@ -20,7 +20,7 @@ from typing import Final
 
 from fairlead.errors import CaptureError
 from fairlead.host import READ_LIMIT, Host, printable
-from fairlead.nvml import Gpu
+from fairlead.nvml import Gpu, MigInstance
 from fairlead.outfile import atomic_write
 from fairlead.units import Bytes, Watts
 
@@ -29,6 +29,8 @@ GPUS_FILE: Final = "/fairlead/nvml.json"
 _MEMBER_LIMIT: Final = 20_000
 _TOTAL_LIMIT: Final = 64 * 1024 * 1024
 _LINKS_IN_A_PATH: Final = 8
+_MOST_INSTANCES: Final = 64
+"""MIG instances of one GPU."""
 _SCRUBS: Final = (
     (re.compile(rb"(?im)^((?:serial|hardware serial|machine id)[ \t]*:[ \t]*).*$"), rb"\g<1>0"),
     (re.compile(rb"\b(GPU|MIG)-[0-9a-fA-F-]{36}"), rb"\g<1>-00000000-0000-0000-0000-000000000000"),
@@ -276,7 +278,34 @@ def _gpu(row: dict[str, object]) -> Gpu:
         ecc_errors=None if errors is None else round(errors),
         remap_failed=None if row.get("remap_failed") is None else row["remap_failed"] is True,
         lost=row.get("lost") is True,
+        mig_enabled=row.get("mig_enabled") is True,
+        instances=tuple(_instance(each) for each in _rows(row.get("instances"))),
+        multiprocessors=_count(row.get("multiprocessors")),
+        most_instances=_count(row.get("most_instances")),
     )
+
+
+def _instance(row: dict[str, object]) -> MigInstance:
+    memory = _amount(row["memory"])
+    return MigInstance(
+        index=int(str(row["index"])),
+        uuid=printable(str(row["uuid"])),
+        name=printable(str(row["name"])),
+        gpu_instance=int(str(row["gpu_instance"])),
+        compute_instance=int(str(row["compute_instance"])),
+        memory=None if memory is None else Bytes(round(memory)),
+        multiprocessors=_count(row.get("multiprocessors")),
+        slices=_count(row.get("slices")),
+    )
+
+
+def _rows(value: object) -> list[dict[str, object]]:
+    return value[:_MOST_INSTANCES] if isinstance(value, list) else []
+
+
+def _count(value: object) -> int | None:
+    number = _amount(value)
+    return None if number is None else round(number)
 
 
 def _amount(value: object) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlead.catalog import Catalog
-from fairlead.detect import cpu, devicetree, nvidia, pci, platform, usb
+from fairlead.detect import cpu, devicetree, mig, nvidia, pci, platform, usb
 from fairlead.detect.merge import (
     describe,
     join_bus_sightings,
@@ -39,7 +39,9 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
         rivals = [device for device in catalog.devices.values() if device.match.soc]
         sightings = [weigh_text(seen, tree.model, tree.root, rivals) for seen in sightings]
     sightings = [weigh_processor(seen, processor) for seen in sightings]
-    accelerators = [describe(host, weigh_memory(seen, total), total) for seen in sightings]
+    accelerators = [
+        acc for seen in sightings for acc in _accelerators(host, weigh_memory(seen, total), total)
+    ]
     if processor is not None and (own := _processor(catalog, processor, total)):
         accelerators.append(own)
     machine = Machine(
@@ -52,6 +54,11 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
         problems=host.problems,
     )
     return Inventory(machine, tuple(make_ids_unique(accelerators)), tuple(unknown))
+
+
+def _accelerators(host: Host, sighting: Sighting, total: Bytes | None) -> list[Accelerator]:
+    """Return the accelerator that a sighting describes, and the MIG instances of a GPU that is split."""
+    return mig.split(host, sighting, describe(host, sighting, total))
 
 
 def _sightings(

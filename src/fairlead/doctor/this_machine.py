@@ -19,6 +19,8 @@ class ExaminedMachine:
     """Whether NVIDIA's driver is loaded."""
     nvml: bool = False
     """Whether its management library answers."""
+    nvml_failure: str = ""
+    """Why it does not, in one line; empty: not known."""
     opens: Mapping[str, bool] = field(default_factory=dict)
     """By device node: whether this user may read and write it."""
 
@@ -34,7 +36,11 @@ def examine_machine(machine: ExaminedMachine) -> list[Finding]:
 
 
 def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
-    accelerators = [accelerator for accelerator in machine.inventory.accelerators if accelerator.kind != _CPU]
+    accelerators = [
+        accelerator
+        for accelerator in machine.inventory.accelerators
+        if accelerator.kind != _CPU and not accelerator.mig_instances
+    ]
     faults = [
         _unhealthy(accelerator)
         for accelerator in accelerators
@@ -74,8 +80,9 @@ def _nvml(machine: ExaminedMachine) -> list[CheckResult]:
         return [ok("no NVIDIA driver is loaded, and none of its libraries is needed")]
     if machine.nvml:
         return [ok("NVIDIA's management library answers")]
-    todo = "install the driver's libnvidia-ml.so.1; in a container, use the nvidia runtime class"
-    return [warn("NVIDIA's driver is loaded, but its management library does not answer", todo)]
+    text = "NVIDIA's driver is loaded, but its management library does not answer"
+    todo = machine.nvml_failure or "install the driver's libnvidia-ml.so.1"
+    return [warn(text, f"{todo}; in a container, use the nvidia runtime class")]
 
 
 def _nodes(machine: ExaminedMachine) -> list[CheckResult]:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fairlead.annotations import MIG
 from fairlead.errors import SettingsError
 from fairlead.units import BitsPerSecond, Bytes, Watts, parse_bytes
 
@@ -16,6 +17,10 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
 _FRACTION: Final = re.compile(r"([0-9]{1,3})/([0-9]{1,3})")
 _DECIMAL: Final = re.compile(r"[01]?\.[0-9]{1,6}|[01]")
 _MEMORY: Final = re.compile(r"([0-9]{1,4})(?:gb|gib|g)")
+_PROFILE: Final = re.compile(r"(?:([1-7])c\.)?([1-7])g\.[0-9]{1,3}gb[a-z.+-]{0,12}")
+_MOST_SLICES: Final = 7
+_SLICES: Final = {"a30": 4, "rtx-pro-6000-blackwell": 4, "rtx-pro-5000-blackwell": 2}
+"""The compute slices of GPUs that have other than 7, by NVIDIA's MIG User Guide."""
 _HINT: Final = "a link (usb2, pcie3x4), a power mode (15w), a memory (80GiB) or a share (1/7)"
 
 
@@ -33,15 +38,24 @@ class DeviceExpression:
 
 
 def parse(text: str) -> DeviceExpression:
-    """Read `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@80GiB@1/7`."""
-    device, *terms = text.strip().split("@")
-    fields: dict[str, Any] = {}
+    """Read `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@80GiB@1/7`, `h200-mig-1g.18gb`."""
+    name, *terms = text.strip().split("@")
+    device, mig, profile = name.strip().lower().partition(MIG)
+    fields: dict[str, Any] = {"share": _profile_share(text, device, profile)} if mig else {}
     for term in terms:
         term_fields = _parse_term(text, term.strip().lower())
         if term_fields.keys() & fields.keys():
             raise SettingsError(f"{text}: {term!r} repeats a kind of term", "write one of each kind")
         fields |= term_fields
-    return DeviceExpression(text, device.strip().lower(), **fields)
+    return DeviceExpression(text, device, **fields)
+
+
+def _profile_share(text: str, device: str, profile: str) -> float:
+    """Return the part of a GPU's compute slices that a MIG profile has."""
+    match = _PROFILE.fullmatch(profile)
+    if match is None:
+        raise SettingsError(f"{text}: {profile!r} is not a MIG profile", "write it like h200-mig-1g.18gb")
+    return min(1.0, int(match[1] or match[2]) / _SLICES.get(device, _MOST_SLICES))
 
 
 def _parse_term(text: str, term: str) -> dict[str, Any]:

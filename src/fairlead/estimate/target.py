@@ -10,7 +10,7 @@ from fairlead.catalog.device import Variant
 from fairlead.catalog.lookup import find_variant
 from fairlead.errors import SettingsError
 from fairlead.estimate.device_expression import DeviceExpression, parse
-from fairlead.inventory import Accelerator
+from fairlead.inventory import Accelerator, MigPartition
 from fairlead.units import BitsPerSecond, Bytes, BytesPerSecond, Ops, Watts, format_bytes
 
 ALL: Final = "all"
@@ -115,16 +115,17 @@ def target_of_accelerator(accelerator: Accelerator, catalog: Catalog) -> Target:
         sheet = Target(accelerator.id, name, accelerator.vendor, accelerator.kind, "")
     else:
         sheet = _data_sheet_target(accelerator.id, device, None)
-    speed = _clock_share(accelerator)
+    speed, mig = _clock_share(accelerator), accelerator.mig
     streams = device is not None and device.link is not None
     usable = accelerator.state.allocatable
     return replace(
         sheet,
         rates=_dense_rates(accelerator.peak if streams else accelerator.effective),
-        bandwidth=_slow_down(sheet.bandwidth, 1.0 if streams else speed),
+        bandwidth=_instance_bandwidth(_slow_down(sheet.bandwidth, 1.0 if streams else speed), mig),
         memory=None if streams else accelerator.memory,
         link=accelerator.link.rate if streams and accelerator.link else sheet.link,
         power=accelerator.power or sheet.power,
+        share=1.0 if mig is None or mig.compute_share is None else mig.compute_share,
         reason="" if usable else f"it is {accelerator.state.value} only: {accelerator.reason}",
     )
 
@@ -177,6 +178,13 @@ def _clock_share(accelerator: Accelerator) -> float:
 
 def _slow_down(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | None:
     return None if bandwidth is None else BytesPerSecond(bandwidth * clock**_BANDWIDTH_OF_CLOCK)
+
+
+def _instance_bandwidth(bandwidth: BytesPerSecond | None, mig: MigPartition | None) -> BytesPerSecond | None:
+    """Return the bandwidth of a MIG instance: it has the channels of its own part of the memory."""
+    if mig is None or bandwidth is None:
+        return bandwidth
+    return None if mig.memory_share is None else BytesPerSecond(bandwidth * mig.memory_share)
 
 
 def _variant(device: CatalogDevice, expression: DeviceExpression) -> Variant | None:

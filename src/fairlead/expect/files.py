@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairlead.analyze import analyze, parse_shapes
+from fairlead.annotations import MIG
 from fairlead.catalog import Catalog
 from fairlead.errors import AnalysisError, CatalogError, ManifestError, SettingsError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.query import Query
-from fairlead.estimate.target import target
+from fairlead.estimate.target import Target, target
 from fairlead.estimate.target import target_of_accelerator as local_target
 from fairlead.inventory import Accelerator
 from fairlead.placement import NodeState
@@ -74,18 +75,19 @@ def predict_expectations(
 ) -> dict[str, Expectation]:
     """Return the estimates on each model of accelerator; models that the catalog lacks are left out."""
     local_by_model = {accelerator.model: accelerator for accelerator in local_accelerators}
-    targets = []
+    targets: dict[str, Target] = {}
     for name in accelerators:
-        with suppress(CatalogError):
-            targets.append(
+        with suppress(CatalogError, SettingsError):
+            found = (
                 local_target(local_by_model[name], catalog)
                 if name in local_by_model
                 else target(name, catalog)
             )
-    estimates = estimate(query, targets, knowledge)
+            targets[name if MIG in name else found.device] = found
+    estimates = estimate(query, list(targets.values()), knowledge)
     return {
-        target_.device: _expectation(estimated, streams=target_.memory is None)
-        for target_, estimated in zip(targets, estimates, strict=True)
+        name: _expectation(estimated, streams=target_.memory is None)
+        for (name, target_), estimated in zip(targets.items(), estimates, strict=True)
     }
 
 

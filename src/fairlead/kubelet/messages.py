@@ -106,6 +106,15 @@ class AllocateRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder of the node for a container."""
+
+    container_path: str = at(1, "")
+    host_path: str = at(2, "")
+    read_only: bool = at(3, False)
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceSpec:
     """A device node for a container."""
 
@@ -128,6 +137,7 @@ class ContainerAllocateResponse:
     envs: Mapping[str, str] = map_at(1)
     devices: tuple[DeviceSpec, ...] = at(3, ())
     cdi_devices: tuple[CDIDevice, ...] = at(5, ())
+    mounts: tuple[Mount, ...] = at(2, ())
 
 
 @dataclass(frozen=True, slots=True)

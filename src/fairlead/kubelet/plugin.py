@@ -160,6 +160,7 @@ class DevicePlugin:
 def _granted(grant: Grant) -> wire.ContainerAllocateResponse:
     return wire.ContainerAllocateResponse(
         envs=grant.env,
+        mounts=tuple(wire.Mount(mount.path, mount.host, read_only=True) for mount in grant.mounts),
         devices=tuple(wire.DeviceSpec(node.path, node.host, "rw") for node in grant.nodes),
         cdi_devices=tuple(wire.CDIDevice(name) for name in grant.cdi),
     )

@@ -1,20 +1,26 @@
 """Amounts as people and the API server write them: read exactly, or rejected with the field's name."""
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from math import isfinite
 from typing import Final, TypeVar
 
 from fairlead.errors import ManifestError
-from fairlead.units import Bytes, Quantity, fault, parse_bytes, parse_duration, parse_exact_quantity
+from fairlead.units import (
+    Bytes,
+    Quantity,
+    fault,
+    parse_bytes,
+    parse_duration,
+    parse_exact_quantity,
+    parse_fraction,
+)
 
 MIB: Final = 1 << 20
 _LARGEST: Final = 2**62
 """An upper bound on every amount."""
 _LONGEST: Final = 80
 """The most characters of an amount."""
-_PART: Final = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*%?")
 T = TypeVar("T", int, float)
 _exact = lru_cache(maxsize=4096)(parse_exact_quantity)
 
@@ -66,16 +72,6 @@ def seconds(where: str, value: object) -> float:
 
 def fraction(where: str, value: object) -> int:
     """Read a fraction of one in thousandths: `0.25`, or `25%`."""
-
-    def parse_fraction(text: str) -> int:
-        match = _PART.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"{text[:40]!r} is not a fraction")
-        thousandths = round(float(match[1]) * (10 if text.strip().endswith("%") else 1000))
-        if thousandths > 1000:
-            raise ValueError(f"{text.strip()[:40]} is more than 1, or 100%")
-        return thousandths
-
     return _read(where, value, parse_fraction, "write it like 0.25 or 25%")
 
 

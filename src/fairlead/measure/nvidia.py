@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead.measure.view import ReaderView
-from fairlead.nvml import Health
+from fairlead.nvml import GpuReading, Health
 from fairlead.telemetry import Metric, Sample
 
 
@@ -12,9 +12,8 @@ def read(view: ReaderView) -> Iterator[Sample]:
     gpu = view.gpu
     if gpu is None:
         return
-    yield from view.sample(Metric.MEMORY_TOTAL, gpu.memory_total)
-    yield from view.sample(Metric.MEMORY_USED, gpu.memory_used)
-    yield from view.sample(Metric.MEMORY_FREE, gpu.memory_free)
+    if not view.acc.mig_instances:  # its instances have the memory: a sum over both would count it twice
+        yield from _memory(view, gpu)
     yield from view.sample(Metric.BUSY, _ratio(gpu.busy_percent))
     yield from view.sample(Metric.MEMORY_BUSY, _ratio(gpu.memory_busy_percent))
     yield from view.sample(Metric.POWER, gpu.power)
@@ -22,9 +21,15 @@ def read(view: ReaderView) -> Iterator[Sample]:
     yield from view.sample(Metric.TEMPERATURE, gpu.temperature, "gpu")
     yield from view.sample(Metric.CLOCK, gpu.sm_clock, "core")
     yield from view.sample(Metric.CLOCK, gpu.memory_clock, "memory")
-    yield from view.sample(Metric.MEMORY_RESERVED, gpu.memory_reserved)
     yield from _errors(view, gpu.health)
     yield from _links(view, gpu.health)
+
+
+def _memory(view: ReaderView, gpu: GpuReading) -> Iterator[Sample]:
+    yield from view.sample(Metric.MEMORY_TOTAL, gpu.memory_total)
+    yield from view.sample(Metric.MEMORY_USED, gpu.memory_used)
+    yield from view.sample(Metric.MEMORY_FREE, gpu.memory_free)
+    yield from view.sample(Metric.MEMORY_RESERVED, gpu.memory_reserved)
 
 
 def _errors(view: ReaderView, health: Health) -> Iterator[Sample]:

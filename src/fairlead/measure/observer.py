@@ -81,10 +81,25 @@ def drop_implausible(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def nvml_index(acc: Accelerator, gpus: Sequence[Gpu]) -> int | None:
-    """Return NVML's index of an accelerator; a GPU in a SoC has no address in NVML."""
+    """Return the number by which NVML reads an accelerator: a GPU's index, or that of a MIG instance.
+
+    A GPU in a SoC has no address in NVML.
+    """
     if acc.vendor != "NVIDIA":
         return None
-    bus, _, address = acc.bus.partition(":")
-    by_uuid = [gpu.index for gpu in gpus if gpu.uuid and gpu.uuid == acc.uuid]
-    by_address = [gpu.index for gpu in gpus if gpu.address == (address if bus == "pci" else "")]
+    if acc.mig:
+        ids = (acc.mig.gpu_instance, acc.mig.compute_instance)
+        gpu = _gpu_of(acc.mig.parent_uuid, acc.bus, gpus)
+        instances = gpu.instances if gpu else ()
+        return next(
+            (each.index for each in instances if (each.gpu_instance, each.compute_instance) == ids), None
+        )
+    gpu = _gpu_of(acc.uuid, acc.bus, gpus)
+    return None if gpu is None else gpu.index
+
+
+def _gpu_of(uuid: str | None, place: str, gpus: Sequence[Gpu]) -> Gpu | None:
+    bus, _, address = place.partition(":")
+    by_uuid = [gpu for gpu in gpus if gpu.uuid and gpu.uuid == uuid]
+    by_address = [gpu for gpu in gpus if gpu.address == (address if bus == "pci" else "")]
     return next(iter([*by_uuid, *by_address]), None)

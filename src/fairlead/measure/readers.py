@@ -57,5 +57,7 @@ READERS: Final[tuple[tuple[Applies, Read], ...]] = (
 
 
 def readers_of(acc: Accelerator) -> list[Read]:
-    """Return the readers that apply to an accelerator."""
+    """Return the readers that apply to an accelerator; the files of a GPU say nothing of a MIG instance."""
+    if acc.mig:
+        return [nvidia.read]
     return [read for applies, read in READERS if applies(acc)]

@@ -48,7 +48,10 @@ _FIELDS: Final = (  # DCGM's old name, metric, detail (None: the first there is)
 )
 _LABELS: Final = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname")
 _NEW_LABELS: Final = tuple(dcgm.LABELS.get(label, label) for label in _LABELS)
+_INSTANCE_LABELS: Final = ("GPU_I_PROFILE", "GPU_I_ID")
+"""Of a MIG instance; its other labels are those of its GPU, as dcgm-exporter has them."""
 _POD_LABELS: Final = ("namespace", "pod", "container")
+_OPTIONAL: Final = frozenset((*_INSTANCE_LABELS, *_POD_LABELS))
 _BY_CONTAINER: Final = {Metric.MEMORY_USED, Metric.BUSY}
 """What is measured for each container of a shared GPU."""
 PodLabels = tuple[str, str, str]
@@ -58,9 +61,7 @@ _NO_POD: Final = ("", "", "")
 
 def dcgm_metrics(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
     """Yield the GPUs' samples under DCGM's names, old and new."""
-    gpus = [acc for acc in snapshot.inventory.accelerators if acc.kind == "gpu"]
-    gpus.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep their numbers if there are others
-    labels = {acc.id: _gpu_labels(index, acc, snapshot.node) for index, acc in enumerate(gpus)}
+    labels = _labels_by_id(snapshot)
     holders = _holders(snapshot)
     for name, metric, detail in _FIELDS:
         field = dcgm.FIELDS[f"DCGM_FI_DEV_{name}"]
@@ -74,8 +75,22 @@ def dcgm_metrics(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
                         )
         for exposed, mine in rows.items():
             old = exposed == field.old and snapshot.dcgm_names is not dcgm.Names.NEW
-            keys = (*(_LABELS if old else _NEW_LABELS), *_POD_LABELS)
-            yield from family(exposed, field.kind, field.help(exposed), keys, mine, frozenset(_POD_LABELS))
+            keys = (*(_LABELS if old else _NEW_LABELS), *_INSTANCE_LABELS, *_POD_LABELS)
+            yield from family(exposed, field.kind, field.help(exposed), keys, mine, _OPTIONAL)
+
+
+def _labels_by_id(snapshot: MetricsSnapshot) -> dict[str, tuple[str, ...]]:
+    """Return the labels of every GPU and MIG instance."""
+    gpus = [acc for acc in snapshot.inventory.accelerators if acc.kind == "gpu"]
+    whole = [acc for acc in gpus if acc.mig is None]
+    whole.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep their numbers if there are others
+    labels = {acc.id: _gpu_labels(index, acc, snapshot.node) for index, acc in enumerate(whole)}
+    instances = {
+        acc.id: (*labels[acc.mig.parent], acc.mig.profile, str(acc.mig.gpu_instance))
+        for acc in gpus
+        if acc.mig and acc.mig.parent in labels
+    }
+    return {**{name: (*values, "", "") for name, values in labels.items()}, **instances}
 
 
 def _holders(snapshot: MetricsSnapshot) -> dict[str, tuple[PodLabels, ...]]:

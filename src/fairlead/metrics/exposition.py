@@ -65,6 +65,29 @@ class Histogram:
         yield f"{name}_sum {self.total!r}\n{name}_count {sums[-1]}\n"
 
 
+@dataclass(frozen=True, slots=True)
+class HistogramFamily:
+    """A histogram with labels: the counts of its buckets and the sum, for each series."""
+
+    name: str
+    text: str
+    labels: Sequence[str]
+    bounds: Sequence[float]
+    """The upper bounds of the buckets; one more bucket has no bound."""
+    series: Mapping[tuple[str, ...], tuple[Sequence[int], float]]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the histogram in the text format."""
+        yield f"# HELP {self.name} {self.text}\n# TYPE {self.name} histogram\n"
+        for values, (counts, total) in self.series.items():
+            pairs = zip(self.labels, values, strict=True)
+            inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in pairs)
+            sums = list(accumulate(counts))
+            for bound, number in zip((*map(repr, self.bounds), "+Inf"), sums, strict=True):
+                yield f'{self.name}_bucket{{{inside},le="{bound}"}} {number}\n'
+            yield f"{self.name}_sum{{{inside}}} {total!r}\n{self.name}_count{{{inside}}} {sums[-1]}\n"
+
+
 def gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[MetricFamily]:
     """Yield a gauge, if it has a value."""
     yield from family(name, "gauge", text, labels, rows)

@@ -75,7 +75,10 @@ def _inventory_metrics(inventory: Inventory) -> Iterator[MetricFamily]:
     labels = ("id", "model", "name", "vendor", "kind", "bus", "driver", "driver_version", "uuid", "node")
     facts = ((_info_labels(acc), 1.0) for acc in accs)
     yield from gauge("fairlead_accelerator_info", "What the accelerator is.", labels, facts)
-    states = (((*id_labels(acc), state.value), float(acc.state == state)) for acc in accs for state in State)
+    stated = [acc for acc in accs if not acc.mig_instances]  # the instances of a split GPU stand for it
+    states = (
+        ((*id_labels(acc), state.value), float(acc.state == state)) for acc in stated for state in State
+    )
     text = "Whether the accelerator is in this state."
     yield from gauge("fairlead_accelerator_state", text, ("id", "model", "state"), states)
     confidences = ((id_labels(acc), acc.confidence) for acc in accs)
@@ -84,9 +87,9 @@ def _inventory_metrics(inventory: Inventory) -> Iterator[MetricFamily]:
     best = ((id_labels(acc), acc.link.best) for acc in accs if acc.link)
     text = "Maximum rate of the link to the host."
     yield from gauge("fairlead_accelerator_link_max_bits_per_second", text, ("id", "model"), best)
-    yield from _rates("peak_ops", "Peak operations per second.", ((acc, acc.peak) for acc in accs))
+    yield from _rates("peak_ops", "Peak operations per second.", ((acc, acc.peak) for acc in stated))
     text = "Operations per second under the present clock cap and link."
-    yield from _rates("effective_ops", text, ((acc, acc.effective) for acc in accs))
+    yield from _rates("effective_ops", text, ((acc, acc.effective) for acc in stated))
     unknown = [((), float(len(inventory.unknown)))]
     text = "Devices shaped like an accelerator that the catalog does not know."
     yield from gauge("fairlead_unknown_devices", text, (), unknown)
@@ -106,7 +109,7 @@ def _sample_metrics(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
     accs = {acc.id: acc for acc in snapshot.inventory.accelerators}
     known = [item for item in snapshot.samples if item.accelerator in accs]
     totals = {item.accelerator: item.value for item in known if item.metric is Metric.MEMORY_TOTAL}
-    sizes = ((acc, totals.get(acc.id, acc.memory)) for acc in accs.values())
+    sizes = ((acc, totals.get(acc.id, acc.memory)) for acc in accs.values() if not acc.mig_instances)
     rows: Iterable[Row] = (((*id_labels(acc), _unified(acc)), size) for acc, size in sizes if size)
     text = "Memory that the accelerator can use; where unified, the machine's RAM."
     yield from gauge("fairlead_accelerator_memory_bytes", text, ("id", "model", "unified"), rows)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead.nvml.library import NO_FUNCTION, SUCCESS, EventData, FieldValue, Handle, NvmlLibrary
+from fairlead.nvml.mig import ANY_COMPUTE_INSTANCE, WHOLE_GPU, instance_index
 from fairlead.nvml.types import Health
 from fairlead.units import Bytes
 
@@ -83,7 +84,10 @@ class XidEvents:
             self._indices = {handle.value: i for i, handle in handles.items() if self._register(handle)}
 
     def read(self) -> dict[int, list[int]]:
-        """Return the XIDs of each GPU that can report any, in order; other GPUs are left out."""
+        """Return the XIDs of each GPU that can report any, in order; other GPUs are left out.
+
+        An XID of one MIG instance is listed under the number of that instance.
+        """
         xids: dict[int, list[int]] = {index: [] for index in self._indices.values()}
         event = EventData()
         for _ in range(_MOST_EVENTS if xids else 0):
@@ -92,7 +96,7 @@ class XidEvents:
                 break
             index = self._indices.get(event.device)
             if event.type == _XID_CRITICAL and index is not None:
-                xids[index].append(int(event.data))
+                xids.setdefault(_place(index, event), []).append(int(event.data))
         return xids
 
     def close(self) -> None:
@@ -106,6 +110,15 @@ class XidEvents:
         return bool(supported & _XID_CRITICAL) and self._library.call(
             "nvmlDeviceRegisterEvents", handle, types, self._set
         )
+
+
+def _place(gpu: int, event: EventData) -> int:
+    """Return the number of what an event concerns: the GPU, or one of its MIG instances."""
+    if event.gpu_instance == WHOLE_GPU:
+        return gpu
+    whole_instance = event.compute_instance == WHOLE_GPU
+    compute_instance = ANY_COMPUTE_INSTANCE if whole_instance else event.compute_instance
+    return instance_index(gpu, event.gpu_instance, compute_instance)
 
 
 def _ecc(library: NvmlLibrary, handle: Handle, kind: int, counter: int) -> int | None:

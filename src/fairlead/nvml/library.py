@@ -3,6 +3,8 @@
 import ctypes
 from typing import Final
 
+from fairlead.units import Bytes
+
 SUCCESS, NO_FUNCTION = 0, 13
 _UNREACHABLE: Final = (15, 16)
 """NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED."""
@@ -44,6 +46,17 @@ class NvmlLibrary:
         return value.value if self.call(function, *args, ctypes.byref(value)) else None
 
 
+def read_memory(library: NvmlLibrary, handle: Handle) -> tuple[Bytes, Bytes, Bytes, Bytes | None] | None:
+    """Return used, free, total and reserved; version 1 counts the driver's reserve as used."""
+    newer = MemoryV2(version=ctypes.sizeof(MemoryV2) | 2 << 24)
+    if library.call("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(newer)):
+        return Bytes(newer.used), Bytes(newer.free), Bytes(newer.total), Bytes(newer.reserved)
+    older = Memory()
+    if library.call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(older)):
+        return Bytes(older.used), Bytes(older.free), Bytes(older.total), None
+    return None
+
+
 class Memory(ctypes.Structure):
     """nvmlMemory_t."""
 
@@ -79,6 +92,22 @@ class Pci(ctypes.Structure):
         ("pci_device_id", ctypes.c_uint),
         ("pci_subsystem_id", ctypes.c_uint),
         ("address", ctypes.c_char * 32),
+    )
+
+
+class Attributes(ctypes.Structure):
+    """nvmlDeviceAttributes_t of nvmlDeviceGetAttributes_v2."""
+
+    _fields_ = (
+        ("multiprocessors", ctypes.c_uint),
+        ("copy_engines", ctypes.c_uint),
+        ("decoders", ctypes.c_uint),
+        ("encoders", ctypes.c_uint),
+        ("jpeg_engines", ctypes.c_uint),
+        ("ofa_engines", ctypes.c_uint),
+        ("gpu_slices", ctypes.c_uint),
+        ("compute_slices", ctypes.c_uint),
+        ("memory_mebibytes", ctypes.c_ulonglong),
     )
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from fairlead.nvml.health import XidEvents, read_health, remap_failed, uncorrected_errors
-from fairlead.nvml.library import Handle, Memory, MemoryV2, NvmlLibrary, Pci, Utilization
+from fairlead.nvml.library import Handle, NvmlLibrary, Pci, Utilization, read_memory
+from fairlead.nvml.mig import instance_place, is_instance, read_mig, read_mig_handle
 from fairlead.nvml.processes import read_busy, read_processes
 from fairlead.nvml.types import Gpu, GpuProcess, GpuReading, Health, ProcessBusy
-from fairlead.units import Bytes, Celsius, Hertz, Watts
+from fairlead.units import Celsius, Hertz, Watts
 
 LIBRARY: Final = "libnvidia-ml.so.1"
 DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
@@ -18,9 +19,10 @@ DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
 inside WSL."""
 _TEMPERATURE_GPU: Final = 0
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
-_LOST: Final = GpuReading(
-    None, None, None, None, None, None, None, None, None, None, health=Health(lost=True)
-)
+_COMPUTE_PROHIBITED: Final = 2
+"""NVML_COMPUTEMODE_PROHIBITED."""
+_NOTHING: Final = GpuReading(None, None, None, None, None, None, None, None, None, None)
+_LOST: Final = replace(_NOTHING, health=Health(lost=True))
 
 
 class Nvml:
@@ -42,27 +44,34 @@ class Nvml:
         return gpus + [Gpu(-1, address, "", "", None, None, version, None, lost=True) for address in lost]
 
     def reading(self, index: int) -> GpuReading | None:
-        """Return the present measurements of one GPU; None if it is gone."""
+        """Return the present measurements of one GPU or MIG instance; None if it is gone."""
         self.library.lost = False
         handle = self._handle(index)
         if handle is None:
             return _LOST if self.library.lost else None
-        reading = self._read(handle)
+        reading = self._read_instance(handle) if is_instance(index) else self._read(handle)
         return replace(reading, health=replace(reading.health, lost=self.library.lost))
 
     def processes(self, index: int) -> tuple[GpuProcess, ...] | None:
-        """Return the processes on one GPU; None if they are not reported."""
+        """Return the processes on one GPU or MIG instance; None if they are not reported.
+
+        A GPU that is split reports the processes of all its instances.
+        """
         handle = self._handle(index)
         return None if handle is None else read_processes(self.library, handle)
 
     def busy(self, index: int, since: int) -> ProcessBusy | None:
-        """Return how busy processes kept one GPU since an earlier reading; None if that is not reported."""
-        handle = self._handle(index)
+        """Return how busy processes kept one GPU since an earlier reading; None if that is not reported.
+
+        NVML does not report it of a MIG instance.
+        """
+        handle = None if is_instance(index) else self._handle(index)
         return None if handle is None else read_busy(self.library, handle, since)
 
     def xids(self) -> dict[int, list[int]]:
         """Return the XIDs since the last call, of every GPU that can report any.
 
+        An XID of one MIG instance is listed under the number of that instance, and not under its GPU's.
         The first call starts the watch: earlier XIDs are in the kernel's log only.
         """
         if self._events is None:
@@ -76,7 +85,8 @@ class Nvml:
         self.library.call("nvmlShutdown")
 
     def _read(self, handle: Handle) -> GpuReading:
-        library, memory, busy = self.library, self._memory(handle), Utilization()
+        library = self.library
+        memory, busy = read_memory(library, handle), Utilization()
         used = library.call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(busy))
         energy = library.number("nvmlDeviceGetTotalEnergyConsumption", handle, wide=True)
         temperature = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
@@ -95,11 +105,24 @@ class Nvml:
             health=read_health(library, handle),
         )
 
+    def _read_instance(self, handle: Handle) -> GpuReading:
+        """Read an instance's memory: what else a driver returns for its handle is of the whole GPU."""
+        memory = read_memory(self.library, handle)
+        if memory is None:
+            return _NOTHING
+        return replace(
+            _NOTHING,
+            memory_used=memory[0],
+            memory_free=memory[1],
+            memory_total=memory[2],
+            memory_reserved=memory[3],
+        )
+
     def _gpu(self, index: int, handle: Handle, driver_version: str) -> Gpu:
         pci, library = Pci(), self.library
         library.lost = False
         known = library.call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(pci))
-        memory = self._memory(handle)
+        memory, mig = read_memory(library, handle), read_mig(library, index, handle)
         return Gpu(
             index=index,
             address=sysfs_address(pci.address.decode("ascii", "replace")) if known else "",
@@ -111,6 +134,11 @@ class Nvml:
             ecc_errors=uncorrected_errors(library, handle),
             remap_failed=remap_failed(library, handle),
             lost=library.lost,
+            mig_enabled=mig.enabled,
+            instances=mig.instances,
+            multiprocessors=mig.multiprocessors,
+            most_instances=mig.most_instances,
+            prohibited=library.number("nvmlDeviceGetComputeMode", handle) == _COMPUTE_PROHIBITED,
         )
 
     def _handles(self) -> dict[int, Handle]:
@@ -119,6 +147,10 @@ class Nvml:
         return {index: handle for index, handle in handles if handle is not None}
 
     def _handle(self, index: int) -> Handle | None:
+        if is_instance(index):
+            gpu, ids = instance_place(index)
+            parent = self._handle(gpu)
+            return None if parent is None else read_mig_handle(self.library, parent, ids)
         handle = Handle()
         call = ("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
         return handle if self.library.call(*call) else None
@@ -128,16 +160,6 @@ class Nvml:
         self.library.lost, handle = False, Handle()
         self.library.call("nvmlDeviceGetHandleByPciBusId_v2", address.encode(), ctypes.byref(handle))
         return self.library.lost
-
-    def _memory(self, handle: Handle) -> tuple[Bytes, Bytes, Bytes, Bytes | None] | None:
-        """Return used, free, total and reserved; version 1 counts the driver's reserve as used."""
-        newer = MemoryV2(version=ctypes.sizeof(MemoryV2) | 2 << 24)
-        if self.library.call("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(newer)):
-            return Bytes(newer.used), Bytes(newer.free), Bytes(newer.total), Bytes(newer.reserved)
-        older = Memory()
-        if self.library.call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(older)):
-            return Bytes(older.used), Bytes(older.free), Bytes(older.total), None
-        return None
 
 
 def sysfs_address(address: str) -> str:

@@ -8,6 +8,28 @@ from fairlead.units import Bytes, Celsius, Hertz, Watts
 
 
 @dataclass(frozen=True, slots=True)
+class MigInstance:
+    """A MIG device: a compute instance inside a GPU instance, which CUDA programs use like a GPU."""
+
+    index: int
+    """The number by which a session reads it, as it reads a GPU by its index; never that of a GPU."""
+    uuid: str
+    name: str
+    """`NVIDIA H200 MIG 1g.18gb`."""
+    gpu_instance: int
+    compute_instance: int
+    memory: Bytes | None
+    multiprocessors: int | None = None
+    slices: int | None = None
+    """Compute slices."""
+
+    @property
+    def profile(self) -> str:
+        """Its profile: `1g.18gb`, `1c.3g.71gb`, `1g.18gb+me`; empty where the name has none."""
+        return self.name.rpartition("MIG ")[2] if "MIG " in self.name else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """One GPU as NVML knows it."""
 
@@ -26,11 +48,30 @@ class Gpu:
     """Whether a row of its memory could not be remapped."""
     lost: bool = False
     """Whether NVML reports that it is lost or must be reset."""
+    mig_enabled: bool = False
+    """Whether MIG is enabled: CUDA programs can then use its instances only."""
+    instances: tuple[MigInstance, ...] = ()
+    multiprocessors: int | None = None
+    """Of the whole GPU; read only where MIG is enabled."""
+    most_instances: int | None = None
+    """How many instances the GPU can have; read only where MIG is enabled."""
+    prohibited: bool = False
+    """Whether its compute mode forbids every CUDA program."""
 
     @property
     def fault(self) -> str:
         """Why the GPU must not be allocated; empty without a fault."""
         return fault(lost=self.lost, uncorrected=self.ecc_errors, remap_failed=self.remap_failed)
+
+    def compute_share(self, instance: MigInstance) -> float | None:
+        """Return the share of the GPU's multiprocessors that an instance has, else of its compute slices."""
+        for part, whole in (
+            (instance.multiprocessors, self.multiprocessors),
+            (instance.slices, self.most_instances),
+        ):
+            if part and whole:
+                return min(1.0, part / whole)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,15 +94,19 @@ def grant(
     `device_root` is the folder on the node below which its device nodes lie.
     """
     env = {
-        "FAIRLEAD_DEVICE": acc.id,
+        **own_variables(acc, memory),
         env_variable(resource): acc.id,
-        "FAIRLEAD_MODEL": model_name(acc),
-        **({"FAIRLEAD_MEMORY_MIB": str(memory)} if memory is not None else {}),
         **({"FAIRLEAD_SHARE": printable(share)} if share else {}),
     }
     more, cdi = _runtime(acc, nvidia)
     nodes = (replace(node, host=f"{device_root}{node.path}") for node in _nodes(acc, host))
     return Grant({**env, **more}, tuple(nodes), cdi)
+
+
+def own_variables(acc: Accelerator, memory: int | None = None) -> dict[str, str]:
+    """Return our own variables for an accelerator, or for `memory` MiB of it: of a container or a command."""
+    amount = {} if memory is None else {"FAIRLEAD_MEMORY_MIB": str(memory)}
+    return {"FAIRLEAD_DEVICE": acc.id, "FAIRLEAD_MODEL": model_name(acc), **amount}
 
 
 def env_variable(resource: str) -> str:
@@ -164,16 +168,16 @@ def _runtime(acc: Accelerator, nvidia: Nvidia) -> tuple[dict[str, str], tuple[st
     """Return the variables and CDI devices for the vendor's own container runtime."""
     visible = "all" if acc.driver in _TEGRA_DRIVERS else ""
     if acc.driver == _NVIDIA:
-        visible = printable(acc.uuid or "") or _number(acc) or acc.bus.removeprefix("pci:")
+        visible = printable(acc.uuid or "") or node_number(acc) or acc.bus.removeprefix("pci:")
     if visible and nvidia == "cdi":
         return {"NVIDIA_VISIBLE_DEVICES": "void"}, (f"nvidia.com/gpu={visible}",)
     if visible:
         return {"NVIDIA_VISIBLE_DEVICES": visible, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, ()
-    name, number = VISIBLE.get(acc.driver or ""), _number(acc)
+    name, number = VISIBLE.get(acc.driver or ""), node_number(acc)
     return ({name: number}, ()) if name and number else ({}, ())
 
 
-def _number(acc: Accelerator) -> str:
+def node_number(acc: Accelerator) -> str:
     """Return the number at the end of the accelerator's node."""
     digits = re.search(r"[0-9]+$", acc.node or "")
     return digits[0] if digits else ""
@@ -182,8 +186,9 @@ def _number(acc: Accelerator) -> str:
 def _nodes(acc: Accelerator, host: Host) -> list[DeviceNode]:
     if acc.bus.startswith("usb:"):
         return usb_nodes(acc, host)
-    if acc.driver == _NVIDIA:
-        return []
+    if acc.driver == _NVIDIA:  # an instance's own nodes: no other instance may become accessible
+        nodes = acc.mig.nodes if acc.mig else ()
+        return [DeviceNode(node, node) for node in nodes if host.exists(node) or not host.exists("/dev")]
     own = acc.node if acc.node and acc.node.startswith("/dev/") else None
     paths = [own] if own else []
     for pattern in NODES.get(acc.driver or "", ()):

@@ -1,6 +1,7 @@
 """Specs of the Container Device Interface: how a runtime edits a container that gets a device.
 
-Device nodes and environment only: no hooks and no mounts, so that the warden can check a spec strictly.
+Device nodes and environment, and for a claim that is limited the folder of its MPS daemon: no hooks and no
+other mounts, so that the warden can check a spec strictly.
 """
 
 import hashlib
@@ -9,12 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fairlead.offer import DRIVER, DeviceNode, Grant
+from fairlead.offer import DRIVER, DeviceNode, FolderMount, Grant
 
 ACCELERATOR: Final = f"{DRIVER}/accelerator"
 """The kind of the accelerators: their device nodes, the same for every container that gets one."""
 CLAIM: Final = f"{DRIVER}/claim"
 """The kind of claims: how much of which accelerator, in the environment."""
+_MOUNT_OPTIONS: Final = ("ro", "nosuid", "nodev", "noexec", "bind")
+"""The only options that the warden allows."""
 _LOWEST, _WITH_HOST_PATH = "0.3.0", "0.5.0"
 """Versions of the specification: the lowest that runtimes read, and the one that brought `hostPath`."""
 
@@ -48,14 +51,17 @@ def accelerators_spec(grants: Mapping[str, Grant]) -> dict[str, Any]:
 
 
 def claim_spec(uid: str, entries: Mapping[str, Grant]) -> dict[str, Any]:
-    """Return the CDI spec of a claim: one device for each entry, with its environment.
+    """Return the CDI spec of a claim: one device for each entry, with its environment and its mounts.
 
     The nodes come with the accelerators' own devices, which the container gets as well.
     """
     return _document(
         CLAIM,
         {
-            _claim_name(uid, entry): {"env": [f"{name}={value}" for name, value in sorted(grant.env.items())]}
+            _claim_name(uid, entry): {
+                "env": [f"{name}={value}" for name, value in sorted(grant.env.items())],
+                **({"mounts": [_mount(mount) for mount in grant.mounts]} if grant.mounts else {}),
+            }
             for entry, grant in entries.items()
         },
     )
@@ -87,6 +93,10 @@ def _node(node: DeviceNode) -> dict[str, Any]:
         **({"type": "c", "major": node.major, "minor": node.minor} if explicit else {}),
         "permissions": "rw",
     }
+
+
+def _mount(mount: FolderMount) -> dict[str, Any]:
+    return {"hostPath": mount.host, "containerPath": mount.path, "options": list(_MOUNT_OPTIONS)}
 
 
 def _claim_name(uid: str, entry: str) -> str:

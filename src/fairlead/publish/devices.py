@@ -31,5 +31,5 @@ def devices(inventory: Inventory, by_units: Collection[str]) -> str:
             by_units=acc.id in by_units,
         )
         for acc in sorted(inventory.accelerators, key=lambda each: each.id)
-        if acc.kind != "cpu"
+        if acc.kind != "cpu" and not acc.mig_instances
     )

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from fairlead.annotations import MIG
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.keys import PREFIX
 
@@ -30,6 +31,8 @@ _OF_MODEL: Final = frozenset(
 """The labels of a model, after its name and a dot."""
 _BAD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST: Final = 63
+_LONGEST_MODEL: Final = 40
+_LONGEST_PROFILE: Final = 20
 _LADDER: Final = tuple(State)
 _USB_IDS: Final = re.compile(r"id ([0-9a-f]{4}):([0-9a-f]{4}) ")
 _LEGACY_BOARDS: Final = {
@@ -57,7 +60,7 @@ def labels(inventory: Inventory) -> dict[str, str]:
         "release": machine.release or "",
         "unknown.count": str(len(inventory.unknown)) if inventory.unknown else "",
     }
-    real = [acc for acc in inventory.accelerators if acc.kind != "cpu"]
+    real = [acc for acc in inventory.accelerators if acc.kind != "cpu" and not acc.mig_instances]
     for acc in inventory.accelerators:
         if acc.kind == "cpu":
             values |= {"cpu.model": acc.model or "", "cpu.name": acc.name}
@@ -96,9 +99,14 @@ def is_own_label(key: str) -> bool:
 
 
 def model_name(acc: Accelerator) -> str:
-    """Return the model, or its candidates in one word: valid in labels and resource names."""
+    """Return the model, or its candidates in one word: valid in labels and resource names.
+
+    A MIG instance has its profile at the end: `h200-mig-1g.18gb`, so that it counts as a model of its own.
+    """
     name = label_value(acc.model or "-or-".join(acc.candidates))
-    return name[:40].rstrip("._-") or "unknown"
+    profile = label_value(acc.mig.profile.replace("+", "."))[:_LONGEST_PROFILE] if acc.mig else ""
+    end = f"{MIG}{profile}".rstrip("._-") if acc.mig else ""
+    return (name[: _LONGEST_MODEL - len(end)].rstrip("._-") or "unknown") + end
 
 
 def _model_labels(model: str, group: list[Accelerator]) -> dict[str, str]:

@@ -164,7 +164,7 @@ def held_mebibytes(ledger: Iterable[Holding], inventory: Inventory) -> dict[str,
         acc.id: mebibytes(acc)
         - free_mebibytes(acc, [each for each in holdings if each.accelerator == acc.id])
         for acc in inventory.accelerators
-        if acc.kind != "cpu"
+        if acc.kind != "cpu" and not acc.mig_instances
     }
 
 

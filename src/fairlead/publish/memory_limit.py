@@ -11,13 +11,16 @@ from math import floor
 from typing import Final
 
 from fairlead.inventory import Accelerator
+from fairlead.limiter import mps
 from fairlead.units import Bytes
 
 MEMORY_BYTES: Final = "FAIRLEAD_ACCELERATOR_MEMORY_BYTES"
 MEMORY_FRACTION: Final = "FAIRLEAD_ACCELERATOR_MEMORY_FRACTION"
-MPS_CLIENT: Final = "CUDA_MPS_PIPE_DIRECTORY"
+ALLOCATOR_BYTES: Final = "FAIRLEAD_ACCELERATOR_ALLOCATOR_BYTES"
+"""What an allocator may take: the limit without the context. The hook of Python programs reads it too."""
+MPS_CLIENT: Final = mps.PIPE
 """A container that sets it is a client of CUDA's Multi-Process Service."""
-MPS_LIMIT: Final = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+MPS_LIMIT: Final = mps.MEMORY_LIMIT
 CONTEXT: Final = Bytes(640 << 20)
 """What a process holds beside its allocator: its context and libraries. On an H200 with CUDA 13, PyTorch
 2.11 holds 621 MiB and JAX 0.11 holds 559 MiB. Of a small limit at most half is left for it."""
@@ -37,7 +40,7 @@ class _Framework:
     """The variables of one framework."""
 
     variables: Mapping[str, str]
-    """`{fraction}` stands for the part of the accelerator's memory."""
+    """`{fraction}` stands for the part of the accelerator's memory, `{size}` for the same in bytes."""
     yields_to: frozenset[str] = frozenset()
     """Other variables of the container, beside which these are not set."""
     vendors: frozenset[str] = frozenset()
@@ -59,6 +62,7 @@ FRAMEWORKS: Final[Mapping[str, _Framework]] = {
         frozenset({"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"}),
         frozenset({"NVIDIA", "AMD"}),
     ),
+    "cupy": _Framework({"CUPY_GPU_MEMORY_LIMIT": "{size}"}, vendors=frozenset({"NVIDIA", "AMD"})),
 }
 VARIABLES: Final = (*(name for row in FRAMEWORKS.values() for name in row.variables), MPS_LIMIT)
 """The variables of frameworks that a container can receive."""
@@ -73,16 +77,16 @@ def limit_variables(limit: MemoryLimit, accelerators: Sequence[Accelerator]) -> 
         text = f"{max(1, floor(fraction * 10_000)) / 10_000:.4f}"
         variables[MEMORY_FRACTION] = text
         if all(acc.kind == "gpu" for acc in accelerators):
+            variables[ALLOCATOR_BYTES] = str(_allocator_size(limit.size))
             variables |= _framework_variables(limit, text, {acc.vendor for acc in accelerators})
     if MPS_CLIENT in limit.own:
-        mebibytes = max(1, limit.size >> 20)
-        variables[MPS_LIMIT] = ",".join(f"{at}={mebibytes}M" for at in range(len(accelerators)))
+        variables[MPS_LIMIT] = mps.memory_limit(limit.size, len(accelerators))
     return {name: value for name, value in variables.items() if name not in limit.own}
 
 
 def _framework_variables(limit: MemoryLimit, fraction: str, vendors: Set[str]) -> dict[str, str]:
     return {
-        name: value.format(fraction=fraction)
+        name: value.format(fraction=fraction, size=_allocator_size(limit.size))
         for framework in FRAMEWORKS.values()
         if not limit.own & (framework.yields_to | framework.variables.keys())
         and (not framework.vendors or vendors <= framework.vendors)
@@ -94,4 +98,8 @@ def _fraction(limit: Bytes, acc: Accelerator) -> float:
     """Return the part of an accelerator's memory for an allocator; 0 where its memory is unknown, or less."""
     if not acc.memory or limit >= acc.memory:
         return 0.0
-    return (limit - min(CONTEXT, limit // 2)) / acc.memory
+    return _allocator_size(limit) / acc.memory
+
+
+def _allocator_size(limit: Bytes) -> int:
+    return limit - min(CONTEXT, limit // 2)

@@ -46,7 +46,7 @@ class OfferPlan:
 
 def forms_of(acc: Accelerator, plan: OfferPlan) -> frozenset[Form]:
     """Return the forms in which one accelerator is offered."""
-    if acc.kind == "cpu":
+    if acc.kind == "cpu" or acc.mig_instances:
         return frozenset()
     possible = plan.forms if divisible(acc) else plan.forms - {Form.MEMORY}
     return possible if plan.combine_forms else frozenset([form for form in _ALONE if form in possible][:1])

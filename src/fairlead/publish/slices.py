@@ -20,6 +20,8 @@ _LONGEST_TEXT: Final = 64
 _LARGEST: Final = 2**63 - 1
 _MOST_RATES: Final = 16
 """The most rates, of the 32 attributes and capacities that a device may have."""
+_OF_INSTANCE: Final = 2
+"""Attributes that only a MIG instance has."""
 _NUMBER: Final = r"(0|[1-9][0-9]*)"
 _WORD: Final = rf"({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMVER: Final = re.compile(
@@ -124,6 +126,8 @@ def _attributes(acc: Accelerator) -> dict[str, dict[str, Any]]:
         "product": acc.product,
         "uuid": acc.uuid,
         "bus": acc.bus,
+        # As NVIDIA's own DRA driver names them, so that one selector matches both drivers' instances.
+        **({"profile": acc.mig.profile, "parentUUID": acc.mig.parent_uuid} if acc.mig else {}),
     }
     attributes: dict[str, dict[str, Any]] = {
         name: {"string": clean} for name, text in texts.items() if (clean := _text(text or ""))
@@ -142,7 +146,8 @@ def _attributes(acc: Accelerator) -> dict[str, dict[str, Any]]:
 
 def _rates(acc: Accelerator) -> dict[str, dict[str, Any]]:
     """Return the current rates in billions of operations a second; dense ones first, up to the limit."""
-    dense_first = sorted(acc.effective, key=lambda precision: "-" in precision)[:_MOST_RATES]
+    most = _MOST_RATES - (_OF_INSTANCE if acc.mig else 0)
+    dense_first = sorted(acc.effective, key=lambda precision: "-" in precision)[:most]
     return {
         f"{_camel_case(precision)}Gops": {"int": _integer(acc.effective[precision] / 1e9)}
         for precision in dense_first

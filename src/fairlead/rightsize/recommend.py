@@ -55,6 +55,8 @@ class SampleRules:
     """The memory of the accelerators: no size is larger, and no pod exceeds it."""
     crashes: int = 0
     """Containers that ended because an allocation on the accelerator failed."""
+    crash: str = "restart"
+    """What such an end is called."""
 
 
 DEFAULT_RULES: Final = SampleRules()
@@ -67,20 +69,29 @@ def recommend(
     if why := _unusable(series, now, rules):
         return SizeAdvice(None, None, Verdict.UNKNOWN, why)
     tail = UseTail.of(series)
-    size = _round_up(tail.size(bound), rules)
-    basis = _basis(tail, series)
+    return judge(requested, tail, _basis(tail, series), bound, rules)
+
+
+def judge(requested: Bytes, tail: UseTail, basis: str, bound: float, rules: SampleRules) -> SizeAdvice:
+    """Return the advice for a request, from the tail of what was used; `basis` describes it for people."""
+    size = size_for(tail, bound, rules)
     if rules.crashes or tail.peak > requested:
         why = f"{basis}, above the request" if tail.peak > requested else basis
         if rules.crashes:
             # The samples end before the allocation that failed: nothing shows how large it was.
             size = max(size, _round_up((1 + CRASH_STEP) * max(tail.peak, requested), rules))
-            why += f"; {pluralize(rules.crashes, 'restart')} by a failed allocation"
+            why += f"; {pluralize(rules.crashes, rules.crash)} by a failed allocation"
         return SizeAdvice(size, _risk(tail, size, rules), Verdict.UNDER, why)
     if size <= (1 - SLACK) * requested:
         return SizeAdvice(size, _risk(tail, size, rules), Verdict.OVER, basis)
     return SizeAdvice(
         requested, _risk(tail, requested, rules), Verdict.RIGHT, _why_right(basis, size, requested, bound)
     )
+
+
+def size_for(tail: UseTail, bound: float, rules: SampleRules) -> Bytes:
+    """Return the least size with at most this risk, in the unit of the request."""
+    return _round_up(tail.size(bound), rules)
 
 
 def _unusable(series: Sequence[Series], now: float, rules: SampleRules) -> str:

@@ -38,6 +38,10 @@ class PublishConfig:
     nvidia: Nvidia = "auto"
     device_root: str = ""
     """The folder on the node below which device nodes lie; empty for the node itself."""
+    limiter_folder: Path | None = None
+    """The folder of the limiter's socket; without it, no share is enforced."""
+    limit_hami: bool = False
+    """Whether pods with HAMi's resources are limited without an annotation."""
 
     @property
     def sockets(self) -> Path:
@@ -58,6 +62,11 @@ class PublishConfig:
     def cdi(self) -> Path | None:
         """The socket through which CDI files are written."""
         return self.warden / "cdi.sock" if self.warden and self.with_cdi else None
+
+    @property
+    def limiter(self) -> Path | None:
+        """The socket through which shares are enforced."""
+        return self.limiter_folder / "limit.sock" if self.limiter_folder else None
 
     @property
     def forms(self) -> frozenset[Form]:
@@ -101,6 +110,11 @@ def check(config: PublishConfig, ready: Iterable[Path] = ()) -> PublishConfig:
         raise SettingsError(
             "publish: claims need CDI files, and those are written by the warden",
             "run `fairlead warden serve` beside this and pass --warden DIR, or leave claims out",
+        )
+    if config.limit_hami and config.limiter is None:
+        raise SettingsError(
+            "limit-hami: shares are enforced by the limiter, and there is none",
+            "run `fairlead warden limit` on this node and pass --limiter DIR",
         )
     if config.most_units < 0:
         raise SettingsError("most-units: must not be negative", "choose 0 for the limit of the kubelet")

@@ -161,7 +161,7 @@ def find_device(labels: SeriesLabels, index: DeviceIndex) -> DeviceKey | None:
         labels.hostname,
         labels.instance,
     )
-    return index.device(node, labels.id or labels.uuid, labels.pci, labels.gpu)
+    return index.device(node, labels.id or labels.uuid, labels.pci, labels.gpu, labels.instance_id)
 
 
 def find_pod(labels: SeriesLabels, index: DeviceIndex) -> str:

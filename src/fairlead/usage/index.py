@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead.annotations import MIG
 from fairlead.units import Bytes
 from fairlead.use import DeviceKey
 
@@ -52,7 +53,7 @@ class DeviceIndex:
         for device in devices:
             self._add(device, nvidia)
         for node, gpus in nvidia.items():  # NVML numbers the GPUs of a machine by their PCI addresses
-            for number, (_, key) in enumerate(sorted(gpus)):
+            for number, (_, key) in enumerate(sorted(set(gpus))):
                 self._keys[node, f"gpu {number}"] = key
 
     def __len__(self) -> int:
@@ -65,8 +66,12 @@ class DeviceIndex:
         self._keys[key] = key
         if device.uuid:
             self._by_uuid[device.uuid] = key
-        address = pci_id(device.pci) or (key.device if key.device.startswith(_PCI) else "")
-        if address:
+        parent, mig, instance = key.device.partition(MIG)
+        address = pci_id(device.pci) or (parent if parent.startswith(_PCI) else "")
+        if address and mig:
+            self._keys[key.node, f"{address} gi {gpu_instance(instance)}"] = key
+            nvidia.setdefault(key.node, []).append((address, DeviceKey(key.node, parent)))
+        elif address:
             self._keys[key.node, address] = key
             if device.vendor in ("", "NVIDIA"):
                 nvidia.setdefault(key.node, []).append((address, key))
@@ -85,16 +90,27 @@ class DeviceIndex:
                     return host
         return "" if self._known_only else next(filter(None, names), "")
 
-    def device(self, node: str, identity: str, pci: str = "", number: str = "") -> DeviceKey | None:
-        """Return the accelerator of an id or UUID, a PCI address, or NVML's number; None: it is unknown."""
-        key = self._keys.get((node, identity)) or self._by_uuid.get(identity)
+    def device(
+        self, node: str, identity: str, pci: str = "", number: str = "", instance: str = ""
+    ) -> DeviceKey | None:
+        """Return the accelerator of an id or UUID, a PCI address, or NVML's number; None: it is unknown.
+
+        `instance` is the number of a GPU instance: where its MIG instance is a device of its own, that one.
+        """
+        key = self._instance(node, pci, number, instance) if instance else None
+        key = key or self._keys.get((node, identity)) or self._by_uuid.get(identity)
         if key is None and node:
             key = (pci and self._keys.get((node, pci_id(pci)))) or (
                 (number and self._keys.get((node, f"gpu {number}"))) or None
             )
         if key is None and not self._known_only and identity:
             return DeviceKey(node, identity)
-        return key
+        return key if key in self._memory else None
+
+    def _instance(self, node: str, pci: str, number: str, instance: str) -> DeviceKey | None:
+        gpu = self._keys.get((node, f"gpu {number}"))
+        address = pci_id(pci) or (gpu.device if gpu else "")
+        return self._keys.get((node, f"{address} gi {instance}"))
 
     def pod(self, namespace: str, name: str) -> str:
         """Return the uid of a pod that holds shares of accelerators; empty: it is unknown."""
@@ -103,6 +119,11 @@ class DeviceIndex:
     def memory(self, key: DeviceKey) -> int:
         """Return the memory of an accelerator; 0: unknown."""
         return self._memory.get(key, 0)
+
+
+def gpu_instance(end: str) -> str:
+    """Return the number of the GPU instance from the end of an id, `1g-18gb-9-0`: 9."""
+    return end.rpartition("-")[0].rpartition("-")[2]
 
 
 def pci_id(address: str) -> str:

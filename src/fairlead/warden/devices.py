@@ -5,9 +5,10 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from typing import Final
 
-from fairlead.warden import folders, rules
+from fairlead.warden import capabilities, folders, rules
 from fairlead.warden.spec import USB_MAJOR
 
 _FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,6 +33,9 @@ class Devices:
 
     def fault(self, path: str) -> str | None:
         """Return the fault of a device node; None where it is valid, or does not exist (yet)."""
+        return capabilities.capability_fault(path, self.root) or self._node_fault(path)
+
+    def _node_fault(self, path: str) -> str | None:
         try:
             status = self._status(path)
         except FileNotFoundError:
@@ -49,6 +53,10 @@ class Devices:
         if status.st_rdev != os.makedev(USB_MAJOR, minor):
             return "it is not the USB device that its path names"
         return self._usb_fault(minor)
+
+    def together_fault(self, paths: Sequence[str]) -> str | None:
+        """Return why these nodes may not be those of one device; None where they may."""
+        return capabilities.instances_fault(paths, self.root)
 
     def _status(self, path: str) -> os.stat_result:
         *folders, name = path.strip("/").split("/")

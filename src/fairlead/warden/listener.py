@@ -6,9 +6,9 @@ import selectors
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from fairlead.errors import UserError
 from fairlead.signals import stop_signals
@@ -22,6 +22,16 @@ _BACKLOG: Final = 64
 
 SessionFactory = Callable[[socket.socket, float], Session | None]
 """Starts a session with a client; None closes the connection."""
+
+
+class Timed(Protocol):
+    """What has work at a certain time."""
+
+    def deadline(self) -> float | None:
+        """Return when; None: there is none to do."""
+
+    def expire(self, now: float) -> None:
+        """Do the work that is due."""
 
 
 class Listener:
@@ -110,8 +120,12 @@ def serve_until_signal(
     factories: Mapping[str, SessionFactory],
     say: Callable[[str], None],
     limit: int = CONNECTION_LIMIT,
+    timers: Sequence[Timed] = (),
 ) -> None:
-    """Listen on a socket in the folder for each factory, open to the group, until SIGTERM or SIGINT."""
+    """Listen on a socket in the folder for each factory, open to the group, until SIGTERM or SIGINT.
+
+    Timers are given their turn in between.
+    """
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -122,11 +136,11 @@ def serve_until_signal(
             sock = stack.enter_context(listen(place, name, group))
             listeners.append(stack.enter_context(closing(Listener(sock, selector, start_session, limit))))
             say(f"listening on {os.path.join(folder, name)}")
-        serve(selector, listeners, stop)
+        serve(selector, (*listeners, *timers), stop)
     say("stopped")
 
 
-def serve(selector: selectors.BaseSelector, listeners: list[Listener], stop: socket.socket) -> None:
+def serve(selector: selectors.BaseSelector, listeners: Sequence[Timed], stop: socket.socket) -> None:
     """Run until `stop` becomes readable."""
     stopped: list[float] = []
     selector.register(stop, selectors.EVENT_READ, stopped.append)

@@ -15,6 +15,13 @@ NODE_LIMIT: Final = 512
 ENV_LIMIT: Final = 64
 VALUE_LIMIT: Final = 4096
 
+MPS_FOLDER: Final = "/run/fairlead-mps"
+"""The node's folder of the MPS daemons: each has one of its own, named by 32 hexadecimal digits."""
+MPS_PIPE: Final = "/tmp/nvidia-mps"  # noqa: S108 - in a container, where CUDA looks without a variable
+"""Where a container finds the sockets of its MPS daemon."""
+MOUNT_OPTIONS: Final = ("ro", "nosuid", "nodev", "noexec", "bind")
+"""The options of the one mount: a container connects to the sockets, and can replace none of them."""
+
 _IDS: Final = r"[A-Za-z0-9,:._-]*"
 """Accelerators by number or by id. No `/` and no `=`: NVIDIA's runtime reads those as other CDI devices."""
 _FRACTION: Final = r"0\.[0-9]{4}"
@@ -25,6 +32,9 @@ _ENV: Final = {
     r"XLA_PYTHON_CLIENT_MEM_FRACTION": _FRACTION,
     r"TF_FORCE_GPU_ALLOW_GROWTH": r"true",
     r"PYTORCH_ALLOC_CONF": rf"per_process_memory_fraction:{_FRACTION}",
+    r"CUPY_GPU_MEMORY_LIMIT": r"[0-9]{1,15}",
+    r"CUDA_MPS_PIPE_DIRECTORY": re.escape(MPS_PIPE),
+    r"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": r"[0-9]{1,3}",
     r"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": r"[0-9]{1,3}=[0-9]{1,10}M(?:,[0-9]{1,3}=[0-9]{1,10}M)*",
 }
 _ENV_RULES: Final = [(re.compile(name), re.compile(value)) for name, value in _ENV.items()]
@@ -143,6 +153,23 @@ def kind_of(file: str) -> str | None:
     """Return the CDI kind of a file with this name; None where the name is not one of ours."""
     match = FILE.fullmatch(file)
     return KINDS[match[1].partition("-")[0]] if match else None
+
+
+def mps_pipe(identity: str) -> str:
+    """Return the node's folder with the sockets of an MPS daemon."""
+    return f"{MPS_FOLDER}/{identity}/pipe"
+
+
+def mps_identity(claim_uid: str) -> str:
+    """Return the name of the MPS daemon of a claim."""
+    return claim_uid.replace("-", "")
+
+
+def claim_mount(file: str) -> str | None:
+    """Return the one folder of the node that a claim's file may mount; None for any other file."""
+    match = FILE.fullmatch(file)
+    kind, _, uid = match[1].partition("-") if match else ("", "", "")
+    return mps_pipe(mps_identity(uid)) if kind == "claim" else None
 
 
 def node_fault(path: str) -> str | None:

@@ -4,7 +4,7 @@ The warden never writes the received bytes, but its own rendering of the checked
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from fairlead.warden import rules
@@ -15,9 +15,17 @@ _SHOWN: Final = 80
 
 DeviceCheck = Callable[[str], str | None]
 """Returns the fault of a device node of this machine; None without one."""
+TogetherCheck = Callable[[Sequence[str]], str | None]
+"""Returns why the nodes of one device may not be granted together; None where they may."""
 
 
-def violation(file: str, spec: Any, root: str, check_device: DeviceCheck) -> str | None:
+def violation(
+    file: str,
+    spec: Any,
+    root: str,
+    check_device: DeviceCheck,
+    check_together: TogetherCheck = lambda paths: None,
+) -> str | None:
     """Return which rule forbids this spec in a file of this name, and where; None without a violation."""
     kind = rules.kind_of(file)
     if kind is None:
@@ -30,6 +38,8 @@ def violation(file: str, spec: Any, root: str, check_device: DeviceCheck) -> str
         or _first(
             _device(f"devices[{i}]", each, root, check_device) for i, each in enumerate(spec["devices"])
         )
+        or _first(_mounts(f"devices[{i}]", each, file) for i, each in enumerate(spec["devices"]))
+        or _first(_together(f"devices[{i}]", each, check_together) for i, each in enumerate(spec["devices"]))
         or _duplicate(spec["devices"])
     )
 
@@ -65,11 +75,40 @@ def _device(where: str, device: Any, root: str, check_device: DeviceCheck) -> st
     return (
         _keys(where, device, ("name", "containerEdits"), ("name", "containerEdits"))
         or _name(f"{where}.name", device["name"])
-        or _keys(edits, device["containerEdits"], ("env", "deviceNodes"))
+        or _keys(edits, device["containerEdits"], ("env", "deviceNodes", "mounts"))
         or (None if any(device["containerEdits"].values()) else f"{edits}: must name something")
         or _env(f"{edits}.env", device["containerEdits"].get("env", []))
         or _nodes(f"{edits}.deviceNodes", device["containerEdits"].get("deviceNodes", []), root, check_device)
     )
+
+
+def _mounts(where: str, device: Any, file: str) -> str | None:
+    """Return the fault of mounts: a claim may have one, the sockets of its own MPS daemon, and no other."""
+    edits, place = device["containerEdits"], f"{where}.containerEdits.mounts"
+    if "mounts" not in edits:
+        return None
+    host = rules.claim_mount(file)
+    if host is None:
+        return f"{place}: not allowed"
+    fields = ("hostPath", "containerPath", "options")
+    return _list(place, edits["mounts"], 1, least=1) or _first(
+        _keys(f"{place}[{i}]", mount, fields, fields)
+        or _choice(f"{place}[{i}].hostPath", mount["hostPath"], (host,))
+        or _choice(f"{place}[{i}].containerPath", mount["containerPath"], (rules.MPS_PIPE,))
+        or _options(f"{place}[{i}].options", mount["options"])
+        for i, mount in enumerate(edits["mounts"])
+    )
+
+
+def _options(where: str, options: Any) -> str | None:
+    wanted = list(rules.MOUNT_OPTIONS)
+    return None if options == wanted else f"{where}: only {', '.join(wanted)} are allowed, in this order"
+
+
+def _together(where: str, device: Any, check_together: TogetherCheck) -> str | None:
+    nodes = device["containerEdits"].get("deviceNodes", [])
+    fault = check_together([node["path"] for node in nodes])
+    return f"{where}.containerEdits.deviceNodes: {fault}" if fault else None
 
 
 def _name(where: str, name: Any) -> str | None:

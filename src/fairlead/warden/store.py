@@ -40,7 +40,8 @@ class Store:
 
     def put(self, file: str, spec: Any) -> StoreResult:
         """Write a file, if its whole content is allowed."""
-        fault = violation(file, spec, self._devices.root, self._devices.fault)
+        devices = self._devices
+        fault = violation(file, spec, devices.root, devices.fault, devices.together_fault)
         if fault:
             return StoreResult({}, fault)
         data = render(spec)

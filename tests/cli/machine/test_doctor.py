@@ -40,7 +40,7 @@ def test_the_advice_is_below_its_finding() -> None:
 def test_a_machine_needs_no_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code = run("--here", "-o", "json", "--kubeconfig", str(tmp_path / "none"))
     found = json.loads(capsys.readouterr().out)
-    of_devices = {"accelerators", "unknown", "nvml", "device-nodes"}
+    of_devices = {"accelerators", "unknown", "nvml", "device-nodes", "jobs"}
     of_a_node = {"kubelet", "swap", "memory-cgroup", "clock", "kernel-modules"}
     # If a kubelet has run here, its certificate is checked too.
     assert {each["check"] for each in found} - {"certificate"} == of_devices | of_a_node

@@ -86,6 +86,13 @@ async def get_page(world: World, path: str) -> tuple[int, str]:
         return response.status, await response.text()
 
 
+async def until_shown(world: World, line: str) -> None:
+    """Wait until the leader's metrics have a line: gauges follow with the next refresh."""
+    async with asyncio.timeout(300):
+        while line not in (await get_page(world, "/metrics"))[1]:
+            await asyncio.sleep(0.05)
+
+
 def has_reason(name: str) -> Callable[[tuple[LivePod, ...]], bool]:
     """Return a predicate: the pod's condition has the reason why it waits."""
     return lambda pods: any(
@@ -158,9 +165,8 @@ def test_a_prometheus_that_does_not_answer_leaves_requests_and_is_named(real_clu
                 assert explanation["need"]["source"] == "request"
                 assert explanation["telemetry"]["staleness"] == "missing"
                 assert "http://127.0.0.1:1" in explanation["note"]
-                _, page = await get_page(world, "/metrics")
-        assert 'fairlead_usage_staleness{state="missing"} 1' in page
-        assert 'fairlead_scheduler_needs{source="request"} 2' in page
+                await until_shown(world, 'fairlead_usage_staleness{state="missing"} 1')
+                await until_shown(world, 'fairlead_scheduler_needs{source="request"} 2')
 
     asyncio.run(scenario())
 

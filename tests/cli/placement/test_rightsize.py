@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from fairlead.cli.main import build_parser
+from fairlead.cli.placement.rightsize import WINDOW
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.rightsize.owners import OWNERS
 from fairlead.rightsize.report import AdviceOptions
@@ -53,8 +54,9 @@ SAVING = ["bytes", "accelerators_requested", "accelerators_recommended", "accele
 
 
 @pytest.fixture
-def rightsize(run: Run) -> Run:
-    """Run the command."""
+def rightsize(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command, as a user without a history."""
+    monkeypatch.setenv("FAIRLEAD_STATE", str(tmp_path / "state"))
     return partial(run, "rightsize")
 
 
@@ -190,7 +192,8 @@ def test_the_defaults_are_those_of_the_report() -> None:
     options = build_parser("rightsize").parse_args(["rightsize", "--series", "x"])
     usual = AdviceOptions(0.0)
     assert (float(options.bound), options.min_samples) == (usual.bound, usual.min_samples)
-    assert parse_duration(options.window) == usual.window
+    assert options.window is None
+    assert parse_duration(WINDOW) == usual.window
 
 
 @pytest.mark.parametrize("text", ["0x", "-1x", "x", "12", "many"])

@@ -16,6 +16,7 @@ from fairlead.cli.main import COMMANDS
 from fairlead.cli.shell.completion import join_equals
 from fairlead.zoo import PACK
 from tests.cli.examples import Run
+from tests.cli.local.records import ledger_at, running
 
 
 def complete(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]]:
@@ -52,6 +53,18 @@ def complete(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]
 )
 def test_completions_of_the_next_word(run: Run, words: tuple[str, ...], expected: list[str]) -> None:
     assert complete(run, *words) == ("words", expected)
+
+
+def test_jobs_are_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_STATE", str(tmp_path / "state"))
+    assert complete(run, "cancel", "") == ("words", [])
+    assert not (tmp_path / "state").exists()
+    ledger = ledger_at(tmp_path / "state")
+    running(ledger, name="train")
+    running(ledger, name="embed")
+    assert complete(run, "cancel", "")[1] == ["2", "1", "embed", "train"]
+    assert complete(run, "logs", "tr")[1] == ["train"]
+    assert complete(run, "run", "--after", "1,e")[1] == ["1,embed"]
 
 
 def test_every_command_is_offered(run: Run) -> None:

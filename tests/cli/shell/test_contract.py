@@ -17,15 +17,48 @@ from fairlead.catalog import Catalog
 from fairlead.catalog.device import KINDS
 from fairlead.cli.main import build_parser, main
 from fairlead.inventory import State
+from fairlead.job import LocalState
+from tests.cli.local.worlds import job
 from tests.worlds import Files, Special, World, crowded, usb
 
 FAIRLEAD = (sys.executable, "-m", "fairlead")
 FOLDER = Special.FOLDER
 HELP = {"-h", "--help"}
+HOST_TLS = ("--ca", "--cert", "--key", "--insecure", "--insecure-network")
 OUTPUT = {"-o", "--output", "--color"}
 LISTING = {*OUTPUT, "--no-headers", "--sort-by"}
 DETECT = {"--root", "--no-nvml", "--catalog"}
+JOB = {
+    "--after",
+    "--cpus",
+    "--device",
+    "--gpu-compute",
+    "--gpu-mem",
+    "--gpus",
+    "--limiter",
+    "--memory",
+    "--model",
+    "--name",
+    "--priority",
+    "-q",
+    "--quiet",
+    "--shape",
+    "--slo",
+    "--timeout",
+}
 COMMANDS: dict[str, set[str]] = {
+    "run": {*JOB, "COMMAND"},
+    "submit": {*JOB, *OUTPUT, "--from", "COMMAND"},
+    "ps": {"-a", "--all", "-u", "--user", *LISTING},
+    "top": {"--once", "--until-idle", "-d", "--delay", "--color"},
+    "logs": {"JOB", "-f", "--follow", "-n", "--lines"},
+    "cancel": {"JOB", "--all", "--grace", "--kill", "--no-wait"},
+    "adopt": {"PID", "--list", "--name", "--gpu-mem", *LISTING},
+    "pipeline check": {"FILE", "--connect", *HOST_TLS, *OUTPUT},
+    "pipeline run": {"FILE", "-q", "--quiet", "--metrics", "--trace", "--trace-every", *HOST_TLS, *OUTPUT},
+    "pipeline worker": {"--listen", "--folder", "--grace", *HOST_TLS},
+    "pipeline certificates": {"DIR", "--host", "--days"},
+    "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *OUTPUT},
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},
@@ -167,6 +200,7 @@ COMMANDS: dict[str, set[str]] = {
         "--prometheus-token-file",
         "--prometheus-ca-file",
         "--series",
+        "--local",
         "--snapshot",
         "--assume-request",
         "--device-memory",
@@ -187,6 +221,10 @@ COMMANDS: dict[str, set[str]] = {
         *OUTPUT,
     },
     "bench openb": {"--pods", "--nodes", "--policy", "--seeds", *OUTPUT},
+    "bench share": {
+        *("--engines", "--queries", "--modes", "--limiters", "--runtimes", "--device", "--seed", "--limit"),
+        *("--enforce", "--engine", "--plot", "--out", "--resume", *OUTPUT),
+    },
     "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", *LISTING},
     "nodes": {
         "--kubeconfig",
@@ -236,6 +274,8 @@ COMMANDS: dict[str, set[str]] = {
         "--legacy-labels",
         "--kubelet-dir",
         "--warden",
+        "--limiter",
+        "--limit-hami",
         "--no-cdi",
         "--memory-unit",
         "--most-units",
@@ -302,6 +342,7 @@ COMMANDS: dict[str, set[str]] = {
     "examples": {"NAME", "--out", "-o", "--output", "--no-headers", "--sort-by", "--color"},
     "docs": {"TOPIC", "-o", "--output", "--no-headers", "--sort-by", "--color"},
     "warden open": {"--group", "--folder", "--copy"},
+    "warden limit": {"--group", "--folder", "--program"},
     "warden attribute": {"--group", "--folder", "--nvml", "--proc", "--sys", "--debugfs"},
     "warden serve": {"--group", "--folder", "--pod-resources", "--cdi-dir", "--device-root"},
     "completion bash": set(),
@@ -337,9 +378,25 @@ ACCELERATOR = [
     "node",
     "engines",
     "shareable",
+    "mig",
+    "mig_instances",
     "evidence",
 ]
 UNKNOWN = ["bus", "ids", "driver", "reason"]
+JOB_DOCUMENT = [
+    "id",
+    "name",
+    "user",
+    "state",
+    "exit_code",
+    "device",
+    "requested",
+    "reason",
+    "submitted_at",
+    "started_at",
+    "ended_at",
+]
+"""The contract of `ps -o json`, for each of `jobs`."""
 DEVICE = [
     "id",
     "name",
@@ -467,6 +524,13 @@ def test_the_document_of_detect_is_frozen(run: Run, root: str) -> None:
     assert all(list(unknown) == UNKNOWN for unknown in document["unknown"])
     assert any(accelerator["link"] for accelerator in document["accelerators"])
     assert any(accelerator["engines"] for accelerator in document["accelerators"])
+
+
+def test_the_document_of_a_job_is_frozen() -> None:
+    document = job(1).to_json()
+    assert list(document) == JOB_DOCUMENT
+    assert list(document["requested"]) == ["cpus", "memory_bytes", "gpu_mem_bytes"]
+    assert [state.value for state in LocalState] == ["queued", "running", "done", "failed", "cancelled"]
 
 
 def test_kinds_and_states_are_frozen() -> None:

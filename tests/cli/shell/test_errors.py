@@ -127,7 +127,7 @@ def test_a_user_error_names_the_fault_and_the_fix(
     ("command", "message"),
     [
         ("fairlead", "the following arguments are required: COMMAND"),
-        ("fairlead dance", "fairlead: error: no command 'dance': see fairlead --help\n"),
+        ("fairlead juggle", "fairlead: error: no command 'juggle': see fairlead --help\n"),
         ("fairlead detec", "fairlead: error: no command 'detec': did you mean detect?\n"),
         ("fairlead lab upp", "fairlead lab: error: no verb 'upp': did you mean up?\n"),
         ("fairlead serve schedular", "serve: error: no program 'schedular': did you mean scheduler?\n"),

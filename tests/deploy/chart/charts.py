@@ -34,6 +34,12 @@ OPTIONS: dict[str, Values] = {
     "without CDI": {"publish.claims": False, "warden.cdi.enabled": False},
     "without attribution": {"attribution.enabled": False},
     "attribution on a Jetson": {"attribution.debugfs": True},
+    "limiter": {"limiter.enabled": True},
+    "limiter for HAMi": {
+        "limiter": {"enabled": True, "hami": True, "nodeSelector": {"gpu": "yes"}},
+        "nvidia.runtimeClassName": "nvidia",
+    },
+    "limiter of a replayed machine": {"limiter.enabled": True, "replay.root": "/opt/machines/server-t4"},
     "gibibytes": {"memoryUnit": "GiB"},
     "nvidia": {"nvidia.runtimeClassName": "nvidia", "nvidia.mode": "env"},
     "user namespaces": {"userNamespaces": True},

@@ -81,6 +81,8 @@ REJECTED: dict[str, tuple[Values, str]] = {
         "at '/scheduler/admission/protect/0'",
     ),
     "no replica": ({"scheduler.replicas": 0}, "at '/scheduler/replicas'"),
+    "limits of HAMi without a limiter": ({"limiter.hami": True}, "Set limiter.enabled to true"),
+    "a limiter in user namespaces": ({"limiter.enabled": True, "userNamespaces": True}, "limiter.enabled"),
     "replay in a user namespace": ({"replay.root": "/x", "userNamespaces": True}, "replay.root"),
 }
 
@@ -231,6 +233,36 @@ def test_without_attribution_the_agent_asks_nothing(values: Values, chart: Chart
     assert not [word for word in containers(pod)["agent"]["args"] if word.startswith("--attribution")]
     assert "/var/log/containers" not in mounts(pod, "agent")
     assert not [document for document in documents if document["kind"] == "NetworkPolicy"]
+
+
+def test_the_limiter_is_a_pod_of_its_own_with_the_gpus_and_nothing_else(chart: Chart) -> None:
+    documents = chart.render({"limiter": {"enabled": True, "nodeSelector": {"gpu": "yes"}}})
+    daemonset = one(documents, "DaemonSet", "fairlead-limiter")["spec"]
+    assert daemonset["updateStrategy"] == {"type": "OnDelete"}
+    pod = daemonset["template"]["spec"]
+    assert not {"hostPID", "hostIPC", "serviceAccountName"} & pod.keys()
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "gpu": "yes"}
+    (container,) = containers(pod).values()
+    assert container["securityContext"]["runAsUser"] == 0
+    assert mounts(pod, "limiter") == {"/run/fairlead-mps": "rw /run/fairlead-mps"}
+    assert "ports" not in container
+    policy = one(documents, "NetworkPolicy", "fairlead-limiter")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & policy.keys(), "a rule would allow something"
+    agent = one(documents, "DaemonSet", "fairlead-agent")["spec"]["template"]["spec"]
+    assert mounts(agent, "agent")["/run/fairlead-mps"] == "ro /run/fairlead-mps"
+    assert "/run/fairlead-mps" not in mounts(agent, "warden")
+    assert "--limiter=/run/fairlead-mps" in containers(agent)["agent"]["args"]
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"limiter.enabled": True, "publish.devicePlugin": False, "publish.claims": False}]
+)
+def test_without_a_limiter_there_is_none_of_it(values: Values, chart: Chart) -> None:
+    documents = chart.render(values)
+    assert "fairlead-mps" not in json.dumps(documents)
+    assert "limiter" not in {document["metadata"]["name"].removeprefix("fairlead-") for document in documents}
 
 
 def test_a_replayed_machine_is_mounted_instead_of_the_node(chart: Chart) -> None:

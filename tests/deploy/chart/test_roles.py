@@ -77,6 +77,14 @@ def test_no_role_has_a_wildcard(chart: Chart) -> None:
         )
 
 
+def test_agents_may_get_pods_where_pods_can_ask_to_be_limited(chart: Chart) -> None:
+    roles = [
+        allowed(one(chart.render(values), "ClusterRole", "fairlead-agent"))
+        for values in ({}, {"limiter.enabled": True})
+    ]
+    assert roles[1] - roles[0] == {("get", "pods")}
+
+
 def test_the_role_of_the_cleanup_is_what_it_calls(chart: Chart) -> None:
     assert allowed(one(chart.render({}), "ClusterRole", "fairlead-retract")) == RETRACTS
 

@@ -7,14 +7,15 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from fairlead.authority import CertificateAuthority, LeafCertificate
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import ClusterConfig
-from fairlead.lab.control.certs import CertificateAuthority, LeafCertificate
 from fairlead.serve.admission.program import PATH, router_of
 from fairlead.serve.admission.webhook import Webhook
 from fairlead.serve.web.router import open_server
@@ -23,14 +24,15 @@ from fairlead.settings import TlsFiles
 from fairlead.settings.admission import Rules
 from tests.deploy.chart.charts import Document
 
+LIFE = timedelta(days=1)
 CONFIGURATION = "ValidatingWebhookConfiguration"
 
 
 @contextmanager
 def serve_webhook(config: ClusterConfig, rules: Rules) -> Iterator[tuple[str, str]]:
     """Serve admission reviews in a thread; yield the URL, and the CA bundle in base64."""
-    authority = CertificateAuthority.new()
-    certificate, key = authority.issue(LeafCertificate("webhook", "webhook", hosts=("127.0.0.1",)))
+    authority = CertificateAuthority.new("webhook", LIFE)
+    certificate, key = authority.issue(LeafCertificate("webhook", "webhook", hosts=("127.0.0.1",)), LIFE)
     listener = socket.create_server(("127.0.0.1", 0))
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     with TemporaryDirectory() as folder:

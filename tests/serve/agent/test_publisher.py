@@ -81,6 +81,8 @@ async def place(
     *accelerators: Accelerator,
     targets: str = "labels,plugin,claims",
     cluster: FakeCluster | None = None,
+    limiter: Path | None = None,
+    limit_hami: bool = False,
 ) -> AsyncIterator[Place]:
     for name in ("w", "cdi", "machine"):
         (folder / name).mkdir()
@@ -101,6 +103,8 @@ async def place(
         kubelet=folder / "k",
         warden=folder / "w",
         device_root=str(folder / "machine"),
+        limiter_folder=limiter,
+        limit_hami=limit_hami,
     )
     lines: list[str] = []
     environment = PublisherEnvironment(

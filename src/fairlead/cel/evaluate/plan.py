@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fairlead.cel.check.checker import Checker, qualified
 from fairlead.cel.errors import EvaluationError
-from fairlead.cel.evaluate.frame import Frame, Step
+from fairlead.cel.evaluate.activation import Activation, Step
 from fairlead.cel.evaluate.lookup import at_index, field_of, find_field, find_index, has_field
 from fairlead.cel.evaluate.runtime import accepts, go_name
 from fairlead.cel.evaluate.values import NO_OVERLOAD, Map, Optional, TypeValue, kind_name
@@ -81,9 +81,9 @@ class Planner:
         if id(node) in self._checker.names:
             return _type_name(plain)
 
-        def device(frame: Frame) -> Any:
-            frame.charge(1)
-            return frame.device
+        def device(activation: Activation) -> Any:
+            activation.charge(1)
+            return activation.device
 
         return device
 
@@ -92,11 +92,11 @@ class Planner:
             return _type_name(qualified(node))
         operand, field = self.plan(node.operand), node.field
         if node.test:
-            return lambda frame: has_field(operand(frame), field)
+            return lambda activation: has_field(operand(activation), field)
 
-        def select(frame: Frame) -> Any:
-            value = operand(frame)
-            frame.charge(1)
+        def select(activation: Activation) -> Any:
+            value = operand(activation)
+            activation.charge(1)
             return field_of(value, field)
 
         return select
@@ -106,7 +106,7 @@ class Planner:
         target = [] if node.target is None or id(node) in self._checker.names else [node.target]
         args = [self.plan(argument) for argument in (*target, *node.args)]
         if name == "@in" and is_plain_list(node.args[1]):
-            return _plan_membership(args[0], args[1](_NO_FRAME))
+            return _plan_membership(args[0], args[1](_NO_ACTIVATION))
         special = _SPECIAL.get(name)
         if special is not None:
             return special(args)
@@ -115,18 +115,18 @@ class Planner:
     def _list(self, node: ListNode) -> Step:
         items = [self.plan(item) for item in node.items]
         if not node.optional and all(isinstance(item, Literal) for item in node.items):
-            constant = tuple(step(_NO_FRAME) for step in items)
+            constant = tuple(step(_NO_ACTIVATION) for step in items)
             return lambda _: constant
 
-        def make(frame: Frame) -> Any:
+        def make(activation: Activation) -> Any:
             elements: list[Any] = []
             for place, step in enumerate(items):
-                value = step(frame)
+                value = step(activation)
                 if place in node.optional:
                     elements += _present(value)
                 else:
                     elements.append(value)
-            frame.charge(_LIST_COST)
+            activation.charge(_LIST_COST)
             return tuple(elements)
 
         return make
@@ -134,12 +134,12 @@ class Planner:
     def _map(self, node: MapNode) -> Step:
         entries = [(self.plan(key), self.plan(value), optional) for key, value, optional in node.entries]
 
-        def make(frame: Frame) -> Any:
+        def make(activation: Activation) -> Any:
             pairs: list[tuple[Any, Any]] = []
             for key, value, optional in entries:
-                name, held = key(frame), value(frame)
+                name, held = key(activation), value(activation)
                 pairs += [(name, present) for present in (_present(held) if optional else [held])]
-            frame.charge(_MAP_COST)
+            activation.charge(_MAP_COST)
             return Map(pairs)
 
         return make
@@ -173,16 +173,16 @@ class Planner:
         return test, self.plan(step.args[1].items[0])
 
 
-_NO_FRAME: Final = Frame(Map(), 0)
+_NO_ACTIVATION: Final = Activation(Map(), 0)
 
 
 def _plan_membership(item: Step, constants: tuple[Any, ...]) -> Step:
     if not constants:
         return lambda _: False
 
-    def look(frame: Frame) -> bool:
-        value = item(frame)
-        frame.charge(1)
+    def look(activation: Activation) -> bool:
+        value = item(activation)
+        activation.charge(1)
         return is_one_of(value, constants)
 
     return look
@@ -197,9 +197,9 @@ def _present(value: Any) -> list[Any]:
 
 
 def _variable(slot: int) -> Step:
-    def read(frame: Frame) -> Any:
-        frame.charge(1)
-        value = frame.variables[slot]
+    def read(activation: Activation) -> Any:
+        activation.charge(1)
+        value = activation.variables[slot]
         if type(value) is ErrorValue:
             raise value.error
         return value
@@ -212,17 +212,17 @@ def _type_name(name: str) -> Step:
     return lambda _: value
 
 
-def _value_or_error(step: Step, frame: Frame) -> Any:
+def _value_or_error(step: Step, activation: Activation) -> Any:
     try:
-        return step(frame)
+        return step(activation)
     except EvaluationError as error:
         return ErrorValue(error)
 
 
 def _plan_bind(slot: int, init: Step, result: Step) -> Step:
-    def bind(frame: Frame) -> Any:
-        frame.variables[slot] = _value_or_error(init, frame)
-        return result(frame)
+    def bind(activation: Activation) -> Any:
+        activation.variables[slot] = _value_or_error(init, activation)
+        return result(activation)
 
     return bind
 
@@ -238,21 +238,21 @@ def _pairs(over: Any, two: bool) -> Any:
 def _plan_gather(over: Step, slots: tuple[int, int], test: Step | None, item: Step) -> Step:
     first, second = slots
 
-    def gather(frame: Frame) -> Any:
+    def gather(activation: Activation) -> Any:
         elements: list[Any] = []
-        for one, other in _pairs(over(frame), second >= 0):
-            frame.variables[first] = one
+        for one, other in _pairs(over(activation), second >= 0):
+            activation.variables[first] = one
             if second >= 0:
-                frame.variables[second] = other
-            frame.charge(1)
+                activation.variables[second] = other
+            activation.charge(1)
             if test is not None:
-                wanted = test(frame)
+                wanted = test(activation)
                 if type(wanted) is not bool:
                     raise EvaluationError(NO_OVERLOAD)
                 if not wanted:
                     continue
-            elements.append(item(frame))
-            frame.charge(_LIST_COST + 1)
+            elements.append(item(activation))
+            activation.charge(_LIST_COST + 1)
         return tuple(elements)
 
     return gather
@@ -264,29 +264,29 @@ def _plan_fold(
     accu, first, second = slots
     condition, step = loop
 
-    def fold(frame: Frame) -> Any:
-        variables = frame.variables
-        items = _pairs(over(frame), second >= 0)
-        value = _value_or_error(init, frame)
+    def fold(activation: Activation) -> Any:
+        variables = activation.variables
+        items = _pairs(over(activation), second >= 0)
+        value = _value_or_error(init, activation)
         for one, other in items:
             variables[accu], variables[first] = value, one
             if second >= 0:
                 variables[second] = other
-            if condition(frame) is not True:
+            if condition(activation) is not True:
                 break
-            value = _value_or_error(step, frame)
+            value = _value_or_error(step, activation)
         variables[accu] = value
-        return result(frame)
+        return result(activation)
 
     return fold
 
 
 def _plan_logical(args: Sequence[Step], wins: bool) -> Step:
-    def decide(frame: Frame) -> bool:
+    def decide(activation: Activation) -> bool:
         fault: EvaluationError | None = None
         for arg in args:
             try:
-                value = arg(frame)
+                value = arg(activation)
             except EvaluationError as error:
                 fault = fault or error
                 continue
@@ -304,19 +304,19 @@ def _plan_logical(args: Sequence[Step], wins: bool) -> Step:
 def _plan_conditional(args: Sequence[Step]) -> Step:
     test, then, otherwise = args
 
-    def choose(frame: Frame) -> Any:
-        value = test(frame)
+    def choose(activation: Activation) -> Any:
+        value = test(activation)
         if type(value) is not bool:
             raise EvaluationError(NO_OVERLOAD)
-        return then(frame) if value else otherwise(frame)
+        return then(activation) if value else otherwise(activation)
 
     return choose
 
 
 def _plan_not_strictly_false(args: Sequence[Step]) -> Step:
-    def test(frame: Frame) -> bool:
-        frame.charge(1)
-        value: object = _value_or_error(args[0], frame)
+    def test(activation: Activation) -> bool:
+        activation.charge(1)
+        value: object = _value_or_error(args[0], activation)
         return value is not False
 
     return test
@@ -326,9 +326,9 @@ def _plan_lookup(find: Callable[[Any, Any], Any]) -> Callable[[Sequence[Step]], 
     def plan(args: Sequence[Step]) -> Step:
         operand, key = args
 
-        def look(frame: Frame) -> Any:
-            value, wanted = operand(frame), key(frame)
-            frame.charge(1)
+        def look(activation: Activation) -> Any:
+            value, wanted = operand(activation), key(activation)
+            activation.charge(1)
             return find(value, wanted)
 
         return look
@@ -340,12 +340,12 @@ def _plan_or(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
     def plan(args: Sequence[Step]) -> Step:
         optional, otherwise = args
 
-        def choose(frame: Frame) -> Any:
-            value = optional(frame)
+        def choose(activation: Activation) -> Any:
+            value = optional(activation)
             if not isinstance(value, Optional):
                 raise EvaluationError(NO_OVERLOAD)
             if not value.has_value:
-                return otherwise(frame)
+                return otherwise(activation)
             return value.value if unwraps else value
 
         return choose
@@ -369,11 +369,11 @@ _SPECIAL: Final[dict[str, Callable[[Sequence[Step]], Step]]] = {
 def _dispatch(name: str, overloads: Sequence[Overload], args: Sequence[Step]) -> Step:
     generic = name.startswith(("_", "-", "!", "@in"))
 
-    def call(frame: Frame) -> Any:
-        values = [arg(frame) for arg in args]
+    def call(activation: Activation) -> Any:
+        values = [arg(activation) for arg in args]
         for overload in overloads:
             if generic or all(map(accepts, overload.args, values)):
-                frame.charge(1 if overload.cost is None else overload.cost(*values))
+                activation.charge(1 if overload.cost is None else overload.cost(*values))
                 assert overload.run is not None
                 return overload.run(*values)
         shown = f": {name}({', '.join(kind_name(value) for value in values)})" if len(overloads) > 1 else ""

@@ -23,6 +23,8 @@ _HEAD = (
     Column("DEVICE NODE", wide=True),
     Column("ID", wide=True, identity=True),
 )
+_JETSON_CLIENTS = "/sys/kernel/debug/nvmap/iovmm/clients"
+"""What a Jetson's GPU lists of processes, to root alone."""
 _PREFERRED = ("int8", "int8-sparse", "fp16", "bf16", "fp32")
 
 
@@ -40,7 +42,10 @@ def add(commands: Any) -> None:
         "--legacy-labels", action="store_true", help="with -o labels: also print the un-prefixed gpu.* set"
     )
     command.add_argument(
-        "-v", "--verbose", action="store_true", help="with -o table: also print the evidence"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="with -o table: also print the evidence, and what can limit a job",
     )
     command.set_defaults(run=run)
 
@@ -67,24 +72,45 @@ def run(options: argparse.Namespace) -> int:
         rows = [_row(acc) for acc in accelerators]
         show_list(_HEAD, rows, options.output, headers=False, color=options.color)
     else:
-        show_page(table(inventory, options.output, verbose=options.verbose), options.color)
+        limits = _limits(inventory, options.root) if options.verbose else None
+        show_page(table(inventory, options.output, limits), options.color)
     return 0
 
 
-def table(inventory: "Inventory", output: str = "table", *, verbose: bool) -> Page:
-    """Return an inventory as a page for people."""
+def _limits(inventory: "Inventory", root: str) -> dict[str, str]:
+    """Return what can hold a job to its share, by accelerator; MPS is looked for on this machine only."""
+    import os
+
+    from fairlead.limiter.mps import control_program
+    from fairlead.local.enforced import by_listing, limits_text
+
+    here = root == "/"
+    mps = here and control_program(os.environ) is not None
+    jetson = here and os.access(_JETSON_CLIENTS, os.R_OK)
+    return {
+        acc.id: limits_text(
+            acc, mps=mps, listed=by_listing(acc) or (jetson and acc.vendor == "NVIDIA" and acc.unified_memory)
+        )
+        for acc in inventory.accelerators
+        if acc.kind != "cpu"
+    }
+
+
+def table(inventory: "Inventory", output: str = "table", limits: Mapping[str, str] | None = None) -> Page:
+    """Return an inventory as a page for people; with limits also the evidence, and those."""
     rows = [_row(acc) for acc in inventory.accelerators]
     parts: list[Text] = [
-        Text(f"{acc.bus}: {acc.reason}", None if acc.state.allocatable else Tone.BAD)
+        Text(f"{acc.bus}: {acc.reason}", None if acc.state.allocatable or acc.mig_instances else Tone.BAD)
         for acc in inventory.accelerators
         if acc.reason
     ]
     parts += [
         Text(f"unknown device {odd.ids} at {odd.bus}: {odd.reason}", Tone.WARN) for odd in inventory.unknown
     ]
-    if verbose:
+    if limits is not None:
         for acc in inventory.accelerators:
             parts += [Text(""), Text(acc.id, Tone.HEAD)]
+            parts += [Text(f"  limits: {limits[acc.id]}")] if acc.id in limits else []
             parts += [Text(f"  {item.source:6} {item.path}: {item.says}") for item in acc.evidence]
         parts += [Text(f"could not read {problem}", Tone.WARN) for problem in inventory.machine.problems]
     return Page.of(_headline(inventory), select_columns(_HEAD, rows, output, headers=True), parts)
@@ -108,7 +134,7 @@ def _row(acc: "Accelerator") -> tuple[str | Cell, ...]:
         acc.name if len(acc.name) <= 44 else f"{acc.name[:43]}…",
         acc.model or "|".join(acc.candidates),
         acc.kind,
-        Cell(acc.state.value, tone=Tone.GOOD if acc.state.allocatable else Tone.BAD),
+        Cell(acc.state.value, tone=_tone(acc)),
         Cell(f"{acc.confidence:.0%}", acc.confidence),
         Cell(f"{memory} shared" if acc.unified_memory and acc.memory else memory, acc.memory),
         _rate(acc.peak),
@@ -119,6 +145,13 @@ def _row(acc: "Accelerator") -> tuple[str | Cell, ...]:
         acc.node or "-",
         acc.id,
     )
+
+
+def _tone(acc: "Accelerator") -> Tone | None:
+    """Return the tone of a state: a GPU that is split into MIG instances is not allocated, and no fault."""
+    if acc.mig_instances:
+        return None
+    return Tone.GOOD if acc.state.allocatable else Tone.BAD
 
 
 def _rate(rates: Mapping[str, float]) -> Cell:

@@ -13,7 +13,13 @@ from fairlead.cli.output.terminal import Page, show_page
 from fairlead.cli.shell import options as shared
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairlead.doctor.finding import Finding
+    from fairlead.doctor.local_jobs import JobResources
+    from fairlead.host import Host
+    from fairlead.inventory import Inventory
+    from fairlead.local.view import DeviceView
 
 _HEAD = (Column("CHECK", Fit.KEEP), Column(""), Column("FINDING", Fit.PROSE))
 _WIDE = (Column("CHECK", Fit.KEEP), Column("VERDICT"), Column("FINDING"), Column("TO DO"))
@@ -132,22 +138,46 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
 def _here(options: argparse.Namespace) -> "list[Finding]":
     from datetime import datetime
 
-    from fairlead import nvml
     from fairlead.compat.times import UTC
     from fairlead.detect import detect
     from fairlead.detect.nvidia import GPUS, is_driver_loaded
     from fairlead.doctor.join import ClockStatus, examine_node
     from fairlead.doctor.kernelclock import is_synchronised
+    from fairlead.doctor.local_jobs import examine_local_jobs, read_local_jobs
+    from fairlead.doctor.mps import examine_mps, read_mps
     from fairlead.doctor.this_machine import ExaminedMachine, examine_machine
     from fairlead.host import Host
+    from fairlead.local.machine.devices import DeviceReader
+    from fairlead.local.machine.nvml_process import NvmlAnswer, NvmlProcess
+    from fairlead.local.mps.device import can_mps
 
     host, catalog = Host("/"), shared.catalog_of(options)
-    driver = is_driver_loaded(host)
-    with nvml.open_session() as session:
-        nvml_works = session is not None
-        inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
+    driver, nvml = is_driver_loaded(host), NvmlProcess()
+    answer = nvml.read(host.names(GPUS)) if driver else NvmlAnswer()
+    nvml.close()
+    inventory = detect(host, catalog, answer.gpus)
+    devices = DeviceReader(host).views([acc for acc in inventory.accelerators if acc.kind != "cpu"], answer)
     nodes = {accelerator.node for accelerator in inventory.accelerators if accelerator.node}
     access = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
+    failure = answer.failure.reason if answer.failure else ""
+    machine = ExaminedMachine(inventory, driver, driver and not failure, failure, access)
+    devices = tuple(device for device in devices if not device.accelerator.mig_instances)
     clock = ClockStatus(datetime.now(UTC), is_synchronised())
-    machine = ExaminedMachine(inventory, driver, nvml_works, access)
-    return [*examine_machine(machine), *examine_node(host, clock)]
+    jobs = examine_local_jobs(read_local_jobs(os.environ), _job_resources(host, inventory, devices))
+    gpus = [device.accelerator.name for device in devices if can_mps(device.accelerator)]
+    mps = examine_mps(read_mps(gpus, os.environ))
+    return [*examine_machine(machine), *jobs, *mps, *examine_node(host, clock)]
+
+
+def _job_resources(host: "Host", inventory: "Inventory", devices: "Sequence[DeviceView]") -> "JobResources":
+    from fairlead.doctor.local_jobs import JobResources
+    from fairlead.limiter.cgroup import cgroup_problem
+    from fairlead.local.machine.limits import read_cpu, read_ram
+
+    return JobResources(
+        read_cpu(host, inventory.machine.cpus).cpu / 1000,
+        read_ram(host).total,
+        tuple(device.accelerator.name for device in devices),
+        {device.accelerator.name: device.fault for device in devices if device.fault},
+        cgroup_problem(),
+    )

@@ -1,10 +1,10 @@
-"""`fairlead bench`: measure predictions and policies against published tables and traces."""
+"""`fairlead bench`: predictions against published tables, policies against traces, sharing on a real GPU."""
 
 import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead.cli.model import bench_openb
+from fairlead.cli.model import bench_openb, bench_share
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
@@ -31,11 +31,13 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "bench",
-        help="measure predictions and policies against published tables and traces",
-        description="Measure predictions and policies against published tables and traces.",
+        help="measure predictions and policies against published tables, traces and this machine's GPU",
+        description="Measure predictions and policies against published tables and traces, and sharing on "
+        "this machine's GPU.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     bench_openb.add(verbs)
+    bench_share.add(verbs)
     predict = verbs.add_parser(
         "predict",
         help="predict the latencies of a table, and compare",

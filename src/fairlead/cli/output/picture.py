@@ -3,28 +3,29 @@
 from fairlead.errors import SettingsError
 
 
-def check_writable(path: str) -> None:
+def check_writable(path: str, option: str = "--plot") -> None:
     """Raise before the work begins if the file cannot be written; leave it as it is."""
     from fairlead import outfile
 
     try:
         outfile.check_writable(path)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable(path, error, option) from None
 
 
-def draw(path: str, picture: str) -> None:
-    """Write a picture."""
+def draw(path: str, picture: str, option: str = "--plot") -> None:
+    """Write a picture, or another text that an option names a file for."""
     from fairlead.outfile import atomic_write
 
     try:
         with atomic_write(path, text=True) as stream:
             stream.write(picture)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable(path, error, option) from None
 
 
-def _unwritable(path: str, error: OSError) -> SettingsError:
+def _unwritable(path: str, error: OSError, option: str) -> SettingsError:
     return SettingsError(
-        f"--plot {path}: cannot be written: {error.strerror}", "name a file in a folder that you may write to"
+        f"{option} {path}: cannot be written: {error.strerror}",
+        "name a file in a folder that you may write to",
     )

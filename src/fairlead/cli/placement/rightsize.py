@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.output.show import show
 from fairlead.cli.shell import options as shared
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from fairlead.rightsize.workload import PodSeries, SizedContainer
     from fairlead.units import Bytes
 
-_WINDOW = "24h"
+WINDOW: Final = "24h"
+"""How far back samples count where no option says it."""
 
 
 def add(commands: Any) -> None:
@@ -24,15 +25,17 @@ def add(commands: Any) -> None:
         description="Compare what workloads request of accelerators with the memory that their pods have "
         "used, and recommend a size for each, with the estimated probability that a pod exceeds it within a "
         "day. The exit code is 1 if a workload should request another size. With --apply the sizes are "
-        "written to the owners of the pods, after a dry run and a question; --undo restores them.",
+        "written to the owners of the pods, after a dry run and a question; --undo restores them. With "
+        "--local, the commands that you ran on this machine take the place of workloads.",
     )
     command.add_argument(
         "workload",
         metavar="WORKLOAD",
         nargs="*",
-        help="only these, as kind/name: deployment/web (default: all)",
+        help="only these, as kind/name: deployment/web; with --local, names of commands (default: all)",
     )
     _add_sources(command)
+    _add_requests(command)
     _add_rules(command)
     _add_writes(command)
     shared.add_cluster(command)
@@ -50,12 +53,21 @@ def _add_sources(command: argparse.ArgumentParser) -> None:
         help="read the series from a CSV file: timestamp, value (bytes), and namespace, pod, container, "
         "device, or one column that names the series; .gz and .tar.gz are read, - is the standard input",
     )
+    source.add_argument(
+        "--local",
+        action="store_true",
+        help="read your history of fairlead run and submit on this machine; no cluster is needed (default if "
+        "no cluster is configured and there is a history)",
+    )
     command.add_argument(
         "--prometheus-token-file", metavar="FILE", default="", help="a bearer token for Prometheus"
     )
     command.add_argument(
         "--prometheus-ca-file", metavar="FILE", default="", help="certificate authorities of Prometheus (PEM)"
     )
+
+
+def _add_requests(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--snapshot",
         metavar="FILE",
@@ -87,7 +99,9 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
         help="the probability, at most, that a pod exceeds its size within a day (default: %(default)s)",
     )
     command.add_argument(
-        "--window", metavar="TIME", default=_WINDOW, help="how far back samples count (default: %(default)s)"
+        "--window",
+        metavar="TIME",
+        help=f"how far back samples count (default: {WINDOW}; of the history, all runs that it keeps)",
     )
     command.add_argument(
         "--min-samples",
@@ -117,6 +131,15 @@ def _add_writes(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
+    from fairlead.cli.placement import rightsize_local
+
+    if rightsize_local.applies(options):
+        bound, window = _bound(options), _window(options)
+        return rightsize_local.run(options, bound, window)
+    return _run_cluster(options)
+
+
+def _run_cluster(options: argparse.Namespace) -> int:
     from fairlead.cli.placement import rightsize_apply, rightsize_page
 
     _check(options)
@@ -144,7 +167,8 @@ def _check(options: argparse.Namespace) -> None:
     if not (options.prometheus or options.series):
         raise SettingsError(
             "no series are named",
-            "give the address of a Prometheus with --prometheus, or a file with --series",
+            "give the address of a Prometheus with --prometheus, a file with --series, or --local for your "
+            "history on this machine",
         )
     if options.assume_request and (options.snapshot or not options.series):
         raise SettingsError(
@@ -200,23 +224,40 @@ def _advice_options(options: argparse.Namespace) -> "AdviceOptions":
     import time
 
     from fairlead.rightsize.report import AdviceOptions
-    from fairlead.units import parse_duration
 
+    bound, window = _bound(options), _window(options)
+    if options.min_samples < 2:
+        raise SettingsError(f"--min-samples {options.min_samples}: less than 2", "write at least 2")
+    return AdviceOptions(time.time(), bound, window or _seconds(WINDOW), options.min_samples)
+
+
+def _bound(options: argparse.Namespace) -> float:
     try:
         bound = float(options.bound)
     except ValueError:
         bound = 0.0
     if not 0 < bound < 1:
         raise SettingsError(f"--bound {options.bound}: not a probability", "write it like 0.01")
-    try:
-        window = float(parse_duration(options.window))
-    except ValueError:
-        window = 0.0
+    return bound
+
+
+def _window(options: argparse.Namespace) -> float | None:
+    """Return the seconds before now that count; None: not stated."""
+    if options.window is None:
+        return None
+    window = _seconds(options.window)
     if not 60 <= window <= 90 * 86400:
         raise SettingsError(f"--window {options.window}: not a period from 1m to 2160h", "write it like 24h")
-    if options.min_samples < 2:
-        raise SettingsError(f"--min-samples {options.min_samples}: less than 2", "write at least 2")
-    return AdviceOptions(time.time(), bound, window, options.min_samples)
+    return window
+
+
+def _seconds(text: str) -> float:
+    from fairlead.units import parse_duration
+
+    try:
+        return float(parse_duration(text))
+    except ValueError:
+        return 0.0
 
 
 def _assumed(options: argparse.Namespace, series: "tuple[PodSeries, ...]") -> "list[SizedContainer]":

@@ -22,7 +22,7 @@ _HEAD: Final = (
     Column("VERDICT"),
     Column("REASON", Fit.PROSE),
 )
-_TONES: Final = {"over-provisioned": Tone.WARN, "under-provisioned": Tone.BAD, "right": Tone.GOOD}
+TONES: Final = {"over-provisioned": Tone.WARN, "under-provisioned": Tone.BAD, "right": Tone.GOOD}
 
 
 def show_report(report: "SizeReport", color: str) -> None:
@@ -37,24 +37,26 @@ def _row(each: "Recommendation") -> tuple[Cell, ...]:
     workload, advice = each.container.workload, each.advice
     name = f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
     sizes = (each.container.requested, each.peak, each.p99, each.mean, advice.size)
-    *measured, recommended = (_size(size) for size in sizes)
+    *measured, recommended = (size_cell(size) for size in sizes)
     return (
         Cell(f"{workload.kind.lower()} {name}".strip()),
         Cell(each.container.container or "-"),
         Cell(str(len(each.container.pods)), len(each.container.pods)),
         *measured,
         recommended,
-        Cell(_risk(advice.risk), advice.risk),
-        Cell(advice.verdict.value, tone=_TONES.get(advice.verdict.value)),
+        Cell(risk_text(advice.risk), advice.risk),
+        Cell(advice.verdict.value, tone=TONES.get(advice.verdict.value)),
         Cell(advice.reason),
     )
 
 
-def _size(size: int | None) -> Cell:
+def size_cell(size: int | None) -> Cell:
+    """Return a size as a cell; a dash where it is not known."""
     return Cell("-" if size is None else format_bytes(size), size)
 
 
-def _risk(risk: float | None) -> str:
+def risk_text(risk: float | None) -> str:
+    """Return a risk for people."""
     if risk is None:
         return "-"
     return "<0.01%" if risk < 1e-4 else f"{100 * risk:.2g}%"

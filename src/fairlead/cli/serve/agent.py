@@ -152,6 +152,19 @@ def _add_allocation(group: Any) -> None:
         default="",
         help="the folder on the node with the device nodes of a replayed machine (default: the node's own)",
     )
+    _add_limiter(group)
+
+
+def _add_limiter(group: Any) -> None:
+    group.add_argument(
+        "--limiter",
+        metavar="DIR",
+        default="",
+        help="the folder of the socket of `fairlead warden limit`: hold pods to their share that ask for it",
+    )
+    group.add_argument(
+        "--limit-hami", action="store_true", help="hold every pod with HAMi's resources to its share"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -218,6 +231,8 @@ def _run_publisher(
         most_units=options.most_units,
         nvidia=options.nvidia,
         device_root=options.device_root.rstrip("/"),
+        limiter_folder=Path(options.limiter) if options.limiter else None,
+        limit_hami=options.limit_hami,
     )
     check(config, ready=(config.sockets, config.registry) if config.forms else ())
     connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))

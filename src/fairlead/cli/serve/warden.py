@@ -11,6 +11,7 @@ from fairlead.errors import UserError
 
 _POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _CDI: Final = "/var/run/cdi"
+_MPS: Final = "/run/fairlead-mps"
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(fairlead.__file__)))
 """The folder that contains the package."""
 _BECOME: Final = (
@@ -29,6 +30,7 @@ def add(commands: Any) -> None:
     _add_open(verbs)
     _add_serve(verbs)
     _add_attribute(verbs)
+    _add_limit(verbs)
 
 
 def _add_open(verbs: Any) -> None:
@@ -121,6 +123,30 @@ def _add_attribute(verbs: Any) -> None:
     verb.set_defaults(run=_attribute)
 
 
+def _add_limit(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "limit",
+        help="hold containers to their share of a GPU, by MPS daemons",
+        description="Start and end, on requests over a Unix socket, a daemon of CUDA's Multi-Process Service "
+        "for each container that is held to its share. It needs the GPUs, so it runs in a pod of its own.",
+    )
+    _add_group(verb)
+    verb.add_argument(
+        "--folder",
+        metavar="DIR",
+        default=_MPS,
+        help="the folder for the socket and the daemons; the group may enter it but change nothing in it "
+        "(default: %(default)s)",
+    )
+    verb.add_argument(
+        "--program",
+        metavar="FILE",
+        default="",
+        help="nvidia-cuda-mps-control (default: where the driver or the runtime puts it)",
+    )
+    verb.set_defaults(run=_limit)
+
+
 def _add_group(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--group", metavar="GID", type=int, required=True, help="the agent's group, as a number"
@@ -161,6 +187,11 @@ def _attribute(options: argparse.Namespace) -> int:
         "debugfs": options.debugfs,
     }
     _become("attribution", settings)
+
+
+def _limit(options: argparse.Namespace) -> int:
+    settings = {"folder": options.folder, "group": _group(options), "program": options.program}
+    _become("enforcement", settings)
 
 
 def _become(package: str, settings: dict[str, Any]) -> NoReturn:

@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
         "completion",
         help="print a completion script for a shell",
         description="Print a script for bash, zsh or fish. It completes commands, options, values, files, "
-        "and the names of devices, policies, profiles and labs.",
+        "and the names of devices, policies, profiles, labs and jobs.",
     )
     verbs = command.add_subparsers(title="shells", dest="verb", metavar="SHELL", required=True)
     for shell in _SCRIPTS:

@@ -6,6 +6,11 @@ from typing import Final
 from fairlead.errors import MissingPartError
 
 EXTRAS: Final = {
+    "ps": "",
+    "top": "",
+    "logs": "",
+    "cancel": "",
+    "adopt": "",
     "detect": "",
     "capture": "",
     "catalog": "",
@@ -15,6 +20,11 @@ EXTRAS: Final = {
     "examples": "",
     "manifests": "",
     "warden": "",
+    "run": "run",
+    "submit": "run",
+    "pipeline": "pipeline",
+    "pipeline worker": "pipeline-hosts",
+    "pipeline certificates": "pipeline-hosts",
     "estimate": "predict",
     "bench predict": "predict",
     "calibrate": "calibrate",
@@ -31,13 +41,15 @@ EXTRAS: Final = {
     "simulate": "simulate",
     "reproduce": "simulate",
     "bench openb": "simulate",
+    "bench share": "run",
     "serve agent": "agent",
     "serve scheduler": "scheduler",
     "serve extender": "scheduler",
     "serve admission": "scheduler",
     "lab": "lab",
 }
-"""By command; one without an extra needs Python alone. Some run in part without theirs (`doctor --here`)."""
+"""By command; one without an extra needs Python alone. Some run in part without theirs (`doctor
+--here`); `ps` and `top` plan the queue where numpy is installed, and show the recorded reasons elsewhere."""
 _MAY_USE_A_CLUSTER: Final = ("estimate", "calibrate")
 """Commands that need their own extra, and the extra `cluster` if their options name a cluster."""
 

@@ -1,4 +1,4 @@
-"""Names that a shell completes: devices, policies, profiles, labs; fast to read, and never an error."""
+"""Names that a shell completes: devices, policies, profiles, labs, jobs; fast to read, and never an error."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from fairlead.cli.shell.complete import NOTHING, CompletionKind, Completions, Co
 from fairlead.errors import FairleadError
 
 _FOLDERS: Final = ("DIR",)
-_FILES: Final = ("FILE", "MODEL", "ARCHIVE")
+_FILES: Final = ("FILE", "MODEL", "ARCHIVE", "COMMAND")
 
 
 def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completions:
@@ -92,8 +92,19 @@ def _pack() -> Iterable[str]:
     return PACK
 
 
+def _jobs() -> list[str]:
+    """Return the ids and names of jobs, the user's own first."""
+    from fairlead.local.status_reader import open_reader
+
+    status = open_reader(os.environ, machine=False).read()
+    live = sorted(status.jobs, key=lambda job: (job.state.ended, job.uid != os.geteuid(), -job.number))
+    return list(dict.fromkeys([*(job.id for job in live), *(job.name for job in live)]))
+
+
 _NAMES: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "DEVICE": _devices,
+    "JOB": _jobs,
+    "after": _jobs,
     "SETUP": _setups,
     "PROGRAM": _programs,
     "on": _devices_and_kinds,

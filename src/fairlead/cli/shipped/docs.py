@@ -49,7 +49,8 @@ def _pages() -> dict[str, Path]:
     """Return the pages by section and name, such as `how-to/install`."""
     from fairlead.shipped import files
 
-    pages = {name.removesuffix(_SUFFIX): path for name, path in files("docs").items()}
+    texts = ((name, path) for name, path in files("docs").items() if name.endswith(_SUFFIX))
+    pages = {name.removesuffix(_SUFFIX): path for name, path in texts}
     return {
         name: path
         for section in SECTIONS

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from fairlead.authority import LeafCertificate
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.lab.build.prerequisites import Prerequisites
 from fairlead.lab.control import certs, commands, populate, tuning
-from fairlead.lab.control.certs import LeafCertificate
 from fairlead.lab.control.commands import ControlPlane
 from fairlead.lab.control.tuning import LabTuning
 from fairlead.lab.run import ready

@@ -7,13 +7,26 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fairlead import placement
+from fairlead.annotations import MIG
 from fairlead.catalog import CatalogDevice as Row
 from fairlead.cluster.http.codec import encode_plain
 from fairlead.manifest.types.dra import Device
 from fairlead.units import Bytes
 
 PER_DEVICE_ATTRIBUTES: Final = frozenset(
-    ("uuid", "bus", "busId", "busID", "pciBusID", "pciAddress", "index", "minor", "serial", "serialNumber")
+    (
+        "uuid",
+        "parentUUID",
+        "bus",
+        "busId",
+        "busID",
+        "pciBusID",
+        "pciAddress",
+        "index",
+        "minor",
+        "serial",
+        "serialNumber",
+    )
 )
 """Attributes that differ from device to device. The scheduler decides by kind of device: it leaves them out,
 and rejects selectors that name them."""
@@ -60,10 +73,10 @@ def _value(entry: Mapping[str, Any]) -> Any:
 
 
 def encode_catalog_device(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
-    """Return an accelerator that no slice lists as JSON, with the catalog's figures."""
+    """Return an accelerator that no slice lists as JSON, with the catalog's figures of a whole one."""
     rates = (
         {}
-        if row is None
+        if row is None or MIG in model
         else {f"{_camel(name)}Gops": {"int": round(peak / 1e9)} for name, peak in _peak(row)}
     )
     return placement.offered_device(model, vendor, row.kind if row else "", memory, rates)

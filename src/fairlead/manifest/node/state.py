@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead import keys
-from fairlead.annotations import AnnotatedAccelerator, labelled_models, newer_format, parse_devices
+from fairlead.annotations import (
+    MIG,
+    AnnotatedAccelerator,
+    catalog_model,
+    labelled_models,
+    newer_format,
+    parse_devices,
+)
 from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.errors import ManifestError
 from fairlead.keys import DEVICES
@@ -108,7 +115,7 @@ def _annotated_device(
     annotated: AnnotatedAccelerator, listed: Device | None, catalog: Catalog
 ) -> DeviceState:
     """Return an accelerator of an agent's list, with the attributes of its slice where there is one."""
-    row = catalog.devices.get(annotated.model)
+    row = catalog.devices.get(catalog_model(annotated.model))
     memory = Bytes(annotated.mebibytes * MIB)
     return DeviceState(
         annotated.id,
@@ -131,12 +138,13 @@ def _slice_device(device: Device, driver: str, catalog: Catalog) -> DeviceState:
         name.rpartition("/")[2]: next(iter(value.values()), None) for name, value in device.attributes.items()
     }
     model = str(attributes.get("model") or "")
-    row = catalog.devices.get(model) or _catalog_row(str(attributes.get("productName") or ""), catalog)
+    product = str(attributes.get("productName") or "")
+    row = catalog.devices.get(catalog_model(model)) or _catalog_row(product, catalog)
     memory = {name.rpartition("/")[2]: value for name, value in device.capacity.items()}.get("memory", {})
     known = row.vendor if row else {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD"}.get(driver, "")
     return DeviceState(
         device.name,
-        row.id if row else model,
+        model if MIG in model or not row else row.id,
         str(attributes.get("vendor") or known),
         amounts.quantity(f"{device.name}: capacity.memory", memory.get("value", 0)),
         healthy=attributes.get("state") not in _UNHEALTHY and not device.taints,
@@ -152,7 +160,7 @@ def _labelled_devices(labels: Mapping[str, str], catalog: Catalog) -> list[Devic
     """Return the accelerators that our labels count; labels do not say which of a model are unhealthy."""
     devices = []
     for labelled in labelled_models(labels):
-        row = catalog.devices.get(labelled.model)
+        row = catalog.devices.get(catalog_model(labelled.model))
         values = {
             name: labels.get(f"{keys.PREFIX}{labelled.model}.{name}", "") for name in ("memory-mib", "vendor")
         }

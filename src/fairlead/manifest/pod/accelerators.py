@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from fairlead.annotations import MIG
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
 from fairlead.errors import CatalogError, ManifestError
@@ -18,6 +19,8 @@ _MOST: Final = 256
 def models(where: str, names: Iterable[str], catalog: Catalog) -> tuple[str, ...]:
     """Return catalog ids for ids or aliases; a family's name stands for all of its models.
 
+    A MIG instance is a model of its own: `h200-mig-1g.18gb`.
+
     A device that is not identified yet is named by its candidates, `hailo-8-or-hailo-8l`: any one matches.
     """
     ids: dict[str, None] = {}
@@ -30,8 +33,9 @@ def models(where: str, names: Iterable[str], catalog: Catalog) -> tuple[str, ...
 
 
 def _model(where: str, name: str, catalog: Catalog) -> str:
+    base, mig, profile = name.partition(MIG)
     try:
-        return catalog.get(name).id
+        return f"{catalog.get(base).id}{mig}{profile}"
     except CatalogError as error:
         raise ManifestError(f"{where}: {error}", error.hint) from None
 

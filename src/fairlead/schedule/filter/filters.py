@@ -9,7 +9,13 @@ from fairlead.keys import SHARING_STRATEGY
 from fairlead.placement import Reason
 from fairlead.request import LabelTerm, MatchOperator, Selector, Taint, repels
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.interference import MPS_PRICE, price_factor
+from fairlead.schedule.filter.interference import (
+    MPS_PRICE,
+    MPS_TAIL,
+    TIME_SLICING_TAIL,
+    price_factor,
+    tail_factor,
+)
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 from fairlead.schedule.state.deficit import column_of
 
@@ -146,7 +152,7 @@ def has_device_memory(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
 
 
 def tolerates_slowdown(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass accelerators on which the predicted slowdown stays within every SLO, if the policy predicts it."""
+    """Pass accelerators on which the predicted p99 stays within every SLO, if the policy predicts it."""
     if compiled.rules.price is None:
         return ALL
     if (
@@ -159,21 +165,24 @@ def tolerates_slowdown(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_
 
 
 def slowdowns(compiled: CompiledRequest, rows: Ints) -> tuple[Floats, Floats]:
-    """Return the slowdown of all holders of each accelerator beside the request, and what they tolerate."""
-    columns = compiled.cluster.columns
+    """Return the slowdown of p99 for all holders of each accelerator, and what they tolerate."""
+    columns, side_by_side = compiled.cluster.columns, _side_by_side(compiled, rows)[:, None]
     load = columns.busy.take(rows, axis=0) + (compiled.request.busy or 0.0)
     co_runners = columns.holders.take(rows, axis=0).astype(np.float64)
-    predicted: Floats = price_factor(co_runners, _prices(compiled, rows)[:, None]) * np.maximum(1.0, load)
+    price = compiled.rules.price or 0.0
+    prices = np.where(side_by_side, min(price, MPS_PRICE), price)
+    tails = np.where(side_by_side, MPS_TAIL, TIME_SLICING_TAIL)
+    mean: Floats = price_factor(co_runners, prices) * np.maximum(1.0, load)
+    predicted = mean * tail_factor(co_runners, tails)
     own = compiled.tolerance[columns.kind.take(rows, axis=0)]
     return predicted, np.minimum(columns.tolerance.take(rows, axis=0), own)
 
 
-def _prices(compiled: CompiledRequest, rows: Ints) -> Floats:
-    """Return what each co-runner costs on the nodes of rows: less where contexts run side by side."""
-    columns, price = compiled.cluster.columns, compiled.rules.price or 0.0
-    side_by_side = np.isin(columns.label(SHARING_STRATEGY, rows), columns.value_ids(("mps",)))
-    prices: Floats = np.where(side_by_side, min(price, MPS_PRICE), price)
-    return prices
+def _side_by_side(compiled: CompiledRequest, rows: Ints) -> Mask:
+    """Return on which nodes contexts run side by side: there a co-runner costs less."""
+    columns = compiled.cluster.columns
+    side_by_side: Mask = np.isin(columns.label(SHARING_STRATEGY, rows), columns.value_ids(("mps",)))
+    return side_by_side
 
 
 def uncorrelated(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:

@@ -17,7 +17,6 @@ from fairlead.schedule.state.deficit import column_of, deficit_for
 from fairlead.schedule.state.pod_counts import PodCounts
 from fairlead.schedule.state.tolerance import tolerated_slowdown
 from fairlead.units import Bytes
-from fairlead.use import DeviceKey
 
 ABSENT: Final = -1
 """The row of a node that the cluster does not have."""
@@ -88,7 +87,8 @@ class EngineCluster:
         self._undo: list[Callable[[], object]] = []
         self._marks: list[int] = []
         self._scale: LargestNode | None = None
-        self._measured: dict[DeviceKey, tuple[int, float]] = {}
+        self._measured: dict[tuple[str, str], tuple[int, float]] = {}
+        """By node and accelerator: measured free memory, and the busy part of the time."""
         for node in nodes:
             self.put(node)
         for placement in placements:
@@ -108,7 +108,7 @@ class EngineCluster:
             self._take(row, placement, 1)
         if self._measured:
             for device in node.devices:
-                self._write_measured(DeviceKey(node.name, device.id))
+                self._write_measured((node.name, device.id))
         self._changed(row, (lambda: self.put(before)) if before else (lambda: self.remove(node.name)))
 
     def remove(self, name: str) -> tuple[Placement, ...]:
@@ -260,15 +260,15 @@ class EngineCluster:
 
         A grant holds for one placement: a binding there ends it, for it was measured before.
         """
-        key = DeviceKey(node, device)
+        key = (node, device)
         self._set_measured(key, memory or 0, self._measured.get(key, (0, 0.0))[1])
 
     def set_measured_busy(self, node: str, device: str, busy: float | None) -> None:
         """Set the part of the time, summed over its holders, that an accelerator is busy; None: unknown."""
-        key = DeviceKey(node, device)
+        key = (node, device)
         self._set_measured(key, self._measured.get(key, (0, 0.0))[0], busy or 0.0)
 
-    def _set_measured(self, key: DeviceKey, memory: int, busy: float) -> None:
+    def _set_measured(self, key: tuple[str, str], memory: int, busy: float) -> None:
         before = self._measured.get(key, (0, 0.0))
         if (memory, busy) == before:
             return
@@ -277,13 +277,14 @@ class EngineCluster:
         if row is not None:
             self._changed(row, lambda: self._set_measured(key, *before))
 
-    def _write_measured(self, key: DeviceKey) -> int | None:
+    def _write_measured(self, key: tuple[str, str]) -> int | None:
         """Write what was measured of an accelerator into its columns, and return its row, if any."""
-        node = self._nodes.get(key.node)
-        at = column_of(node.devices, key.device) if node else None
+        name, device = key
+        node = self._nodes.get(name)
+        at = column_of(node.devices, device) if node else None
         if at is None:
             return None
-        row = self._rows[key.node]
+        row = self._rows[name]
         self.columns.measured[row, at], self.columns.busy[row, at] = self._measured.get(key, (0, 0.0))
         return row
 

@@ -15,6 +15,7 @@ from fairlead.kubelet.podresources import KubeletPod
 from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENTS, DeviceShare, parse_shares
 from fairlead.publish.memory_limit import MemoryLimit
+from fairlead.serve.agent.pod_limiter import LimiterRequest, limiter_request
 from fairlead.units import Bytes, parse_quantity
 
 PodKey = tuple[str, str]
@@ -41,6 +42,8 @@ class PodRequest:
     """Why the placement cannot be read: a newer scheduler wrote it."""
     limits: Mapping[str, MemoryLimit] = field(default_factory=dict)
     """By container: the memory that our scheduler lets it take of each accelerator; empty: no limit."""
+    limiters: Mapping[str, LimiterRequest] = field(default_factory=dict)
+    """By container: what it asks of the limiter; empty: nothing."""
     containers_by_units: Mapping[tuple[str, int], Sequence[str]] = field(
         init=False, compare=False, repr=False
     )
@@ -70,18 +73,31 @@ class CandidateContainer:
         return self.request.limits.get(self.container)
 
     @property
+    def limiter(self) -> LimiterRequest | None:
+        """What it asks of the limiter; None: nothing."""
+        return self.request.limiters.get(self.container)
+
+    @property
     def key(self) -> tuple[str, str]:
         """The pod's uid and the container's name, which identify the container."""
         return self.request.uid, self.container
 
 
-def pod_request(pod: Pod, node: str) -> PodRequest:
-    """Return what a pod requests on a node; an empty request where the pod is not on that node."""
+def pod_request(pod: Pod, node: str, *, hami: bool = False) -> PodRequest:
+    """Return what a pod requests on a node; an empty request where the pod is not on that node.
+
+    `hami`: a pod with HAMi's resources asks for the limiter.
+    """
     if pod.spec.node_name != node:
         return PodRequest(pod.metadata.uid)
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     by_claim = pod.status.extended_resource_claim_status.request_mappings
     placement = pod.metadata.annotations.get(PLACEMENT)
+    limits = {
+        container.name: limit
+        for container in containers
+        if (limit := memory_limit(pod, frozenset({container.name})))
+    }
     return PodRequest(
         pod.metadata.uid,
         {container.name: units for container in containers if (units := _units(container, by_claim))},
@@ -93,10 +109,11 @@ def pod_request(pod: Pod, node: str) -> PodRequest:
         bool(pod.status.start_time) or pod.status.phase not in _WAITING,
         None if placement is None else parse_shares(placement) or (),
         str(PLACEMENTS.newer(placement or "") or ""),
+        limits,
         {
-            container.name: limit
-            for container in containers
-            if (limit := memory_limit(pod, frozenset({container.name})))
+            name: limiter
+            for name in (container.name for container in containers)
+            if (limiter := limiter_request(pod, limits.get(name), {name}, hami=hami))
         },
     )
 
@@ -148,7 +165,11 @@ def candidates(
 def same_accelerators(containers: Iterable[CandidateContainer]) -> bool:
     """Say whether all candidates have the same chosen accelerators and limits, or none has any."""
     chosen = {
-        (None if each.request.shares is None else accelerators_of(each.request.shares), each.limit)
+        (
+            None if each.request.shares is None else accelerators_of(each.request.shares),
+            each.limit,
+            each.limiter,
+        )
         for each in containers
     }
     return len(chosen) <= 1

@@ -6,12 +6,14 @@ from typing import Any
 
 from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import PODS, RESOURCE_CLAIMS
+from fairlead.cluster.objects import Pod
 from fairlead.errors import AccessError, KubeletError, NotFoundError
 from fairlead.keys import BY_USE
 from fairlead.kubelet.claims import KubeletClaim
 from fairlead.offer import DRIVER
 from fairlead.publish.memory_limit import MemoryLimit
 from fairlead.serve.agent.admission import memory_limit
+from fairlead.serve.agent.pod_limiter import LimiterRequest, limiter_request
 from fairlead.units import parse_quantity
 
 
@@ -34,17 +36,20 @@ class ClaimDevice:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedClaim:
-    """A claim's devices on this node, and the limit of the pod that it is reserved for."""
+    """A claim's devices on this node, and how the pod that it is reserved for is limited."""
 
     devices: tuple[ClaimDevice, ...]
     limit: MemoryLimit | None = None
+    limiter: LimiterRequest | None = None
+    """What the pod asks of the limiter; None: nothing."""
 
 
 class ClaimReader:
     """Reads claims from the API server."""
 
-    def __init__(self, cluster: ClusterClient) -> None:
+    def __init__(self, cluster: ClusterClient, *, hami: bool = False) -> None:
         self._cluster = cluster
+        self._hami = hami
 
     async def read(self, claim: KubeletClaim, node: str) -> AllocatedClaim:
         """Return what a claim has on this node; KubeletError where its allocation cannot be used."""
@@ -58,10 +63,12 @@ class ClaimReader:
             )
         document = live.document()
         devices = tuple(claim_devices(document, node))
-        return AllocatedClaim(devices, await self._limit(claim.namespace, claim_pods(document)))
+        pod = await self._pod(claim.namespace, claim_pods(document))
+        limit = memory_limit(pod) if pod else None
+        return AllocatedClaim(devices, limit, limiter_request(pod, limit, hami=self._hami) if pod else None)
 
-    async def _limit(self, namespace: str, pods: Sequence[tuple[str, str]]) -> MemoryLimit | None:
-        """Return the limit of the claim's pod; None where pods share the claim, or may not be read."""
+    async def _pod(self, namespace: str, pods: Sequence[tuple[str, str]]) -> Pod | None:
+        """Return the claim's pod; None where pods share the claim, or may not be read."""
         if len(pods) != 1:
             return None
         ((name, uid),) = pods
@@ -69,7 +76,7 @@ class ClaimReader:
             pod = await self._cluster.get(PODS, name, namespace)
         except (AccessError, NotFoundError):
             return None
-        return memory_limit(pod) if pod.metadata.uid == uid else None
+        return pod if pod.metadata.uid == uid else None
 
 
 def claim_pods(document: dict[str, Any]) -> list[tuple[str, str]]:

@@ -131,7 +131,8 @@ class MachineMonitor:
         for acc in self._inventory.accelerators:
             index = nvml_index(acc, self._gpus)
             if index is not None:
-                self._health.record(acc.id, health.get(index), xids.get(index))
+                gpu = nvml.gpu_index(index)
+                self._health.record(acc.id, health.get(gpu), nvml.xids_of(index, xids))
 
     def _list_gpus(self) -> list[Gpu]:
         """Query NVML only for this machine and only where its driver is loaded: NVML would load it."""

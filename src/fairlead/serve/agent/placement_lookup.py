@@ -16,7 +16,7 @@ from fairlead.cluster.kinds import PODS
 from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, AllocationRefusedError, ClusterError, KubeletError, NotFoundError
 from fairlead.kubelet.podresources import KubeletPod, PodReader
-from fairlead.offer import Form
+from fairlead.offer import Form, Holder
 from fairlead.publish.memory_limit import MemoryLimit
 from fairlead.serve.agent.admission import (
     CandidateContainer,
@@ -28,6 +28,7 @@ from fairlead.serve.agent.admission import (
     pod_request,
     same_accelerators,
 )
+from fairlead.serve.agent.pod_limiter import LimiterRequest
 from fairlead.settings.publishing import PublishConfig
 
 _DECISION_TIMEOUT: Final = 2.0
@@ -44,12 +45,15 @@ _PROBE_POD: Final = ("default", "fairlead-access-probe")
 
 @dataclass(frozen=True, slots=True)
 class ChosenAccelerators:
-    """The accelerators that a scheduler chose for one pod."""
+    """The accelerators that a scheduler chose for one pod, and how its container is limited."""
 
     pod: str
-    devices: frozenset[str]
+    devices: frozenset[str] | None
+    """None: another scheduler placed the pod, and any will do."""
     limit: MemoryLimit | None = None
     """The memory that the container may take of each of them; None: no limit."""
+    limiter: LimiterRequest | None = None
+    """What the container asks of the limiter; None: nothing."""
 
 
 class PlacementLookup:
@@ -57,6 +61,7 @@ class PlacementLookup:
 
     def __init__(self, config: PublishConfig, due: asyncio.Event, say: Callable[[str], None]) -> None:
         self._node = config.node
+        self._hami = config.limit_hami
         units = config.forms & {Form.WHOLE, Form.MEMORY}
         self._pods = PodReader(config.pod_resources) if config.pod_resources and units else None
         self._due = due
@@ -97,15 +102,14 @@ class PlacementLookup:
             ) from None
         self._last = (containers[0], resource) if containers else None
         self._answered |= {container.key for container in containers[:1]}
-        if not containers or containers[0].request.shares is None:
-            return None
-        if containers[0].request.newer:
-            raise AllocationRefusedError(
-                f"{resource}: pod {containers[0].pod}: {containers[0].request.newer}",
-                "upgrade the agent of this node",
-            )
-        devices = accelerators_of(containers[0].request.shares)
-        return ChosenAccelerators(containers[0].pod, devices, containers[0].limit)
+        return _chosen(resource, containers[0]) if containers else None
+
+    async def limiter_of(self, holder: Holder) -> LimiterRequest | None:
+        """Return what a container that the kubelet lists asks of the limiter; None: nothing."""
+        if self._cluster is None or not self.enabled:
+            raise KubeletError("pods cannot be read yet")
+        request = await self._request((holder.namespace, holder.name))
+        return request.limiters.get(holder.container)
 
     async def _agreed_candidates(self, resource: str, size: int) -> list[CandidateContainer]:
         """Return the candidates; where their accelerators differ, wait until one candidate is left."""
@@ -172,7 +176,8 @@ class PlacementLookup:
         namespace, name = key
         async with self._room:
             try:
-                return pod_request(await self._cluster.get(PODS, name, namespace), self._node)
+                pod = await self._cluster.get(PODS, name, namespace)
+                return pod_request(pod, self._node, hami=self._hami)
             except NotFoundError:
                 return PodRequest()
 
@@ -194,6 +199,20 @@ class PlacementLookup:
             self.enabled = enabled
             self._say(f"placements in the annotations of bindings are {'' if enabled else 'not '}followed")
             self._due.set()
+
+
+def _chosen(resource: str, container: CandidateContainer) -> ChosenAccelerators | None:
+    """Return what was chosen for a container; None where another scheduler placed it, without a limit."""
+    request = container.request
+    if request.shares is None:
+        limiter = container.limiter
+        return ChosenAccelerators(container.pod, None, limiter=limiter) if limiter else None
+    if request.newer:
+        raise AllocationRefusedError(
+            f"{resource}: pod {container.pod}: {request.newer}", "upgrade the agent of this node"
+        )
+    devices = accelerators_of(request.shares)
+    return ChosenAccelerators(container.pod, devices, container.limit, container.limiter)
 
 
 def _ambiguous(resource: str, size: int, containers: Sequence[CandidateContainer]) -> str:

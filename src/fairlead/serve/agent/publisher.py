@@ -20,6 +20,7 @@ from fairlead.metrics import PublishStatus
 from fairlead.offer import Holding
 from fairlead.serve.agent.allocator import Allocator
 from fairlead.serve.agent.claim_reader import ClaimReader
+from fairlead.serve.agent.limits import ShareLimits
 from fairlead.serve.agent.node_reconciler import NodeReconciler, PublishedFacts
 from fairlead.serve.agent.placement_lookup import PlacementLookup
 from fairlead.serve.agent.plugins import PluginSet
@@ -156,7 +157,8 @@ class Publisher:
         self._environment = environment
         self._tracker = PodResourcesTracker(config, due, say)
         self._lookup = PlacementLookup(config, due, say)
-        self._allocator = Allocator(config, self._tracker, self._lookup, environment.read_host)
+        self._limits = ShareLimits(config, self._tracker, say)
+        self._allocator = Allocator(config, self._tracker, self._lookup, environment.read_host, self._limits)
         self._plugins = PluginSet(config, self._allocator, due, say)
         self._reconciler: NodeReconciler | None = None
         self._due = due
@@ -169,10 +171,11 @@ class Publisher:
         cluster = await stack.enter_async_context(self._environment.connect())
         self._reconciler = NodeReconciler(self._config, cluster, self._due, self._say)
         self._reconciler.open(stack)
-        self._allocator.claims = ClaimReader(cluster)
+        self._allocator.claims = ClaimReader(cluster, hami=self._config.limit_hami)
         stack.push_async_callback(self._reconciler.withdraw)
         stack.callback(asyncio.create_task(self._lookup.probe_access(cluster)).cancel)
         await stack.enter_async_context(self._tracker.running())
+        stack.callback(asyncio.create_task(self._limits.run(self._allocator.limit_of_share)).cancel)
 
     async def publish(self, inventory: Inventory, withheld: tuple[Holding, ...] = ()) -> list[str]:
         """Publish an inventory, less what is withheld, and return the errors.

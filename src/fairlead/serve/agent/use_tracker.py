@@ -13,6 +13,8 @@ from fairlead.serve.agent.container_names import LINKS, ContainerName, container
 from fairlead.units import Bytes
 from fairlead.use import AttributedUse, ContainerUse
 
+_INSTANCE: Final = "MIG-"
+"""What the UUID of a MIG instance begins with."""
 _UNNAMED: Final = ContainerName("", "", "")
 
 
@@ -94,7 +96,8 @@ def accelerator_of(device: DeviceShares, inventory: Inventory) -> Accelerator | 
     """Return the accelerator that a device is: by its uuid, by its address, or a Jetson's one GPU."""
     accs = inventory.accelerators
     by_uuid = [acc for acc in accs if device.uuid and acc.uuid == device.uuid]
-    by_bus = [acc for acc in accs if acc.bus == device.bus]
+    instance = device.uuid.startswith(_INSTANCE)  # one that is not in the inventory yet is not its GPU
+    by_bus = [acc for acc in accs if acc.bus == device.bus and not acc.mig and not instance]
     in_soc = [acc for acc in accs if acc.vendor == "NVIDIA" and acc.kind == "gpu" and acc.unified_memory]
     return next(iter([*by_uuid, *by_bus, *(in_soc if device.bus == NVMAP else [])]), None)
 

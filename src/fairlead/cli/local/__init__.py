@@ -1,0 +1,1 @@
+"""Commands for jobs on this machine: run, submit, ps, logs, cancel, top, adopt."""

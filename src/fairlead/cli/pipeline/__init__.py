@@ -1,0 +1,1 @@
+"""`fairlead pipeline`: check and run pipelines of stages on this machine."""

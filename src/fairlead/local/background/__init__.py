@@ -1,0 +1,1 @@
+"""A process of one user in the background: its lock, its log, its environment and its start."""

@@ -1,0 +1,1 @@
+"""One job from its start to its end: process, signals, measured use, exit code."""

@@ -1,0 +1,292 @@
+"""Run a pipeline: start its processes, join them, and do what the coordinator decides."""
+
+import os
+import selectors
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, Final, Protocol
+
+from fairlead.errors import PipelineFailedError
+from fairlead.pipeline import coordinator as decide
+from fairlead.pipeline.checkpoints import CheckpointStore
+from fairlead.pipeline.control import stage_to_json
+from fairlead.pipeline.endpoints.sources import SOURCES
+from fairlead.pipeline.frame import boottime
+from fairlead.pipeline.fuse import LinkPlan, RunPlan, is_merged
+from fairlead.pipeline.link.joins import LinkJoin, RingJoin
+from fairlead.pipeline.observe.trace_file import TraceFile
+from fairlead.pipeline.place import LOCAL, LinkOpener, LocalPlace, Place, PlaceEvents
+from fairlead.pipeline.progress import WorkedOn
+from fairlead.pipeline.spec import StageRole
+from fairlead.pipeline.status import RunStatus
+from fairlead.units import Bytes
+
+_TICK: Final = 0.25
+StatusCallback = Callable[[dict[str, Any]], None]
+
+
+class OtherHosts(Protocol):
+    """The other machines of a run; only a run with hosts needs them, and grpcio with them."""
+
+    @property
+    def replayable(self) -> Mapping[str, bool]:
+        """By source on another host: whether it can be read again."""
+        ...
+
+    @property
+    def links(self) -> LinkOpener:
+        """What makes links from this machine."""
+        ...
+
+    def open(self, selector: selectors.BaseSelector, events: PlaceEvents) -> Mapping[str, Place]:
+        """Connect with every host, and return them by name."""
+        ...
+
+    def close(self) -> None:
+        """End every connection."""
+        ...
+
+
+class PipelineDriver:
+    """One run of a pipeline."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        log: Callable[[str], None],
+        on_status: StatusCallback,
+        trace: TraceFile | None = None,
+        hosts: OtherHosts | None = None,
+    ) -> None:
+        """Take what prints a line for people, what receives counters and spans, and the other hosts."""
+        self._plan = plan
+        self._log = log
+        self._on_status = on_status
+        self._trace = trace
+        self._publish_at = 0.0
+        self._replayable = is_replayable(plan, hosts.replayable if hosts is not None else {})
+        self._coordinator = decide.Coordinator(plan, replayable=self._replayable)
+        self._status = RunStatus(plan, boottime())
+        self._checkpoints = CheckpointStore()
+        self._selector = selectors.DefaultSelector()
+        self._hosts = hosts
+        local = LocalPlace(self._selector, self, hosts.links if hosts is not None else None)
+        others = hosts.open(self._selector, self) if hosts is not None else {}
+        self._places: dict[str, Place] = {LOCAL: local, **others}
+        self._sessions = 0
+        self._finished: decide.FinishRun | None = None
+
+    def run(self, stop: socket.socket | None = None) -> dict[str, Any]:
+        """Run until the end and return the last status; PipelineFailedError if the pipeline failed.
+
+        `stop` is readable when the user wants the run to end.
+        """
+        if stop is not None:
+            self._selector.register(stop, selectors.EVENT_READ, lambda: self._on_stop(stop))
+        try:
+            self._perform(self._coordinator.begin())
+            while self._finished is None:
+                self._step()
+        finally:
+            self._end_all()
+        if self._finished.failure:
+            raise PipelineFailedError(self._finished.failure, self._finished.hint)
+        return self._document()
+
+    def _step(self) -> None:
+        for key, _ in self._selector.select(_TICK):
+            key.data()
+        memory: dict[str, Bytes] = {}
+        for place in self._places.values():
+            place.tick()
+            memory.update(place.memory())
+        self._handle(decide.ClockTick(self._calls(), memory))
+        if boottime() >= self._publish_at:  # not with every report: the status has all workers in it
+            self._publish_at = boottime() + _TICK
+            self._count_links()
+            self._on_status(self._document())
+
+    def _calls(self) -> dict[str, WorkedOn]:
+        """Return what the running workers of all places are in."""
+        return {name: call for place in self._places.values() for name, call in place.calls().items()}
+
+    def _count_links(self) -> None:
+        """Count what was dropped before links, which no worker has seen."""
+        for name, place in self._places.items():
+            if edges := place.edge_counts():
+                self._status.on_report(f"links of {name}", {"stages": {}, "edges": edges}, boottime())
+
+    def _on_stop(self, stop: socket.socket) -> None:
+        stop.recv(64)
+        self._handle(decide.StopRequested())
+
+    def _handle(self, event: decide.RunEvent) -> None:
+        self._perform(self._coordinator.handle(event, boottime()))
+
+    def _document(self) -> dict[str, Any]:
+        others = {name: place.status() for name, place in self._places.items() if name != LOCAL}
+        body = self._status.document(boottime(), self._calls()) | {"pid": os.getpid()}
+        body |= self._places[LOCAL].status()
+        return body | {"hosts": others} if others else body
+
+    def on_message(self, worker: str, message: Mapping[str, Any]) -> None:
+        """Take what a worker says."""
+        if message["event"] == "report":
+            self._status.on_report(worker, message, boottime())
+        elif message["event"] == "spans":
+            if self._trace is not None:
+                self._trace.write(worker, message["spans"], message["left_out"])
+        elif message["event"] == "log":
+            self._log(message["line"])
+        elif message["event"] == "ready":
+            self._handle(decide.WorkerReady(worker))
+        elif message["event"] == "done":
+            self._handle(decide.WorkerDone(worker, message["epoch"]))
+        elif message["event"] == "checkpoint":
+            key = (worker, message["stage"], message["stream"])
+            acknowledged = self._acknowledged(message["stream"])
+            self._checkpoints.add(key, message["before"], message["state"], acknowledged)
+        elif message["event"] == "failed":
+            self._handle(decide.WorkerFailed(worker, message["line"]))
+
+    def on_exit(self, worker: str, how: str, at: WorkedOn) -> None:
+        """Take note of a worker that has ended."""
+        acknowledged = {
+            name: {stream: position[0] for stream, position in taken.items()}
+            for place in self._places.values()
+            for name, taken in place.positions().items()
+        }
+        labels = self._checkpoints.labels()
+        self._handle(decide.WorkerExited(worker, how, at, acknowledged, labels))
+
+    def _acknowledged(self, stream: int) -> int:
+        """Return the first frame of a stream that a sink may lack."""
+        plans = [each for each in self._plan.workers if each.stages[-1].role is StageRole.SINK]
+        reached = [each.name for each in plans if stream in self._plan.streams_of(each.name)]
+        taken = {name: at for place in self._places.values() for name, at in place.positions().items()}
+        return min((taken.get(name, {}).get(stream, (0, 0))[0] for name in reached), default=0)
+
+    def _place_of(self, worker: str) -> Place:
+        return self._places[self._plan.worker(worker).host]
+
+    def _perform(self, effects: list[decide.RunEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case decide.SpawnWorker():
+                    self._spawn(effect)
+                case decide.JoinWorkers():
+                    self._join(effect.link)
+                case decide.StartEpoch():
+                    self._restore(effect.worker, effect.epoch, effect.start)
+                    message = {"do": "epoch", "epoch": effect.epoch, "start": effect.start}
+                    self._place_of(effect.worker).tell(effect.worker, message)
+                case decide.StartSource():
+                    self._place_of(effect.worker).tell(effect.worker, {"do": "start"})
+                case decide.DrainSource():
+                    self._place_of(effect.worker).tell(effect.worker, {"do": "drain"})
+                case decide.EndWorker():
+                    self._place_of(effect.worker).tell(effect.worker, {"do": "end"})
+                case decide.KillWorker():
+                    self._place_of(effect.worker).kill(effect.worker)
+                case decide.LogLine():
+                    self._log(effect.line)
+                case decide.FinishRun():
+                    self._finished = effect
+
+    def _spawn(self, effect: decide.SpawnWorker) -> None:
+        self._status.on_spawn(effect.worker)
+        place = self._place_of(effect.worker)
+        known = place.positions().get(effect.worker, {})
+        restores = self._checkpoints.at(effect.worker, effect.start, latest=not self._replayable)
+        place.spawn(effect.worker, self._settings(effect) | {"restores": len(restores)}, known)
+        self._restore(effect.worker, effect.epoch, effect.start)
+
+    def _restore(self, worker: str, epoch: int, start: Mapping[int, int]) -> None:
+        """Hand a worker the checkpoints that its stages go on from."""
+        for stage, stream, state in self._checkpoints.at(worker, start, latest=not self._replayable):
+            message = {"do": "restore", "epoch": epoch, "stage": stage, "stream": stream}
+            self._place_of(worker).restore(worker, message, state)
+        if self._replayable:
+            self._checkpoints.drop_after(worker, start)
+
+    def _settings(self, effect: decide.SpawnWorker) -> dict[str, Any]:
+        """Return what a new process has to know."""
+        plan, spec = self._plan.worker(effect.worker), self._plan.spec
+        first, last = plan.stages[0], plan.stages[-1]
+        return {
+            "stages": [stage_to_json(stage) for stage in plan.stages],
+            "stream": spec.sources.index(first) if first in spec.sources else 0,
+            "inputs": [
+                {
+                    "edge": edge.name,
+                    "contract": asdict(edge.contract),
+                    "links": self._count(edge.name, receiver=plan.name),
+                    "merged": is_merged(spec, edge),
+                }
+                for edge in spec.inputs_of(first.name)
+            ],
+            "outputs": [
+                {
+                    "edge": edge.name,
+                    "links": self._count(edge.name, sender=plan.name),
+                    "marked": edge.name in self._plan.marked,
+                }
+                for edge in spec.outputs_of(last.name)
+            ],
+            "epoch": effect.epoch,
+            "start": effect.start,
+            "resume": effect.resume,
+            "skip": effect.skip,
+            "replayable": self._replayable,
+            "folder": spec.folder,
+            "cores": first.cores,
+            "trace_every": self._trace.every if self._trace is not None else 0,
+        }
+
+    def _count(self, edge: str, sender: str = "", receiver: str = "") -> int:
+        links = [link for link in self._plan.links if link.edge.name == edge]
+        return sum(sender in ("", link.sender) and receiver in ("", link.receiver) for link in links)
+
+    def _join(self, link: LinkPlan) -> None:
+        """Make a ring for a link on one host, or both ends of a link between two."""
+        links = [each for each in self._plan.links if each.edge == link.edge]
+        output = [each for each in links if each.sender == link.sender].index(link)
+        entry = [each for each in links if each.receiver == link.receiver].index(link)
+        start, end = self._plan.worker(link.sender).host, self._plan.worker(link.receiver).host
+        if start == end:
+            join = RingJoin(link.edge.name, link.sender, link.receiver, output, entry, link.slots)
+            self._places[start].join_ring(join)
+            return
+        self._sessions += 1
+        contract, encode = asdict(link.edge.contract), link.edge.encode
+        addresses = {host.name: host.address for host in self._plan.spec.hosts}
+        first = LinkJoin(
+            *(str(self._sessions), True, link.sender, link.edge.name, output, link.slots, contract, encode),
+            dial=addresses.get(end, ""),
+        )
+        # The coordinator's machine does not listen: a host that sends to it is connected to as well.
+        back = addresses[start] if end == LOCAL else ""
+        last = replace(first, sends=False, worker=link.receiver, index=entry, dial=back)
+        self._places[end].open_link(last)
+        self._places[start].open_link(first)
+
+    def _end_all(self) -> None:
+        """Leave no process behind, whatever has happened here."""
+        self._count_links()
+        for place in self._places.values():
+            place.close()
+        if self._hosts is not None:
+            self._hosts.close()
+        self._selector.close()
+
+
+def is_replayable(plan: RunPlan, known: Mapping[str, bool]) -> bool:
+    """Return whether every source can be read again, and frames stay in order; `known`: by stage."""
+    spec = plan.spec
+    return all(stage.ordered for stage in spec.stages) and all(
+        known[stage.name]
+        if stage.name in known
+        else SOURCES[stage.target].open(stage.options, spec.folder).replayable
+        for stage in spec.sources
+    )

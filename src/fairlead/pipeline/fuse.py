@@ -1,0 +1,144 @@
+"""Which processes a pipeline becomes: fused neighbours, replicas, and the links between them. Pure."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from fairlead.pipeline.edge import EdgePolicy
+from fairlead.pipeline.spec import EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
+from fairlead.pipeline.transport import MOST_DEPTH
+
+_SPARE_SLOTS: Final = 2
+"""Beside the frames that an edge holds: one is worked on, one is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """One process: the stages that run in it, one after another."""
+
+    name: str
+    """The names of its stages, and the number of the replica: `camera+blur`, `detect/1`."""
+    stages: tuple[StageSpec, ...]
+    host: str = "local"
+    """Where it runs."""
+
+    @property
+    def on_error(self) -> OnError:
+        """What happens when the process ends; fused stages agree in it."""
+        return self.stages[0].on_error
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """A ring between two processes, or a link between two hosts."""
+
+    edge: EdgeSpec
+    sender: str
+    receiver: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """All processes and links of a pipeline."""
+
+    spec: PipelineSpec
+    workers: tuple[WorkerPlan, ...]
+    links: tuple[LinkPlan, ...]
+    marked: frozenset[str]
+    """Edges on which a dropped or filtered frame leaves a mark: a stage behind waits for it."""
+
+    def worker(self, name: str) -> WorkerPlan:
+        """Return the process of this name."""
+        return next(worker for worker in self.workers if worker.name == name)
+
+    def links_of(self, name: str) -> tuple[LinkPlan, ...]:
+        """Return every link that begins or ends at a process."""
+        return tuple(link for link in self.links if name in (link.sender, link.receiver))
+
+    def streams_of(self, name: str) -> frozenset[int]:
+        """Return the streams whose frames reach a process."""
+        numbers = {stage.name: number for number, stage in enumerate(self.spec.sources)}
+        left, seen = [self.worker(name).stages[0].name], set[str]()
+        while left:
+            stage = left.pop()
+            seen.add(stage)
+            left += [edge.source for edge in self.spec.inputs_of(stage) if edge.source not in seen]
+        return frozenset(numbers[stage] for stage in seen if stage in numbers)
+
+
+def plan_workers(spec: PipelineSpec) -> RunPlan:
+    """Return the processes of a checked pipeline."""
+    groups = _groups(spec)
+    workers = tuple(
+        WorkerPlan(
+            "+".join(stage.name for stage in group) + (f"/{index}" if group[0].replicas > 1 else ""),
+            group,
+            (hosts := spec.hosts_of(group[0]))[index % len(hosts)],
+        )
+        for group in groups
+        for index in range(group[0].replicas)
+    )
+    fused = {(a.name, b.name) for group in groups for a, b in pairwise(group)}
+    links = tuple(
+        LinkPlan(edge, sender.name, receiver.name, _slots(edge, receiver))
+        for edge in spec.edges
+        if (edge.source, edge.target) not in fused
+        for sender in workers
+        if sender.stages[-1].name == edge.source
+        for receiver in workers
+        if receiver.stages[0].name == edge.target
+    )
+    return RunPlan(spec, workers, links, _marked(spec))
+
+
+def is_merged(spec: PipelineSpec, edge: EdgeSpec) -> bool:
+    """Return whether the frames of an edge are put in order where it ends: of replicas, and before a join."""
+    start, end = spec.stage(edge.source), spec.stage(edge.target)
+    return (start.replicas > 1 and start.ordered and end.replicas == 1) or len(spec.inputs_of(end.name)) > 1
+
+
+def _groups(spec: PipelineSpec) -> list[tuple[StageSpec, ...]]:
+    """Return the stages that share a process, each group in the order of its edges."""
+    after = {edge.source: edge.target for edge in spec.edges if _is_fused(spec, edge)}
+    inner = set(after.values())
+    groups = []
+    for stage in spec.stages:
+        if stage.name not in inner:
+            group = [stage]
+            while group[-1].name in after:
+                group.append(spec.stage(after[group[-1].name]))
+            groups.append(tuple(group))
+    return groups
+
+
+def _is_fused(spec: PipelineSpec, edge: EdgeSpec) -> bool:
+    """Return whether the two stages of an edge share a process: nothing can queue between them."""
+    start, end = spec.stage(edge.source), spec.stage(edge.target)
+    return (
+        spec.fuse
+        and edge.contract.policy is EdgePolicy.BLOCK
+        and edge.contract.max_age is None
+        and len(spec.outputs_of(start.name)) == len(spec.inputs_of(end.name)) == 1
+        and start.replicas == end.replicas == 1
+        and StageRole.EXEC not in (start.role, end.role)  # a program computes beside its worker
+        and start.batch is None
+        and end.batch is None
+        and (start.on_error, start.cores, start.memory, start.on)
+        == (end.on_error, end.cores, end.memory, end.on)
+    )
+
+
+def _slots(edge: EdgeSpec, receiver: WorkerPlan) -> int:
+    batch = receiver.stages[0].batch
+    return min(MOST_DEPTH, edge.contract.depth + _SPARE_SLOTS + (batch.most if batch else 0))
+
+
+def _marked(spec: PipelineSpec) -> frozenset[str]:
+    marked = {edge.name for edge in spec.edges if is_merged(spec, edge)}
+    while True:
+        ends = {edge.source for edge in spec.edges if edge.name in marked}
+        more = {edge.name for edge in spec.edges if edge.target in ends} - marked
+        if not more:
+            return frozenset(marked)
+        marked |= more

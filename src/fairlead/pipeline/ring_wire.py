@@ -1,0 +1,96 @@
+"""What both ends of a ring share: the messages on the socket, the control page, and how to wait.
+
+The sender's message is a slot number and a frame header; numbers are u32, little endian. The receiver's
+message is one byte, and only says that a slot has come back: which one stands in the control page.
+
+    control page, 4096 bytes
+    0     one byte for each slot: how often it has come back, modulo 256; the receiver writes it
+    1024  one byte: 1 while the sender waits for a slot; the sender writes it
+
+Each byte has one writer, which never reads it: neither end can be misled about its own state.
+"""
+
+import math
+import os
+import select
+import socket
+import struct
+import time
+from _thread import allocate_lock
+from typing import Final
+
+from fairlead.pipeline.transport import MOST_DEPTH
+
+NUMBER: Final = struct.Struct("<I")
+FLAGS: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+"""The flags of every message that is sent."""
+WAKE: Final = b"\1"
+"""The receiver's message."""
+CONTROL_BYTES: Final = 4096
+WAITS: Final = 1024
+"""Where the control page says that the sender waits."""
+_AWAKE: Final = 0.0002
+"""Seconds: the longest wait without sleep."""
+assert MOST_DEPTH <= WAITS
+
+
+def fence() -> None:
+    """Be a full memory barrier: accesses before it are visible to other processes before those after it.
+
+    A lock that is given up and taken again is one: by locked instructions on x86, and on arm64 by a release
+    followed by an acquire, which the architecture keeps in order (docs/decisions/0038-ring-returns.md). The
+    lock is a new one, because a collection can come in between and end another lease in this thread.
+    """
+    lock = allocate_lock()
+    lock.acquire()
+    lock.release()
+    lock.acquire()
+    lock.release()
+
+
+class SocketWait:
+    """Waits for a socket."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._readable = select.poll()
+        self._readable.register(end, select.POLLIN)
+        self._was_short = False
+
+    def wait(self, until: float | None) -> bool:
+        """Wait for a message or for the end of the peer; False after `until` on the monotonic clock."""
+        if self._socket.fileno() < 0:
+            return True  # the caller's next call says so; the number may be another descriptor's by now
+        if until is None:
+            return bool(self._readable.poll())
+        return bool(self._readable.poll(max(0, math.ceil((until - time.monotonic()) * 1000))))
+
+    def wait_awake(self, until: float | None) -> bool:
+        """Do as `wait`, but for a moment without sleep if the last wait was as short.
+
+        A sender that has to wake its receiver spends a tenth of the time of a 720p frame on it. Other
+        processes that wait for this core get it in between; at the rate of a camera no wait is that short.
+        """
+        begin = time.monotonic()
+        while self._was_short and time.monotonic() - begin < _AWAKE:
+            if self.is_readable():
+                return True
+            os.sched_yield()
+        is_there = self.wait(until)
+        self._was_short = time.monotonic() - begin < _AWAKE
+        return is_there
+
+    def is_readable(self) -> bool:
+        """Return whether a message is there, or the peer is gone."""
+        return self._socket.fileno() < 0 or bool(self._readable.poll(0))
+
+    def wait_for_room(self) -> None:
+        """Wait until the socket takes a message, or its peer is gone."""
+        writable = select.poll()
+        writable.register(self._socket, select.POLLOUT)
+        writable.poll()
+
+
+def until(timeout: float | None) -> float | None:
+    """Return when a timeout ends, as `SocketWait.wait` takes it."""
+    return None if timeout is None else time.monotonic() + timeout

@@ -1,0 +1,160 @@
+"""A pipeline as data: its stages, and the edges between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.compat import StrEnum
+from fairlead.pipeline.edge import EdgeContract
+from fairlead.pipeline.ports import ANY, PortType
+from fairlead.units import Bytes, Seconds
+
+
+class StageRole(StrEnum):
+    """What a stage does; also the key of its target in a file."""
+
+    SOURCE = "source"
+    RUN = "run"
+    EXEC = "exec"
+    SINK = "sink"
+
+
+class StageKind(StrEnum):
+    """What does the work of a stage."""
+
+    SOURCE = "source"
+    FUNCTION = "function"
+    ONNX = "onnx"
+    EXEC = "exec"
+    SINK = "sink"
+
+
+class OnError(StrEnum):
+    """What happens when a stage raises, or its process ends."""
+
+    STOP = "stop"
+    SKIP = "skip"
+    """The frame that the stage worked on is dropped and counted."""
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpec:
+    """How many frames a stage receives at once, and how long the first of them waits."""
+
+    most: int
+    wait: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """One stage."""
+
+    name: str
+    role: StageRole
+    target: str
+    """The name of a source or a sink, `module:function`, `model.onnx`, or the first word of a command."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: PortType = ANY
+    outputs: PortType = ANY
+    replicas: int = 1
+    ordered: bool = True
+    """Of replicas: the next stage receives the frames in the order of the source."""
+    batch: BatchSpec | None = None
+    on_error: OnError = OnError.STOP
+    timeout: Seconds | None = None
+    """How long one call may take; None: any time."""
+    cores: tuple[int, ...] = ()
+    """The cores that its process is pinned to; empty: all of them."""
+    memory: Bytes | None = None
+    """How much its process may hold; None: any amount."""
+    is_stateful: bool = False
+    """Its class has state for each stream, and checkpoints of it."""
+    line: int = 0
+    """Of the file; 0: from Python."""
+    command: tuple[str, ...] = ()
+    """Of an `exec` stage: the program and its arguments."""
+    on: str = "local"
+    """The name or the class of a host, or labels as `key=value,key=value`; `local`: this machine."""
+
+    @property
+    def kind(self) -> StageKind:
+        """What does the work."""
+        if self.role is StageRole.RUN:
+            return StageKind.ONNX if self.target.endswith(".onnx") else StageKind.FUNCTION
+        return StageKind(self.role.value)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSpec:
+    """Frames from one stage to another, and what happens when the second one is slower."""
+
+    source: str
+    target: str
+    contract: EdgeContract
+    line: int = 0
+    encode: str = ""
+    """`jpeg`: how frames travel between hosts; empty: as they are."""
+
+    @property
+    def name(self) -> str:
+        """The edge as it is shown."""
+        return f"{self.source}->{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """Another machine, where `fairlead pipeline worker` listens."""
+
+    name: str
+    address: str
+    """HOST:PORT."""
+    host_class: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    line: int = 0
+
+    def matches(self, selector: str) -> bool:
+        """Return whether a stage with this `on` may be on the host."""
+        if "=" not in selector:
+            return selector in (self.name, self.host_class)
+        pairs = [pair.partition("=") for pair in selector.split(",")]
+        return all(self.labels.get(key.strip()) == value.strip() for key, _, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSpec:
+    """A whole pipeline."""
+
+    name: str
+    stages: tuple[StageSpec, ...]
+    edges: tuple[EdgeSpec, ...]
+    fuse: bool = True
+    """Neighbours share a process where nothing speaks against it."""
+    folder: str = ""
+    """Where modules and relative paths are looked for; empty: the working directory."""
+    path: str = ""
+    """The file; empty: from Python."""
+    hosts: tuple[HostSpec, ...] = ()
+
+    def stage(self, name: str) -> StageSpec:
+        """Return the stage of this name."""
+        return next(stage for stage in self.stages if stage.name == name)
+
+    def hosts_of(self, stage: StageSpec) -> tuple[str, ...]:
+        """Return the hosts that a stage may be on; replicas take them in turn."""
+        if stage.on == "local":
+            return ("local",)
+        return tuple(host.name for host in self.hosts if host.matches(stage.on))
+
+    def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
+        """Return the edges that end at a stage, in the order of the file."""
+        return tuple(edge for edge in self.edges if edge.target == name)
+
+    def outputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
+        """Return the edges that begin at a stage, in the order of the file."""
+        return tuple(edge for edge in self.edges if edge.source == name)
+
+    @property
+    def sources(self) -> tuple[StageSpec, ...]:
+        """The sources; the index of one is the number of its stream."""
+        return tuple(stage for stage in self.stages if stage.role is StageRole.SOURCE)

@@ -1,0 +1,12 @@
+"""What happens inside a worker.
+
+values.py             values of stages as the parts of frames, and back; marks and ends
+intake.py             one input edge: its rings, its buffer, and the order of its frames
+reorder.py batch.py   the order of replicas; batches
+join.py               frames of several inputs with the same sequence number
+outlet.py             one output edge: its rings, and which of them takes a frame
+loop.py               the loop of a worker
+source_reader.py      the source of a worker, at its pace
+runners.py            functions, generators, classes and sinks, as a worker calls them
+stateful.py           stages with state for each stream, and their checkpoints
+"""

@@ -1,0 +1,399 @@
+"""The loop of a worker: frames in, through its stages, and out; messages of the coordinator in between."""
+
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from fairlead.errors import FairleadError
+from fairlead.pipeline.checkpoints import read_memory
+from fairlead.pipeline.control import Channel, Message, stage_from_json
+from fairlead.pipeline.endpoints.reading import Pending
+from fairlead.pipeline.endpoints.sources import SOURCES
+from fairlead.pipeline.frame import Frame, FrameHeader, boottime
+from fairlead.pipeline.observe.spans import FrameTracer
+from fairlead.pipeline.programs.process import ProgramError
+from fairlead.pipeline.programs.runner import ProgramAnswer, ProgramRunner
+from fairlead.pipeline.progress import ProgressPage
+from fairlead.pipeline.ring import RingReceiver, RingSender
+from fairlead.pipeline.spec import OnError, StageRole
+from fairlead.pipeline.work.batch import Batcher
+from fairlead.pipeline.work.intake import Intake, make_intake
+from fairlead.pipeline.work.join import JoinedInput
+from fairlead.pipeline.work.outlet import Outlet
+from fairlead.pipeline.work.runners import FunctionRunner, SinkRunner, StageCounters, StageFaultError
+from fairlead.pipeline.work.source_reader import SourceReader
+from fairlead.pipeline.work.stateful import RestoredStates, StatefulRunner, send_checkpoint
+from fairlead.pipeline.work.values import decode_value, encode_value, end_of, mark_of
+
+REPORT_PERIOD: Final = 0.5
+_FAILED: Final = 1
+_FrameBatch = Batcher[tuple[FrameHeader, Frame]]
+_Runner = FunctionRunner | SinkRunner | ProgramRunner
+
+
+class PipelineWorker:
+    """The stages of one process, one after another."""
+
+    def __init__(self, channel: Channel, body: Message, page: ProgressPage) -> None:
+        self._channel = channel
+        self._page = page
+        self._stages = [stage_from_json(each) for each in body["stages"]]
+        self._epoch: int = body["epoch"]
+        self._skip = {tuple(each) for each in body["skip"]}
+        self._done = False
+        self._reads = False
+        self._draining = False
+        self._reported = time.monotonic()
+        self._free = time.perf_counter()
+        """Since when the worker waits for a frame."""
+        self._intakes = [make_intake(each, replayable=body["replayable"]) for each in body["inputs"]]
+        self._outlets = [
+            Outlet(each["edge"], each["links"], marked=each["marked"], wait=self.wait, is_stale=self.is_stale)
+            for each in body["outputs"]
+        ]
+        self._ends: list[Intake | Outlet] = [*self._intakes, *self._outlets]
+        self._input = JoinedInput(self._intakes) if self._intakes else None
+        self._source: SourceReader | None = None
+        self._runners: list[_Runner] = []
+        self._program: ProgramRunner | None = None
+        inputs = [each["edge"] for each in body["inputs"]]
+        self._tracer = FrameTracer([stage.name for stage in self._stages], inputs)
+        self._states = RestoredStates(body["restores"])
+        self._open(body)
+        batch = self._stages[0].batch
+        self._batch: _FrameBatch | None = Batcher(batch.most, batch.wait) if batch else None
+        self._begin_epoch(self._epoch, {int(key): value for key, value in body["start"].items()})
+
+    def is_stale(self, epoch: int) -> bool:
+        """Return whether frames of an epoch are not wanted any more."""
+        return epoch < self._epoch
+
+    def run(self) -> None:
+        """Work until the coordinator ends it."""
+        while self._states.missing or not all(end.is_attached for end in self._ends):
+            self.wait([])
+        if self._states.has_some:
+            self._restore()
+        self._channel.send({"event": "ready"})
+        while True:
+            self._poll()
+            waits_to_start = self._source is not None and not (self._reads or self._draining)
+            if self._done or waits_to_start:
+                self.wait([])
+            elif self._source is not None:
+                self._read_source(self._source)
+            elif self._program is not None and self._input is not None:
+                self._exchange(self._program, self._input)
+            elif self._input is not None:
+                self._consume(self._input)
+
+    def wait(
+        self, descriptors: Sequence[int], until: float = float("inf"), writing: Sequence[int] = ()
+    ) -> None:
+        """Wait for a descriptor or a message, at most until the next report is due or until a moment."""
+        seconds = min(until - boottime(), self._reported + REPORT_PERIOD - time.monotonic())
+        select.select([*descriptors, self._channel.fileno()], writing, [], max(0.0, seconds))
+        self._poll()
+
+    def _open(self, body: Message) -> None:
+        for index, stage in enumerate(self._stages):
+            self._page.begin(index, 0, 0, 0.0)
+            try:
+                if stage.role is StageRole.SOURCE:
+                    source = SOURCES[stage.target].open(stage.options, body["folder"])
+                    every: int = body["trace_every"]
+                    self._source = SourceReader(stage, source, body["stream"], every, self._page)
+                elif stage.role is StageRole.SINK:
+                    resume, dedupe = body["resume"], body["replayable"]
+                    sink = SinkRunner(stage, body["folder"], self._page, resume=resume, dedupe=dedupe)
+                    self._runners.append(sink)
+                elif stage.role is StageRole.EXEC:
+                    self._program = ProgramRunner(stage, body["folder"], len(self._intakes))
+                    self._runners.append(self._program)
+                elif stage.is_stateful:
+                    save = partial(send_checkpoint, self._channel, index)
+                    self._runners.append(StatefulRunner(stage, body["folder"], save))
+                else:
+                    self._runners.append(FunctionRunner(stage, body["folder"]))
+            except ProgramError as error:
+                self._fail(StageFaultError(f"{error}; {error.hint}" if error.hint else str(error)))
+            except Exception as error:  # noqa: BLE001  # the user's class may raise anything
+                text = " ".join(f"{type(error).__name__}: {error}".split())
+                self._fail(StageFaultError(f"cannot be opened: {text}"))
+
+    def _poll(self) -> None:
+        """Handle the messages of the coordinator, and send a report if it is due."""
+        try:
+            while (received := self._channel.receive()) is not None:
+                self._handle(*received)
+        except EOFError:
+            sys.exit(_FAILED)
+        if time.monotonic() - self._reported >= REPORT_PERIOD:
+            self._report()
+
+    def _handle(self, message: Message, descriptors: list[int]) -> None:
+        match message["do"]:
+            case "input":
+                receiver = RingReceiver(socket.socket(fileno=descriptors[0]))
+                self._end_named(self._intakes, message["edge"]).attach(message["index"], receiver)
+            case "output":
+                sender = RingSender(socket.socket(fileno=descriptors[0]), message["slots"])
+                self._end_named(self._outlets, message["edge"]).attach(message["index"], sender)
+            case "restore":
+                self._states.add(message, read_memory(descriptors[0]))
+            case "epoch":
+                start = {int(key): value for key, value in message["start"].items()}
+                self._begin_epoch(message["epoch"], start)
+            case "start":
+                self._reads = True
+            case "drain":
+                self._draining = True
+            case "end":
+                for runner in self._runners:
+                    runner.close()
+                self._report()
+                sys.exit(0)
+
+    @staticmethod
+    def _end_named(ends: Sequence[Any], name: str) -> Any:
+        return next(end for end in ends if end.name == name)
+
+    def _restore(self) -> None:
+        """Let the stages with state go on from the checkpoints that have come, or else without state."""
+        states = self._states.of_epoch(self._epoch)
+        first = len(self._stages) - len(self._runners)
+        for index, runner in enumerate(self._runners, first):
+            if isinstance(runner, StatefulRunner):
+                runner.begin_epoch(states.pop(index, {}))
+
+    def _begin_epoch(self, epoch: int, start: dict[int, int]) -> None:
+        self._epoch = epoch
+        self._restore()
+        self._done = False
+        for intake in self._intakes:
+            intake.start_epoch(epoch, start)
+        if self._input is not None:
+            self._input.reset()
+        if self._batch is not None:
+            self._batch.take(float("inf"))
+        if self._source is not None:
+            self._source.begin_epoch(start)
+
+    def _read_source(self, source: SourceReader) -> None:
+        """Read one frame when it is due, and send it through the stages."""
+        if source.due > boottime() and not self._draining:
+            self.wait([], source.due)
+            return
+        try:
+            read = None if self._draining else source.read(self._epoch)
+        except StageFaultError as error:
+            self._fail(error)
+        if read is None:
+            self._finish()
+        elif isinstance(read, Pending):
+            self._wait_for(read)
+        else:
+            if read.header.trace:
+                self._tracer.on_stage(read.header, 0, read.began, boottime())
+            self._pass_on(read.header, [read.value], 0)
+
+    def _wait_for(self, pending: Pending) -> None:
+        """Wait for a source that has no frame yet, and pass on what it says."""
+        if pending.notice:
+            self._channel.send({"event": "log", "line": f"stage {self._stages[0].name}: {pending.notice}"})
+        self.wait([] if pending.descriptor is None else [pending.descriptor], pending.until)
+
+    def _consume(self, source: JoinedInput) -> None:
+        taken = None if self._batch is not None and self._batch.is_full else source.take()
+        if taken is None:
+            if self._batch is not None and self._process_batch(self._batch, over=source.is_over):
+                return
+            if source.is_over:
+                self._finish()
+            else:
+                due = min(source.due(), self._batch.due() if self._batch else float("inf"))
+                self.wait(source.descriptors(), due)
+            return
+        header, frames = taken
+        if not frames or not header.parts or (header.stream, header.sequence) in self._skip:
+            self._drop(source, header, frames)
+        elif self._batch is not None:
+            self._count_receive(frames)
+            self._batch.add((header, frames[0]), boottime())
+            self._process_batch(self._batch, over=False)
+        else:
+            values = [decode_value(frame) for frame in frames]
+            self._count_receive(frames)
+            self._pass_on(header, values, 0)
+            self._free = time.perf_counter()
+
+    def _count_receive(self, frames: Sequence[Frame]) -> None:
+        """Count the time since the worker was free, until a frame was there."""
+        free, self._free = self._free, time.perf_counter()
+        self._runners[0].counters.receive.observe(self._free - free)
+        for intake, frame in zip(self._intakes, frames, strict=True):
+            if frame.header.trace:
+                self._tracer.on_receive(frame.header, intake.name, intake.taken_at, boottime())
+
+    def _exchange(self, program: ProgramRunner, source: JoinedInput) -> None:
+        """Send a frame to the program if it takes one, and pass on what it has answered."""
+        taken = source.take() if program.has_room else None
+        if taken is not None:
+            header, frames = taken
+            if not frames or not header.parts or (header.stream, header.sequence) in self._skip:
+                self._drop(source, header, frames)
+            else:
+                refused = program.offer(header, [decode_value(frame) for frame in frames])
+                if refused is not None:
+                    self._on_answer(program, refused)
+        if program.oldest is not None:
+            self._page.begin(0, program.oldest.stream, program.oldest.sequence, program.since)
+        try:
+            answers = program.exchange()
+        except StageFaultError as error:
+            self._fail(error)
+        for answer in answers:
+            self._on_answer(program, answer)
+        if taken is None and not answers:
+            if source.is_over and program.oldest is None:
+                self._finish()
+                return
+            reading, writing = program.descriptors()
+            due = float("inf") if not program.has_room else source.due()
+            self.wait([*reading, *(source.descriptors() if program.has_room else ())], due, writing)
+
+    def _on_answer(self, program: ProgramRunner, answer: ProgramAnswer) -> None:
+        header = answer.header
+        if answer.fault:
+            self._page.begin(0, header.stream, header.sequence, boottime())
+            self._on_fault(StageFaultError(answer.fault), program, 1)
+        self._page.end()
+        self._emit(header, [] if answer.value is None else [answer.value])
+
+    def _drop(self, source: JoinedInput, header: FrameHeader, frames: Sequence[Frame]) -> None:
+        for intake, frame in zip(source.intakes, frames, strict=False):
+            intake.discard(frame, "failed")
+        self._mark(header)
+
+    def _process_batch(self, batch: _FrameBatch, *, over: bool) -> bool:
+        """Process the batch if it is due; False: it is not."""
+        taken = batch.take(float("inf") if over else boottime())
+        if not taken:
+            return False
+        first = taken[0][0]
+        runner = self._runners[0]
+        assert isinstance(runner, FunctionRunner)
+        now = boottime()
+        self._page.begin(0, first.stream, first.sequence, now)
+        try:
+            results = runner.run_batch([decode_value(frame) for _, frame in taken])
+        except StageFaultError as error:
+            self._on_fault(error, runner, len(taken))
+            results = [None] * len(taken)
+        self._page.end()
+        end = boottime()
+        for (header, _), result in zip(taken, results, strict=True):
+            if header.trace:
+                self._tracer.on_stage(header, 0, now, end)
+            self._emit(header, [] if result is None else [result])
+        return True
+
+    def _pass_on(self, header: FrameHeader, values: list[Any], index: int) -> None:
+        """Run the stages from one on with a value, or with the values of a join; send what they make."""
+        if index == len(self._runners):
+            self._emit(header, values)
+            return
+        runner = self._runners[index]
+        assert not isinstance(runner, ProgramRunner)
+        first = len(self._stages) - len(self._runners)
+        now = boottime()
+        self._page.begin(index + first, header.stream, header.sequence, now)
+        made: list[Any] = []
+        try:
+            if isinstance(runner, SinkRunner):
+                runner.run(header, values[0])
+            else:
+                if isinstance(runner, StatefulRunner):
+                    runner.begin_frame(header)
+                made = runner.run(values)
+        except StageFaultError as error:
+            self._on_fault(error, runner, 1)
+        self._page.end()
+        if header.trace:
+            self._tracer.on_stage(header, index + first, now, boottime())
+        if isinstance(runner, SinkRunner):
+            return
+        if not made:
+            self._mark(header)
+        for value in made:
+            self._pass_on(header, [value], index + 1)
+
+    def _on_fault(self, error: StageFaultError, runner: _Runner, frames: int) -> None:
+        if runner.stage.on_error is not OnError.SKIP:
+            self._fail(error)
+        runner.counters.failed += frames
+
+    def _emit(self, header: FrameHeader, values: Sequence[Any]) -> None:
+        begin = time.perf_counter()
+        if not values:
+            self._mark(header)
+        for value in values:
+            try:
+                parts, arrays = encode_value(value)
+            except (FairleadError, TypeError, ValueError) as error:
+                self._page.begin(len(self._stages) - 1, header.stream, header.sequence, boottime())
+                self._fail(StageFaultError(f"returned what cannot travel: {error}"))
+            full = replace(header, parts=parts)
+            for outlet in self._outlets:
+                now = boottime() if full.trace else 0.0
+                outlet.send(full, arrays)
+                if full.trace:
+                    self._tracer.on_send(full, outlet.name, now, boottime())
+        self._free = time.perf_counter()
+        self._counters()[-1].send.observe(self._free - begin)
+
+    def _mark(self, header: FrameHeader) -> None:
+        for outlet in self._outlets:
+            if outlet.marked:
+                outlet.send(mark_of(header), ())
+
+    def _finish(self) -> None:
+        """Pass the end on, and say that everything was passed on."""
+        epoch = self._epoch
+        for outlet in self._outlets:
+            outlet.send_end(end_of(epoch))
+        if not self.is_stale(epoch):
+            self._done = True
+            self._report()
+            self._channel.send({"event": "done", "epoch": epoch})
+
+    def _counters(self) -> list[StageCounters]:
+        """Return the counters of the stages."""
+        first = [self._source.counters] if self._source is not None else []
+        return first + [runner.counters for runner in self._runners]
+
+    def _report(self) -> None:
+        named = zip(self._stages, self._counters(), strict=True)
+        report = {
+            "event": "report",
+            "stages": {stage.name: each.to_json() for stage, each in named},
+            "edges": {end.name: end.counts() for end in self._ends},
+        }
+        self._reported = time.monotonic()
+        try:
+            self._tracer.send(self._channel)
+            self._channel.send(report)
+        except OSError:
+            sys.exit(_FAILED)
+
+    def _fail(self, error: StageFaultError) -> Any:
+        """Say why, and end this process; the coordinator decides what follows."""
+        self._tracer.send(self._channel)
+        self._channel.send({"event": "failed", "line": str(error)})
+        os._exit(_FAILED)

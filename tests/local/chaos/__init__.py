@@ -1,0 +1,1 @@
+"""Faults injected into the jobs of one machine."""

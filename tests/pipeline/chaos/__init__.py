@@ -1,0 +1,1 @@
+"""Faults in running pipelines; FAIRLEAD_CHAOS=long repeats them for minutes."""

@@ -1,0 +1,1 @@
+"""Engines that share an accelerator: played engines, real processes, a real queue."""
