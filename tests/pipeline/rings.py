@@ -29,14 +29,15 @@ def ring(depth: int = 4) -> Iterator[tuple[RingSender, RingReceiver]]:
         receiver.close()
 
 
-def header(sequence: int, *arrays: Array) -> FrameHeader:
+def header(sequence: int, *arrays: Array, epoch: int = 0) -> FrameHeader:
     """Return the header of a frame with arrays."""
-    return FrameHeader(0, sequence, 1.0, parts=tuple(PartHeader.of(each) for each in arrays))
+    parts = tuple(PartHeader.of(each) for each in arrays)
+    return FrameHeader(0, sequence, 1.0, parts=parts, epoch=epoch)
 
 
-def send(sender: RingSender, sequence: int, *arrays: Array) -> None:
+def send(sender: RingSender, sequence: int, *arrays: Array, epoch: int = 0) -> None:
     """Send arrays as a frame."""
-    described = header(sequence, *arrays)
+    described = header(sequence, *arrays, epoch=epoch)
     slot = sender.reserve(described.sizes, SOON)
     assert slot is not None
     for buffer, each in zip(slot.buffers, arrays, strict=True):

@@ -162,6 +162,13 @@ class EdgeBuffer(Generic[T]):
             drops.append(self._drop(item, DropReason.EXPIRED))
         return None, drops
 
+    def clear(self) -> list[T]:
+        """Return every item that is held, and hold none; they count as taken."""
+        items = [item for item, _ in self._held]
+        self._held.clear()
+        self._taken += len(items)
+        return items
+
     @property
     def _is_sampled(self) -> bool:
         return self._offered % self.contract.every == 0

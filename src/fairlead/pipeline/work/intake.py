@@ -40,7 +40,10 @@ class Intake:
         self._ready: deque[Frame] = deque()
         self._marks: deque[FrameHeader] = deque()
         self._epoch = 0
-        self._stale = 0
+        self._refused = 0
+        """Frames of an earlier epoch that came after its end."""
+        self._void = 0
+        """Frames that were held at the end of their epoch."""
         self._age = 0.0
         self._ages = DurationHistogram()
         self._waits = DurationHistogram()
@@ -73,9 +76,13 @@ class Intake:
         """Drop what is held, and go on with frames of a new epoch."""
         with self._lock:
             self._epoch, self._start = epoch, start
+            held = [*self._buffer.clear(), *self._ready]
+            held += [frame for buffer in self._reorder.values() for frame in buffer.clear()]
+            self._void += sum(bool(frame.header.parts) for frame in held)
+            for frame in held:
+                frame.release()
             self._reorder.clear()
             self._marks.clear()
-            self._stale += len(self._ready)
             self._ready.clear()
             self._ended = [False] * len(self._ended)
         self._room.set()
@@ -150,10 +157,10 @@ class Intake:
             counts = self._buffer.counts
             dropped = Counter({str(reason): number for reason, number in counts.dropped.items()})
             dropped.update(self._extra)
-            if self._stale:
-                dropped["stale"] += self._stale
+            if stale := self._refused + self._void:
+                dropped["stale"] += stale
             held = counts.held + len(self._ready) + sum(map(len, self._reorder.values()))
-            received = counts.offered + self._stale
+            received = counts.offered + self._refused
             return {
                 "received": received,
                 "taken": received - held - sum(dropped.values()),
@@ -215,7 +222,7 @@ class Intake:
         header = frame.header
         if header.epoch < self._epoch or not header.parts:
             if header.epoch < self._epoch:
-                self._stale += bool(header.parts)
+                self._refused += bool(header.parts)
             elif is_end(header):
                 self._ended[index] = True
             elif is_mark(header):

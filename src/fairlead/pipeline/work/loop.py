@@ -332,6 +332,8 @@ class PipelineWorker:
         if not made:
             self._mark(header)
         for value in made:
+            if self.is_stale(header.epoch):  # a new epoch began while an earlier value was being sent
+                return
             self._pass_on(header, [value], index + 1)
 
     def _on_fault(self, error: StageFaultError, runner: _Runner, frames: int) -> None:

@@ -72,6 +72,13 @@ class ReorderBuffer(Generic[T]):
                 return ready
             self._next += 1
 
+    def clear(self) -> list[T]:
+        """Return every item that is held, and hold none."""
+        items = [item for item, _ in self._held.values()]
+        self._held.clear()
+        self._order.clear()
+        return items
+
     def due(self) -> float:
         """Return when `ready` passes over the next gap; inf: it waits for nothing."""
         return next((arrived + self._deadline for _, arrived in self._held.values()), _NEVER)
