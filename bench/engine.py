@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import Final
 
 from bench import pairs
-from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
+from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
 from fairlead.schedule import EngineCluster, decide, place_gang, with_suggestions
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 GIB = 1 << 30

@@ -19,7 +19,8 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
 from fairlead.keys import PLACEMENT
 from fairlead.lab.run.state import Lab
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 MIB = 2048

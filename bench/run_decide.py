@@ -20,7 +20,7 @@ from fairlead.job import Assumed, JobKind, JobUse, LocalJob, LocalState
 from fairlead.local.queue import plan_queue
 from fairlead.local.view import DeviceView, MachineView
 from fairlead.need import Need, NeedSource
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 GIB: Final = 1 << 30

@@ -13,7 +13,7 @@ from fairlead.job import MOST_PRIORITY, Assumed, JobKind, JobUse, LocalJob, Loca
 from fairlead.need import Need, NeedSource
 from fairlead.nvml import Gpu, MigInstance
 from fairlead.offer import Form, Holder, Holding, ranges
-from fairlead.placement import DeviceShare, DeviceState, NodeState
+from fairlead.placement import DeviceState, NodeState
 from fairlead.request import (
     Demand,
     Expectation,
@@ -26,6 +26,7 @@ from fairlead.request import (
     Toleration,
     TopologySpread,
 )
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Ops, Seconds, Watts
 from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
 

@@ -20,12 +20,13 @@ from fairlead.local.mps.files import STATUS as KEEPER_STATUS
 from fairlead.local.mps.files import KeeperStatus
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.offer import Form, Holder, Holding
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
 from fairlead.serve.scheduler.leader import formats
 from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
 from fairlead.serve.scheduler.use.store import UNDONE_KEYS
+from fairlead.share import DeviceShare
 from fairlead.sizing.footprint import Footprint
 from fairlead.sizing.footprint_format import FOOTPRINTS
 from fairlead.units import BitsPerSecond, Bytes, Seconds

@@ -10,7 +10,6 @@ from fairlead.inventory import Accelerator, State
 from fairlead.need import Need
 from fairlead.placement import (
     Decision,
-    DeviceShare,
     DeviceState,
     Placement,
     Reason,
@@ -32,6 +31,7 @@ from fairlead.request import (
     Toleration,
     problems,
 )
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Ops
 
 LABELS = {"zone": "a", "cores": "8"}

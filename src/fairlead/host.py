@@ -7,6 +7,7 @@ from an untrusted source, and its symlinks must not lead to files of this machin
 import errno
 import fnmatch
 import os
+import re
 import stat
 from itertools import islice
 from typing import Final
@@ -18,6 +19,10 @@ _PART_LIMIT: Final = 128
 """Components of a path after links are followed; sysfs nests less than half as deep."""
 _PROBLEM_LIMIT: Final = 50
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
+_IDLE: Final = (3, 4)
+"""Of /proc/stat: the fields idle and iowait."""
+_ALL: Final = 8
+"""Of /proc/stat: the fields up to steal; guest time, which follows, is already part of user time."""
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
@@ -279,3 +284,12 @@ class Host:
     def _add_os_error(self, path: str, error: OSError | ValueError) -> None:
         if isinstance(error, ValueError) or error.errno not in _ABSENT:
             self.add_problem(path, str(getattr(error, "strerror", None) or error).lower())
+
+
+def total_ticks(text: bytes) -> tuple[int, int] | None:
+    """Return the busy ticks and all ticks of the cores since boot, as /proc/stat has them."""
+    match = re.match(rb"cpu((?: +[0-9]{1,20})+)", text)
+    fields = [int(field) for field in match[1].split()[:_ALL]] if match else []
+    if len(fields) <= max(_IDLE):
+        return None
+    return sum(fields) - sum(fields[index] for index in _IDLE), sum(fields)

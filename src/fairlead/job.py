@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.compat import StrEnum
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 NO_BYTES: Final = Bytes(0)

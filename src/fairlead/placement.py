@@ -13,6 +13,7 @@ from fairlead.inventory import Accelerator, Inventory
 from fairlead.keys import DOMAIN
 from fairlead.need import effective_size
 from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, format_bytes
 
 EMPTY: Final[Mapping[str, Any]] = {}
@@ -96,28 +97,6 @@ class NodeState:
             labels={"kubernetes.io/hostname": name},
             devices=tuple(DeviceState.of(accelerator) for accelerator in inventory.accelerators),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceShare:
-    """What a placement takes of one accelerator."""
-
-    device: str
-    memory: Bytes = NO_BYTES
-    compute: int = 0
-    whole: bool = False
-    """No other pod may hold a share of it."""
-    soft: bool = field(default=False, compare=False)
-    """The pod may hold more than `memory`: headroom stays free beside it. Not part of any format."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields of the contract."""
-        return {
-            "device": self.device,
-            "memory_bytes": self.memory,
-            "compute_milli": self.compute,
-            "whole": self.whole,
-        }
 
 
 def _encode_shares(shares: tuple[DeviceShare, ...]) -> dict[str, Any]:

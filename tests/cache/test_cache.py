@@ -16,8 +16,9 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.reflector import Reflector, WatchTiming
-from fairlead.placement import PLACEMENTS, DeviceShare, Placement
+from fairlead.placement import PLACEMENTS, Placement
 from fairlead.schedule import place
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import claim, device_slice, node, pod
 

@@ -26,8 +26,9 @@ from fairlead.manifest.files.collect import FoundObjects, collect
 from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.manifest.types.kubernetes import PodResourceClaimStatus
 from fairlead.manifest.types.live import LiveClaim, LivePod
-from fairlead.placement import PLACEMENTS, DeviceShare, NodeState, Placement
+from fairlead.placement import PLACEMENTS, NodeState, Placement
 from fairlead.request import Request
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests import catalogs
 from tests.serve.scheduler.objects import claim, device_slice, node, pod

@@ -9,8 +9,9 @@ from fairlead.cache.types import LivePod
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.pod.claim_names import claims_named
 from fairlead.manifest.types.kubernetes import PodResourceClaimStatus
-from fairlead.placement import PLACEMENTS, DeviceShare, Placement
+from fairlead.placement import PLACEMENTS, Placement
 from fairlead.request import Request
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, pod
 

@@ -11,7 +11,8 @@ from fairlead.doctor.finding import Severity
 from fairlead.doctor.view import ClusterView, Pod
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.types.live import LiveClaim
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.doctor.worlds import GPU, claim, device_slice, healthy, node, pod, program
 

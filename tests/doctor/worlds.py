@@ -18,7 +18,8 @@ from fairlead.keys import PLACEMENT
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import PriorityClass
 from fairlead.manifest.types.live import EXTENDED_RESOURCE_CLAIM, LiveClaim
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 GPU = "pci-0000-3b-00-0"

@@ -15,7 +15,7 @@ from fairlead.job import Assumed, JobKind, JobUse, Limiter, LocalJob, LocalState
 from fairlead.ledger import JobLedger, JobSpec, StateDirectory, process_ref, seconds_since_boot
 from fairlead.ledger.files import LedgerFiles
 from fairlead.need import Need, NeedSource
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 SPEC = JobSpec(("sleep", "1"), "/", {"SECRET": "of this user"})

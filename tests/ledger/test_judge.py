@@ -13,7 +13,7 @@ from fairlead.ledger.judge import (
     judge,
 )
 from fairlead.local.queue.counts import count_job
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.ledger.jobs import a_job
 from tests.local.queue.worlds import gpu, machine

@@ -10,8 +10,8 @@ from fairlead.history.store import JobHistory, LearnedFrom
 from fairlead.inventory import Accelerator, Machine
 from fairlead.job import JobKind, LocalJob, LocalState, Requested
 from fairlead.local.view import DeviceView, MachineView
-from fairlead.placement import DeviceShare
 from fairlead.series import Series
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 from tests.accelerators import accelerator
 

@@ -9,7 +9,7 @@ from fairlead.inventory import Accelerator
 from fairlead.job import JobKind, Limiter, Requested
 from fairlead.local.enforced import by_listing, limits_text, unenforced
 from fairlead.local.view import DeviceProcess, DeviceView
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.accelerators import accelerator
 from tests.local.runner.jobs import GIB, queued, view

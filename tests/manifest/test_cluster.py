@@ -13,8 +13,9 @@ from fairlead.errors import ManifestError
 from fairlead.manifest.files import snapshot
 from fairlead.manifest.files.collect import FoundObjects
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.placement import PLACEMENTS, DeviceShare, DeviceState
+from fairlead.placement import PLACEMENTS, DeviceState
 from fairlead.publish.labels import labels
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif.local import decide_locally
 from tests import accelerators

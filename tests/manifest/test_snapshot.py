@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead.cli.output.show import to_yaml
 from fairlead.errors import ManifestError
 from fairlead.manifest.files.snapshot import Snapshot, parse
-from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
+from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import (
     Demand,
     Expectation,
@@ -28,6 +28,7 @@ from fairlead.request import (
     Toleration,
     TopologySpread,
 )
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from fairlead.yamltext import parse_documents
 from tests.strategies import needs

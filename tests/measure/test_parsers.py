@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.host import total_ticks
 from fairlead.measure import Observer
-from fairlead.measure.cpu import total_ticks
 from fairlead.measure.hailo import MONITOR, devices
 from fairlead.measure.soc import devfreq_load, rknpu_load
 from fairlead.telemetry import Metric

@@ -7,10 +7,11 @@ import pytest
 from fairlead.cache.listed_cluster import ListedCluster
 from fairlead.manifest.files.collect import collect
 from fairlead.manifest.types.live import LivePod
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.crashes import crashes_of, is_failed_allocation
 from fairlead.rightsize.requested import PodOwners, of_objects, of_snapshot
 from fairlead.rightsize.workload import RequestForm, SizedContainer, WorkloadKey
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.catalogs import shipped
 from tests.rightsize.worlds import container, crashed, everything, job, pod

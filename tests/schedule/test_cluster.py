@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from fairlead.errors import AllocationRefusedError
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide, place
 from fairlead.schedule.state.cluster import MIN_LOG_LENGTH
+from fairlead.share import DeviceShare
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import DeviceShare, NodeState, Placement, Reason
+from fairlead.placement import NodeState, Placement, Reason
 from fairlead.request import (
     Demand,
     Expectation,
@@ -20,6 +20,7 @@ from fairlead.request import (
 )
 from fairlead.schedule import EngineCluster, decide, place, policy_named
 from fairlead.schedule.decision.decide import LARGE, round_up, round_up_request
+from fairlead.share import DeviceShare
 from tests.schedule.clusters import gib, gpu, node, servers, share, whole
 
 

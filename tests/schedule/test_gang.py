@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import DeviceShare, Placement, Reason
+from fairlead.placement import Placement, Reason
 from fairlead.request import Demand, Expectation, Gang, PodAffinityTerm, Request, Selector
 from fairlead.schedule import EngineCluster, place_gang
 from fairlead.schedule.decision.gang import place_gang as place_gang_again
+from fairlead.share import DeviceShare
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share
 
 

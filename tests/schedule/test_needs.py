@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.need import HEADROOM, Need, effective_size, headroom
-from fairlead.placement import DeviceShare, Placement, Reason, parse_shares, share_of
+from fairlead.placement import Placement, Reason, parse_shares, share_of
 from fairlead.request import Demand, Expectation, Request, problems
 from fairlead.schedule import EngineCluster, decide, place, place_all, place_gang, preempt, with_suggestions
 from fairlead.schedule.decision.decide import LARGE
 from fairlead.schedule.filter.hints import resource_fit_hint
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests import strategies
 from tests.schedule.clusters import gib, gpu, node, servers, share

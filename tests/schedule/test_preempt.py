@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Demand, Gang, Request, Selector, Taint
 from fairlead.schedule import EngineCluster, place_all, preempt
+from fairlead.share import DeviceShare
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 

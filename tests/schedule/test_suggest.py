@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import (
     Demand,
     Expectation,
@@ -16,6 +16,7 @@ from fairlead.request import (
     TopologySpread,
 )
 from fairlead.schedule import EngineCluster, decide, place, suggest_changes, with_suggestions
+from fairlead.share import DeviceShare
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 

@@ -11,8 +11,9 @@ import pytest
 from fairlead.catalog import load
 from fairlead.errors import FairleadError
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
+from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
+from fairlead.share import DeviceShare
 from fairlead.simulate.trace.job import Trace
 from fairlead.simulate.trace.machines import read_fleet
 from fairlead.simulate.trace.read import TraceReader, check_faults

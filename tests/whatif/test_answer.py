@@ -7,8 +7,9 @@ import pytest
 
 from fairlead.errors import ManifestError
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
+from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import Demand, Expectation, Request
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif.answer import answer
 from fairlead.whatif.document import DecisionDocument, find_decisions, parse

@@ -9,7 +9,8 @@ from fairlead import keys
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.keys import PLACEMENT
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif import pod_status
 from fairlead.whatif.leader import Leader, NoAnswer, _directly, _read

@@ -14,8 +14,9 @@ from fairlead.keys import BY_USE
 from fairlead.manifest.node.holdings import UNPREEMPTABLE
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.need import Need, NeedSource, effective_size
-from fairlead.placement import DeviceShare, NodeState, Placement
+from fairlead.placement import NodeState, Placement
 from fairlead.request import Request
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 PendingNeed = Callable[[LivePod, Request], Need | None]

@@ -4,8 +4,9 @@ from fairlead.cache.types import LEADER_EPOCH, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
 from fairlead.keys import MEMORY_LIMIT, PLACEMENT
 from fairlead.manifest.node.holdings import UNPREEMPTABLE
-from fairlead.placement import DeviceShare, Placement, parse_shares
+from fairlead.placement import Placement, parse_shares
 from fairlead.request import Request
+from fairlead.share import DeviceShare
 
 
 def pools(claim: LiveClaim | None) -> set[str]:

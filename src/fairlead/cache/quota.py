@@ -18,9 +18,10 @@ from fairlead.manifest.pod.admitted import device_plugin_resources
 from fairlead.manifest.pod.effective import effective_requests
 from fairlead.manifest.types.kubernetes import Amount
 from fairlead.manifest.types.quota import ResourceQuota
-from fairlead.placement import Decision, DeviceShare, Reason, Rejection
+from fairlead.placement import Decision, Reason, Rejection
 from fairlead.request import Request
 from fairlead.schedule import EngineCluster
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, parse_quantity
 
 MEMORY: Final = f"requests.{keys.GPU_MEM}"

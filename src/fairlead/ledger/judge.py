@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from fairlead.job import NO_BYTES, JobKind, LocalJob, LocalState
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 
 RESTARTED: Final = "machine restarted"
 LEFT_QUEUE: Final = "its process ended while it was queued"

@@ -22,7 +22,7 @@ from fairlead.job import (
     Requested,
 )
 from fairlead.need import Need, NeedSource, need_problems
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 MOST_NUMBER: Final = 10**12

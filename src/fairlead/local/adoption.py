@@ -14,7 +14,7 @@ from fairlead.local.processes import children_of, descendants, process_name, pro
 from fairlead.local.sample import JobSampler
 from fairlead.local.status import is_mps, job_processes
 from fairlead.local.view import MachineView
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 SOURCE = "adopted: what its process held at that time"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fairlead.inventory import Accelerator, Machine
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds, Watts
 
 

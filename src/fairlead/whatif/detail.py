@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Final
 
-from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement, reason_text
+from fairlead.placement import DeviceState, NodeState, Placement, reason_text
 from fairlead.request import Demand, Request
 from fairlead.schedule import DeviceFree, EngineCluster, NodeFree, decide
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif.document import AcceleratorDetail
 

@@ -9,8 +9,9 @@ from typing import Any
 from fairlead.keys import BY_USE, PLACEMENT
 from fairlead.manifest.node.claimed_share import allocated_share
 from fairlead.manifest.types.live import SCHEDULED, LiveClaim, LivePod
-from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
+from fairlead.placement import Decision, Placement, parse_shares
 from fairlead.request import Request
+from fairlead.share import DeviceShare
 
 PodReport = dict[str, Any]
 

@@ -14,7 +14,7 @@ from fairlead.ledger import JobLedger, process_ref
 from fairlead.local.adoption import adopt_process, adoption_problem, held_shares, is_fairlead
 from fairlead.local.processes import process_name
 from fairlead.local.status import foreign_processes, with_adopted_use
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.cli.examples import Run
 from tests.cli.local.records import ledger_at, running

@@ -17,7 +17,7 @@ from fairlead.cli.output.terminal import Screen
 from fairlead.history.store import JobHistory
 from fairlead.job import Assumed, JobKind, LocalState, ProcessRef, Requested
 from fairlead.ledger import JobLedger, boot_id
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.cli.examples import Run
 from tests.cli.local import worlds

@@ -13,7 +13,7 @@ from fairlead.cli.local.run import start_lines
 from fairlead.job import Assumed, LocalJob, LocalState
 from fairlead.local.view import WaitDecision
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 from tests.local.runner.jobs import GIB, queued
 

@@ -7,7 +7,7 @@ from fairlead.inventory import Accelerator, Machine, State
 from fairlead.job import Assumed, JobKind, JobUse, LocalJob, LocalState, ProcessRef, Requested
 from fairlead.local.status import ForeignProcess, LocalStatus
 from fairlead.local.view import DeviceProcess, DeviceView, MachineView, WaitDecision
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 GI = 2**30

@@ -14,7 +14,8 @@ from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
 from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, LEADER_EPOCH, PLACEMENT, VOLCANO
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.deciders import POLICY, allowed_as_shipped, token_of
 from tests.deploy.chart.worlds import KINDS, Reply

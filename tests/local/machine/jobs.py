@@ -1,7 +1,7 @@
 """Jobs of tests: the fields that matter to a machine, the others filled in."""
 
 from fairlead.job import Assumed, JobKind, LocalJob, LocalState, ProcessRef, Requested
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 
 
 def running(

@@ -16,9 +16,9 @@ from fairlead.local.machine.device_variables import FAMILIES
 from fairlead.local.machine.environment import CPUS, GROW, JOB_ID, PYTHON_PATH, THREADS
 from fairlead.local.view import DeviceView, MachineView
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
 from fairlead.publish.access import VISIBLE
 from fairlead.publish.memory_limit import ALLOCATOR_BYTES, MEMORY_BYTES, MEMORY_FRACTION, VARIABLES
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.local.machine.jobs import running
 

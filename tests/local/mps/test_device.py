@@ -10,7 +10,7 @@ from fairlead.inventory import Accelerator
 from fairlead.job import Assumed, Limiter, LocalJob, Requested
 from fairlead.limiter.mps import control_program
 from fairlead.local.mps.device import MpsDevice, asks_for_mps, can_mps, mps_device, needs_mps
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.accelerators import accelerator
 from tests.limiter.control import write_control

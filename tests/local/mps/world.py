@@ -20,7 +20,7 @@ from fairlead.local.runner.start import NotStarted, start_job
 from fairlead.local.upkeep import keep_own_jobs
 from fairlead.local.view import StartDecision
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.accelerators import accelerator
 from tests.limiter.control import write_control

@@ -9,7 +9,7 @@ from fairlead.job import JobUse, LocalJob, Requested
 from fairlead.local.queue import plan_queue
 from fairlead.local.view import MachineView
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 from tests.local.queue.worlds import gib, gpu, gpu_job, job, machine, running, soft_job, uses, whole_job
 

@@ -8,7 +8,7 @@ from fairlead.inventory import Accelerator, Machine, State
 from fairlead.job import Assumed, JobKind, JobUse, LocalJob, LocalState, Requested
 from fairlead.local.view import DeviceView, MachineView
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 GIB: Final = 1 << 30

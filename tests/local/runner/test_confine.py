@@ -15,7 +15,7 @@ from fairlead.local.runner.signals import CallerState
 from fairlead.local.runner.start import start_job
 from fairlead.local.view import StartDecision
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.limiter.test_cgroup import needs_cgroup
 from tests.local.runner.jobs import GIB, PYTHON, add, queued, view

@@ -23,7 +23,7 @@ from fairlead.local.runner.process_end import GRACE, Termination
 from fairlead.local.runner.signals import CallerState
 from fairlead.local.runner.start import NotStarted, RunningCommand, start_job
 from fairlead.local.view import MachineView, StartDecision
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Seconds
 from tests.accelerators import accelerator
 from tests.ledger.jobs import as_user, needs_root

@@ -17,7 +17,7 @@ from fairlead.local.runner.start import start_job
 from fairlead.local.runner.watchdog import LONGEST_PAUSE, Members, Watchdog
 from fairlead.local.view import StartDecision
 from fairlead.need import Need
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.accelerators import accelerator
 from tests.local.runner.jobs import GIB, PYTHON, FakeMachine, add, queued, view

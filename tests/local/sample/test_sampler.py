@@ -14,7 +14,7 @@ from fairlead.local.sample import JobSampler
 from fairlead.local.sample.processes import JobProcesses
 from fairlead.local.sample.trace import PeakTrace, TimeAtLevels
 from fairlead.local.view import DeviceProcess, DeviceView
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Watts
 from tests.local.jobs import GIB, GPU, WHOLE, shared
 

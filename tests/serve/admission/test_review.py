@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from fairlead import keys
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.serve.admission import review
 from fairlead.serve.admission.review import AdmissionRequest, Pod
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 

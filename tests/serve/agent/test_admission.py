@@ -9,8 +9,9 @@ import pytest
 from fairlead.cluster.objects import Pod
 from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import KubeletPod
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.serve.agent.admission import PodRequest, candidates, pod_request, same_accelerators
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 MEMORY = "fairlead.dev/gpu-mem"

@@ -23,13 +23,14 @@ from fairlead.keys import COMPUTE, HAMI_CORES, HAMI_MEM, LIMITER, MEMORY_LIMIT, 
 from fairlead.limiter.mps import MpsFolder
 from fairlead.limiter.mps_daemon import MpsDaemon
 from fairlead.offer import Form, Holder, Holding
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.publish.ledger import UNNAMED, Ledger
 from fairlead.publish.memory_limit import MEMORY_BYTES, MemoryLimit
 from fairlead.serve.agent.limits import ShareLimits
 from fairlead.serve.agent.pod_limiter import LimiterRequest, limiter_request
 from fairlead.serve.agent.pod_resources_tracker import PodResourcesTracker
 from fairlead.settings.publishing import PublishConfig
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.accelerators import accelerator, node
 from tests.limiter.control import processes_below, write_control

@@ -10,9 +10,10 @@ from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import PODS
 from fairlead.cluster.objects import Pod
 from fairlead.keys import MEMORY_LIMIT, PLACEMENT
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.publish.memory_limit import MEMORY_BYTES, MEMORY_FRACTION, MemoryLimit
 from fairlead.serve.agent.admission import memory_limit
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.agent.test_placement_lookup import run_script
 from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, UID, WHOLE, Place, claim, nook, until

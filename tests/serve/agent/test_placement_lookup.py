@@ -11,7 +11,8 @@ from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import T
 from fairlead.errors import AccessError, ClusterUnavailableError, KubeletError
 from fairlead.keys import PLACEMENT, PLACEMENT_FORMAT
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.fakecluster.cluster import FakeCluster
 from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, WHOLE, Place, nook, place, until

@@ -9,8 +9,9 @@ from typing import Any
 
 from fairlead.formats import Codec, VersionedFormat
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 NEXT = 2

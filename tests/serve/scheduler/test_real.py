@@ -13,13 +13,14 @@ from fairlead.cache.types import CLAIMS, LEADER_EPOCH, SCHEDULED, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cli.main import main
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.bind.binder import Binder
 from fairlead.serve.scheduler.bind.requests import Fences, send_with_retry
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.replay import recorder
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.labs import RealCluster
 from tests.serve.scheduler.flows import run_on_server

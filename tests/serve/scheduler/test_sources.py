@@ -16,8 +16,9 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import Node
-from fairlead.placement import PLACEMENTS, Decision, DeviceShare
+from fairlead.placement import PLACEMENTS, Decision
 from fairlead.schedule import place
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.cache.test_cache import cache_of, shares
 from tests.serve.scheduler.objects import GIB, claim, node, pod, read

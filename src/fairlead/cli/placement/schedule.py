@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from fairlead.catalog import Catalog
     from fairlead.inventory import Accelerator
     from fairlead.manifest.files.snapshot import Snapshot
-    from fairlead.placement import Decision, DeviceShare, NodeState
+    from fairlead.placement import Decision, NodeState
     from fairlead.request import Request
+    from fairlead.share import DeviceShare
     from fairlead.whatif.document import DecisionDocument
 
 HERE = "here"

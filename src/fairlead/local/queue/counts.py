@@ -7,8 +7,8 @@ from typing import Final
 from fairlead.job import LocalJob
 from fairlead.local.view import MachineView
 from fairlead.need import effective_size
-from fairlead.placement import DeviceShare
 from fairlead.request import NO_BYTES
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 YOUNG: Final = 1.0

@@ -8,8 +8,8 @@ from typing import Final
 from fairlead.local.queue.requests import QueuedJob
 from fairlead.local.queue.reserve import expected_length
 from fairlead.need import effective_size
-from fairlead.placement import DeviceShare
 from fairlead.schedule.state.cluster import NodeFree
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, Seconds
 
 MOST: Final = 32

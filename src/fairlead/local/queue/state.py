@@ -8,9 +8,10 @@ from fairlead.job import LocalJob, LocalState
 from fairlead.local.queue.counts import JobCount, count_job
 from fairlead.local.queue.requests import NODE, device_states, estimates_of
 from fairlead.local.view import DeviceView, MachineView
-from fairlead.placement import DeviceShare, NodeState, Placement
+from fairlead.placement import NodeState, Placement
 from fairlead.request import NO_BYTES, Request
 from fairlead.schedule.state.cluster import EngineCluster
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 MOST_JOBS: Final = 1 << 20

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead.local.view import DeviceView
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 LEAST_GROWTH: Final = Bytes(64 << 20)

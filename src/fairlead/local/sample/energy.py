@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import Final
 
-from fairlead.measure.cpu import total_ticks
+from fairlead.host import total_ticks
 
 _ZONES: Final = "sys/class/powercap"
 _PREFIX: Final = "intel-rapl:"

@@ -12,7 +12,7 @@ from fairlead.local.sample.energy import ProcessorEnergy
 from fairlead.local.sample.processes import JobProcesses, ProcessStat
 from fairlead.local.sample.trace import PeakTrace, TimeAtLevels
 from fairlead.local.view import DeviceView
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 from fairlead.sizing.footprint import GROWTH, MOST_RAMP
 from fairlead.units import Bytes, Seconds
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from fairlead.errors import ManifestError
 from fairlead.manifest.files.codec import decode, encode
-from fairlead.placement import DeviceShare, DisruptionBudget, NodeState, Placement
+from fairlead.placement import DisruptionBudget, NodeState, Placement
 from fairlead.request import Request, problems
+from fairlead.share import DeviceShare
 
 FORMAT: Final = "fairlead-snapshot"
 VERSION: Final = 2

@@ -3,7 +3,7 @@
 from fairlead.cluster.objects import AllocatedDevice
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
-from fairlead.placement import DeviceShare
+from fairlead.share import DeviceShare
 
 
 def allocated_share(result: AllocatedDevice) -> DeviceShare:

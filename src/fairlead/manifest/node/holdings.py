@@ -24,8 +24,9 @@ from fairlead.manifest.pod.admitted import device_plugin_resources
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.manifest.types.live import LiveClaim, LivePod
 from fairlead.offer import DRIVER, Form
-from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement, parse_shares, share_of
+from fairlead.placement import DeviceState, NodeState, Placement, parse_shares, share_of
 from fairlead.request import Demand, Request
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 _MOST: Final = 1 << 48

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.need import headroom
-from fairlead.placement import DeviceShare, DeviceState, Reason, share_of, taken_whole
+from fairlead.placement import DeviceState, Reason, share_of, taken_whole
 from fairlead.request import Expectation, Request
 from fairlead.schedule.filter.rules import BY_REQUEST, SharingRules
 from fairlead.schedule.filter.selectors import first_mismatch
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 from fairlead.schedule.state.tolerance import tolerated_slowdown
+from fairlead.share import DeviceShare
 
 UNKNOWN: Final = Expectation()
 NOT_REQUESTED: Final = -(1 << 62)

@@ -9,13 +9,14 @@ import numpy as np
 
 from fairlead.errors import AllocationRefusedError
 from fairlead.need import headroom
-from fairlead.placement import DeviceShare, DeviceState, DisruptionBudget, NodeState, Placement
+from fairlead.placement import DeviceState, DisruptionBudget, NodeState, Placement
 from fairlead.request import NO_BYTES, Request
 from fairlead.schedule.score.mix import EVEN, DemandMix
 from fairlead.schedule.state.columns import Columns, Ints
 from fairlead.schedule.state.deficit import column_of, deficit_for
 from fairlead.schedule.state.pod_counts import PodCounts
 from fairlead.schedule.state.tolerance import tolerated_slowdown
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 ABSENT: Final = -1

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from fairlead.need import headroom
-from fairlead.placement import DeviceShare, DeviceState, Placement
+from fairlead.placement import DeviceState, Placement
 from fairlead.schedule.state.columns import Columns
+from fairlead.share import DeviceShare
 from fairlead.units import format_bytes
 
 

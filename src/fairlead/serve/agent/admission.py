@@ -13,9 +13,10 @@ from fairlead.cluster.objects import Container, ContainerExtendedResourceRequest
 from fairlead.keys import MEMORY_LIMIT, PLACEMENT
 from fairlead.kubelet.podresources import KubeletPod
 from fairlead.offer import DRIVER
-from fairlead.placement import PLACEMENTS, DeviceShare, parse_shares
+from fairlead.placement import PLACEMENTS, parse_shares
 from fairlead.publish.memory_limit import MemoryLimit
 from fairlead.serve.agent.pod_limiter import LimiterRequest, limiter_request
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes, parse_quantity
 
 PodKey = tuple[str, str]

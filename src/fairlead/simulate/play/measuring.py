@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from fairlead.placement import DeviceShare
 from fairlead.request import Request
+from fairlead.share import DeviceShare
 from fairlead.simulate.play.runs import RunningJobs
 from fairlead.simulate.play.world import PlacementPolicy, World
 

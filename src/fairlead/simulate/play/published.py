@@ -8,10 +8,11 @@ Their exporter refreshed its values every 6 and 8 s in turn, so that seven sampl
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.placement import Decision, DeviceShare, Reason, Rejection
+from fairlead.placement import Decision, Reason, Rejection
 from fairlead.request import Request
 from fairlead.schedule import decide
 from fairlead.series import Series
+from fairlead.share import DeviceShare
 from fairlead.simulate.play.runs import RunningJobs
 from fairlead.simulate.play.world import World
 from fairlead.sizing.published import LEAST_WINDOW, measured_free

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.schedule.filter.interference import MODELS, Slowdown, price_factor
+from fairlead.share import DeviceShare
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
 from fairlead.simulate.play.world import World

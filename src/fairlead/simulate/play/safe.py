@@ -6,10 +6,11 @@ from math import inf
 from typing import Final
 
 from fairlead.need import DEFAULT_BOUND, Need, NeedSource, headroom
-from fairlead.placement import Decision, DeviceShare, Placement, share_of
+from fairlead.placement import Decision, Placement, share_of
 from fairlead.request import Request
 from fairlead.schedule import decide, preempt
 from fairlead.series import Series, Staleness
+from fairlead.share import DeviceShare
 from fairlead.simulate.play.runs import RunningJob, RunningJobs
 from fairlead.simulate.play.world import World
 from fairlead.simulate.trace.job import Job

@@ -10,8 +10,8 @@ from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT
 from fairlead.manifest.types.kubernetes import Node
-from fairlead.placement import DeviceShare
 from fairlead.serve.scheduler.bind.allocation_mode import reason_for_claim
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all

@@ -7,10 +7,11 @@ import msgspec
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.http.transport import READ_TIMEOUT
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.bind.writes import BindingPlan
 from fairlead.settings.scheduler import SchedulerSettings
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.cluster.loopback import serve_bytes
 from tests.serve.scheduler.bind.test_binder import binder

@@ -7,11 +7,12 @@ import pytest
 
 from fairlead.cache import types as seen
 from fairlead.cache.types import PLACEMENT, LivePod
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.bind.writes import BindingPlan
 from fairlead.serve.scheduler.effects import Deallocate
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, claim, pod, read
 

@@ -10,8 +10,9 @@ from fairlead.cache.quota import MEMORY, SHARES, UncountedUse, charge
 from fairlead.cache.types import QUOTAS, ResourceQuota
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
 from tests.serve.scheduler.objects import device_slice, node, pod, read

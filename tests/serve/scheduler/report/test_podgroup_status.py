@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from fairlead.manifest.types.kubernetes import PodGroup
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.bind.writes import BindingPlan
 from fairlead.serve.scheduler.report import podgroup_status
 from fairlead.serve.scheduler.report.podgroup_status import PLACED_ONCE
+from fairlead.share import DeviceShare
 from tests.serve.scheduler.objects import pod
 
 NOW = "2026-11-16T04:00:00Z"

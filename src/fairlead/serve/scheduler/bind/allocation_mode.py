@@ -18,7 +18,8 @@ from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.pod.effective import effective_requests
 from fairlead.manifest.types.kubernetes import Amount, Node
 from fairlead.offer import Form
-from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.placement import PLACEMENTS
+from fairlead.share import DeviceShare
 from fairlead.units import parse_quantity
 
 _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 << 30}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from fairlead.cache.pod_changes import is_unchanged
 from fairlead.cache.types import CLAIMS, LiveClaim, LivePod
 from fairlead.errors import ClusterError, ConflictError
-from fairlead.placement import DeviceShare
 from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.bind.requests import (
@@ -23,6 +22,7 @@ from fairlead.serve.scheduler.bind.requests import (
 )
 from fairlead.serve.scheduler.bind.writes import REQUEST, BindingPlan
 from fairlead.serve.scheduler.effects import Get
+from fairlead.share import DeviceShare
 
 _TRIES = 5
 """How often the deallocation of a claim is tried while other clients change it."""

@@ -31,7 +31,7 @@ from fairlead.manifest.types.dra import ClaimRequest
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.manifest.types.storage import SELECTED_NODE, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
-from fairlead.placement import PLACEMENTS, DeviceShare, Placement
+from fairlead.placement import PLACEMENTS, Placement
 from fairlead.serve.scheduler.effects import (
     MERGE,
     STRATEGIC,
@@ -43,6 +43,7 @@ from fairlead.serve.scheduler.effects import (
     Fence,
     Report,
 )
+from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"

@@ -17,10 +17,11 @@ from fairlead.cache.needs import carried
 from fairlead.cache.types import LivePod
 from fairlead.manifest.pod.workload_key import workload_keys
 from fairlead.need import DEFAULT_BOUND, Need, NeedSource, effective_size
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.series import Series, Staleness
 from fairlead.serve.scheduler.use import pod_facts
+from fairlead.share import DeviceShare
 from fairlead.sizing.footprint import Footprint, FootprintBook
 from fairlead.sizing.needs import evidence, need_of
 from fairlead.sizing.shares import RoomLeft, extend_shares
