@@ -72,6 +72,14 @@ def running() -> Iterator[Server]:
         server.kill()
 
 
+@contextmanager
+def stop_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Yield the end that stops a run, and the one that the run reads."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
 def text(server: Server, password: str, more: str = "") -> str:
     """Return a pipeline with the server as its camera."""
     return PIPELINE.replace("$P", password).replace("$N", server.port).replace("$MORE", more)
@@ -81,8 +89,7 @@ def test_a_run_goes_on_when_its_camera_comes_back(tmp_path: Path) -> None:
     pyav()
     said: list[str] = []
     counts: list[int] = []
-    ours, theirs = socket.socketpair()
-    with running() as server, ours, theirs:
+    with running() as server, stop_pair() as (ours, theirs):
 
         def restart_the_camera(status: dict[str, Any]) -> None:
             """Restart the server after some frames, and end the run after some more."""
