@@ -16,19 +16,17 @@ from fairlead.pipeline.programs.runner import ProgramAnswer, ProgramRunner
 from fairlead.pipeline.progress import ProgressPage
 from fairlead.pipeline.ring import RingReceiver, RingSender
 from fairlead.pipeline.spec import OnError
-from fairlead.pipeline.work.batch import Batcher
 from fairlead.pipeline.work.emission import Emission
 from fairlead.pipeline.work.intake import Intake, make_intake
 from fairlead.pipeline.work.join import JoinedInput
 from fairlead.pipeline.work.opening import OpenStages, StageRunner, open_stages
 from fairlead.pipeline.work.outlet import Outlet
 from fairlead.pipeline.work.reporting import FAILED, WorkerReports
-from fairlead.pipeline.work.runners import FunctionRunner, SinkRunner, StageFaultError
+from fairlead.pipeline.work.runners import SinkRunner, StageFaultError
 from fairlead.pipeline.work.source_reader import SourceReader
+from fairlead.pipeline.work.stage_batches import StageBatches, make_batches
 from fairlead.pipeline.work.stateful import RestoredStates, StatefulRunner
 from fairlead.pipeline.work.values import decode_value
-
-_FrameBatch = Batcher[tuple[FrameHeader, Frame]]
 
 
 class PipelineWorker:
@@ -52,8 +50,9 @@ class PipelineWorker:
         ]
         self._ends: list[Intake | Outlet] = [*self._intakes, *self._outlets]
         self._input = JoinedInput(self._intakes) if self._intakes else None
-        inputs = [each["edge"] for each in body["inputs"]]
-        self._tracer = FrameTracer([stage.name for stage in self._stages], inputs)
+        self._tracer = FrameTracer(
+            [stage.name for stage in self._stages], [each.name for each in self._intakes]
+        )
         self._emission = Emission(self._outlets, self._tracer)
         self._reports = WorkerReports(channel, self._tracer)
         self._states = RestoredStates(body["restores"])
@@ -61,9 +60,8 @@ class PipelineWorker:
         self._source, self._program = self._opened.source, self._opened.program
         self._runners = self._opened.runners
         *_, self._last = self._opened.counters()
-        batch = self._stages[0].batch
-        self._batch: _FrameBatch | None = Batcher(batch.most, batch.wait) if batch else None
-        self._begin_epoch(self._epoch, {int(key): value for key, value in body["start"].items()})
+        self._batch = make_batches(self._stages[0], self._runners, self._intakes)
+        self._begin_epoch(body)
 
     def is_stale(self, epoch: int) -> bool:
         """Return whether frames of an epoch are not wanted any more."""
@@ -123,8 +121,7 @@ class PipelineWorker:
             case "restore":
                 self._states.add(message, read_memory(descriptors[0]))
             case "epoch":
-                start = {int(key): value for key, value in message["start"].items()}
-                self._begin_epoch(message["epoch"], start)
+                self._begin_epoch(message)
             case "start":
                 self._reads = True
             case "drain":
@@ -139,12 +136,13 @@ class PipelineWorker:
     def _end_named(ends: Sequence[Any], name: str) -> Any:
         return next(end for end in ends if end.name == name)
 
-    def _begin_epoch(self, epoch: int, start: dict[int, int]) -> None:
-        self._epoch = epoch
+    def _begin_epoch(self, message: Message) -> None:
+        self._epoch = message["epoch"]
+        start: dict[int, int] = {int(key): value for key, value in message["start"].items()}
         self._opened.restore(self._states.of_epoch(self._epoch))
         self._done = False
         for intake in self._intakes:
-            intake.start_epoch(epoch, start)
+            intake.start_epoch(self._epoch, start)
         if self._input is not None:
             self._input.reset()
         if self._batch is not None:
@@ -178,7 +176,7 @@ class PipelineWorker:
 
     def _consume(self, source: JoinedInput) -> None:
         taken = None if self._batch is not None and self._batch.is_full else source.take()
-        if taken is None:
+        if taken is None:  # frames that are there join a batch, also one that is due
             if self._batch is not None and self._process_batch(self._batch, over=source.is_over):
                 return
             if source.is_over:
@@ -193,7 +191,6 @@ class PipelineWorker:
         if self._batch is not None:
             self._count_receive(frames)
             self._batch.add((header, frames[0]), boottime())
-            self._process_batch(self._batch, over=False)
         else:
             values = [decode_value(frame) for frame in frames]
             self._count_receive(frames)
@@ -250,20 +247,18 @@ class PipelineWorker:
         self._emission.mark(header)
         return True
 
-    def _process_batch(self, batch: _FrameBatch, *, over: bool) -> bool:
+    def _process_batch(self, batch: StageBatches, *, over: bool) -> bool:
         """Process the batch if it is due; False: it is not."""
         taken = batch.take(float("inf") if over else boottime())
         if not taken:
             return False
         first = taken[0][0]
-        runner = self._runners[0]
-        assert isinstance(runner, FunctionRunner)
         now = boottime()
         self._page.begin(0, first.stream, first.sequence, now)
         try:
-            results = runner.run_batch([decode_value(frame) for _, frame in taken])
+            results = batch.call(taken)
         except StageFaultError as error:
-            self._on_fault(error, runner, len(taken))
+            self._on_fault(error, self._runners[0], len(taken))
             results = [None] * len(taken)
         self._page.end()
         end = boottime()
