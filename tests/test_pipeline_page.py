@@ -29,6 +29,7 @@ STATUS: dict[str, Any] = {
             "failed": 1,
             "dropped": {"overrun": 4},
             "restarts": 2,
+            "batch": {"size": 6, "most": 8, "wait": 0.02},
             "busy": 0.5,
             "waiting": 0.25,
             "blocked": 0.125,
@@ -83,6 +84,9 @@ def test_the_page_has_what_was_counted() -> None:
     assert values["stage_restarts_total", stage] == 2
     assert values["stage_processes", stage] == 2
     assert values["stage_busy_ratio", stage] == 0.5
+    assert values["stage_batch_size", stage] == 6
+    assert values["stage_batch_size_max", stage] == 8
+    assert values["stage_batch_wait_seconds", stage] == 0.02
     assert values["stage_process_seconds_bucket", (("le", "0.1"), *stage)] == 1
     assert values["stage_process_seconds_bucket", (("le", "1.0"), *stage)] == 3
     assert values["stage_process_seconds_bucket", (("le", "+Inf"), *stage)] == 3
@@ -99,6 +103,13 @@ def test_the_page_has_what_was_counted() -> None:
     assert values["edge_depth_max", edge] == 4
     assert values["edge_age_seconds_count", edge] == 3
     assert values["uptime_seconds", ()] == 12.5
+
+
+def test_a_stage_without_batches_has_no_size() -> None:
+    (stage,) = STATUS["stages"]
+    page = render_pipeline(STATUS | {"stages": [stage | {"batch": None}]})
+    assert b"stage_busy_ratio" in page
+    assert b"stage_batch" not in page
 
 
 def test_before_the_first_report_the_page_is_empty() -> None:

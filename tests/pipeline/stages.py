@@ -52,6 +52,12 @@ def sizes(images: list[Any]) -> list[dict[str, Any]]:
     return [{"n": int(image.flat[0]), "batch": len(images)} for image in images]
 
 
+def costs_a_call(images: list[Any]) -> list[dict[str, Any]]:
+    """Take twenty milliseconds for any number of images, as a device with a fixed cost."""
+    time.sleep(0.02)
+    return sizes(images)
+
+
 def raises_at_seven(image: Any) -> Any:
     """Raise for the eighth frame."""
     if image.flat[0] == 7:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.pipeline.work.batch import Batcher
+from fairlead.pipeline.work.batch import Batcher, BatchPlan
 from fairlead.units import Seconds
 
 
@@ -63,6 +63,35 @@ def test_without_a_wait_every_item_is_a_batch() -> None:
     batcher.add("a", 5.0)
     assert batcher.take(5.0) == ["a"]
     assert batcher.take(5.0) == []
+
+
+def test_a_plan_says_what_a_batch_waits_for_and_what_it_takes_at_most() -> None:
+    batcher: Batcher[str] = Batcher(1, Seconds(0.0))
+    batcher.follow(BatchPlan(2, 3, Seconds(10.0)))
+    batcher.add("a", 5.0)
+    with pytest.raises(ValueError, match="take it first"):
+        batcher.follow(BatchPlan(1, 1, Seconds(0.0)))
+    assert batcher.due() == 15.0
+    batcher.add("b", 6.0)
+    assert batcher.due() == -math.inf
+    assert not batcher.is_full
+    batcher.add("c", 6.0)
+    assert batcher.is_full
+    assert batcher.take(6.0) == ["a", "b", "c"]
+
+
+def test_a_batch_has_waited_if_it_was_asked_for_too_early() -> None:
+    batcher: Batcher[str] = Batcher(2, Seconds(10.0))
+    assert batcher.take(0.0) == []
+    batcher.add("a", 5.0)
+    batcher.add("b", 5.0)
+    assert batcher.take(5.0) == ["a", "b"]
+    assert not batcher.has_waited, "without an item nothing waits"
+    batcher.add("c", 5.0)
+    assert batcher.take(6.0) == []
+    batcher.add("d", 7.0)
+    assert batcher.take(7.0) == ["c", "d"]
+    assert batcher.has_waited
 
 
 @pytest.mark.parametrize(("most", "wait"), [(0, 1.0), (1, -1.0), (1, math.nan)])

@@ -1,5 +1,6 @@
 """A pipeline is checked before anything of it starts: each message names the line and what to do."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,13 @@ import pytest
 from fairlead.errors import PipelineError
 from fairlead.pipeline import Image, Pipeline, call, sink, source, tensor
 from fairlead.pipeline.check import check_pipeline
+from fairlead.pipeline.control import stage_from_json, stage_to_json
 from fairlead.pipeline.fuse import plan_workers
 from fairlead.pipeline.ports import ANY, Record, parse_port
-from fairlead.pipeline.spec import OnError
+from fairlead.pipeline.spec import BatchSpec, OnError
 from fairlead.pipeline.yaml_file import parse_pipeline
+from fairlead.units import Seconds
+from fairlead.yamltext import parse_documents
 from tests.pipeline import stages
 from tests.pipeline.pipelines import STAGES, plan
 
@@ -155,6 +159,57 @@ def test_a_pipeline_in_python_is_the_same_as_in_yaml(tmp_path: Path) -> None:
         (each.name, each.inputs, each.outputs) for each in read.stages
     ]
     assert len(plan_workers(checked).workers) == 2
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        ("auto", BatchSpec(32, Seconds(0.0), Seconds(0.1))),
+        ("{auto: true}", BatchSpec(32, Seconds(0.0), Seconds(0.1))),
+        ("{auto: true, most: 4, latency: 250ms}", BatchSpec(4, Seconds(0.0), Seconds(0.25))),
+        ("{auto: false, most: 4, wait: 20ms}", BatchSpec(4, Seconds(0.02))),
+        ("{most: 4}", BatchSpec(4, Seconds(0.0))),
+    ],
+)
+def test_batches_in_python_are_those_of_a_file(tmp_path: Path, batch: str, expected: BatchSpec) -> None:
+    text = HEAD + CAMERA + f"  - {{name: sizes, run: '$S:sizes', batch: {batch}}}\n" + LOG
+    assert plan(text, tmp_path).spec.stage("sizes").batch == expected
+    (value,) = parse_documents(batch.encode())
+    (made,) = call(stages.sizes, batch=value).stages
+    assert made.batch == expected
+    assert stage_from_json(json.loads(json.dumps(stage_to_json(made)))).batch == expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "problem", "hint"),
+    [
+        ("often", "batch: 'often' is neither auto nor a mapping", "batch: auto"),
+        ("{auto: true, wait: 10ms}", "wait beside auto: true, which chooses it", "latency: 100ms"),
+        ("{latency: 10ms}", "latency belongs to batches with auto: true", "add auto: true"),
+        ("{auto: 3}", "auto: 3 is neither true nor false", ""),
+        ("{auto: true, latency: 0s}", "latency: a batch takes some time", "100ms"),
+        ("{auto: true, latency: 20}", "latency: 20: a time needs a unit", "20ms"),
+        ("{auto: true, most: 257}", "most: 257 is not a whole number from 1 to 256", ""),
+        ("{most: 2, lateny: 10ms}", "a batch has no key 'lateny'", "did you mean latency?"),
+    ],
+)
+def test_batches_that_are_not_understood_are_refused(batch: str, problem: str, hint: str) -> None:
+    text = HEAD + CAMERA + f"  - {{name: sizes, run: '$S:sizes', batch: {batch}}}\n" + LOG
+    (value,) = parse_documents(batch.encode())
+    with pytest.raises(PipelineError) as read:
+        parse_pipeline(text.encode(), "p.yaml")
+    with pytest.raises(PipelineError) as called:
+        call(stages.sizes, batch=value)
+    assert str(read.value) == f"p.yaml:4: {problem}"
+    assert str(called.value) == f"stage sizes: {problem}"
+    assert hint in read.value.hint
+
+
+def test_the_next_batch_fills_while_one_of_auto_is_in_its_call(tmp_path: Path) -> None:
+    text = HEAD + CAMERA + "  - {name: sizes, run: '$S:sizes', batch: {%s}}\n" + LOG
+    slots = [plan(text % each, tmp_path).links[0].slots for each in ("most: 8", "auto: true, most: 8")]
+    assert slots == [8 + 2 + 8, 8 + 2 + 16]
+    assert plan(text % "auto: true, most: 200", tmp_path).links[0].slots == 256
 
 
 def test_a_policy_in_python_is_the_policy_of_a_file() -> None:

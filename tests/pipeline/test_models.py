@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_said_before_the_run(
 def test_a_model_runs_in_a_pipeline(tmp_path: Path) -> None:
     model(tmp_path / "m.onnx", "n", 3, 8, 12)
     text = chain(
-        "run: m.onnx, options: {resize: [8, 12], scale: 1/255, layout: nchw}, batch: {most: 4, wait: 1ms}"
+        "run: m.onnx, options: {resize: [8, 12], scale: 1/255, layout: nchw}, batch: {auto: true, most: 4}"
     )
     run(
         text.replace("sink: 'null'", "run: '$S:first'").rstrip()

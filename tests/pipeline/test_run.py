@@ -178,6 +178,29 @@ stages:
     assert max(value["batch"] for value in values) > 1
 
 
+def test_batches_that_choose_their_size_grow_where_a_call_has_a_fixed_cost(tmp_path: Path) -> None:
+    status = run(
+        """
+pipeline: batches
+stages:
+  - {name: camera, source: numbers, options: {count: 300}}
+  - {name: costly, run: "$S:costs_a_call", batch: {auto: true, most: 16, latency: 5s}}
+  - {name: log, sink: jsonl, options: {path: out.jsonl}}
+""",
+        tmp_path,
+    )
+    values = [line["value"] for line in lines(tmp_path)]
+    assert sequences(tmp_path) == list(range(300))
+    assert [value["n"] for value in values] == [number % 251 for number in range(300)]
+    seen = {value["batch"] for value in values}
+    assert 1 in seen, "nothing is known at first"
+    assert 2 < max(seen) <= 16
+    batch = status["stages"][1]["batch"]
+    assert 1 < batch["size"] <= batch["most"] <= 16
+    assert 0 <= batch["wait"] < 5
+    assert [stage["batch"] for stage in (status["stages"][0], status["stages"][2])] == [None, None]
+
+
 FAILING = """
 pipeline: failing
 stages:

@@ -136,6 +136,24 @@ def test_what_carries_frames_between_workers_reports_as_well(tmp_path: Path) -> 
     assert (edge["dropped"], edge["drop_rate"]) == ({"oldest": 8}, pytest.approx(8.0))
 
 
+def test_the_largest_batch_of_replicas_is_shown_while_they_run(tmp_path: Path) -> None:
+    text = CHAIN.replace('"$S:slow"', '"$S:slow", replicas: 2')
+    status = RunStatus(plan(text, tmp_path), 0.0)
+    assert status.document(0.0)["stages"][1]["batch"] is None
+    for worker, batch in (
+        ("slow/0", {"size": 4, "most": 8, "wait": 0.02}),
+        ("slow/1", {"size": 6, "most": 6, "wait": 0.0}),
+    ):
+        status.on_spawn(worker)
+        sent = report(1, 0.1)
+        sent["stages"]["slow"]["batch"] = batch
+        status.on_report(worker, sent, 1.0)
+        status.on_report(worker, sent, 2.0)
+    assert status.document(2.0)["stages"][1]["batch"] == {"size": 6, "most": 8, "wait": 0.02}
+    status.on_spawn("slow/0")
+    assert status.document(2.0)["stages"][1]["batch"] == {"size": 6, "most": 6, "wait": 0.0}
+
+
 def test_a_counter_that_is_not_known_here_is_summed_as_well(tmp_path: Path) -> None:
     status = RunStatus(plan(CHAIN, tmp_path), 0.0)
     status.on_spawn("slow")

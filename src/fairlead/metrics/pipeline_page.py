@@ -16,6 +16,11 @@ _SHARES: Final = {  # of a stage: help
     "waiting": "Share of the last seconds in which the processes of a stage waited for frames.",
     "blocked": "Share of the last seconds in which the processes of a stage sent, or waited for room.",
 }
+_BATCH: Final = {  # of the batches of a stage: the end of the metric's name, help
+    "size": ("size", "Frames that a batch of a stage waits for."),
+    "most": ("size_max", "Frames that a batch of a stage has at most."),
+    "wait": ("wait_seconds", "Time that the first frame of a batch waits for others."),
+}
 _STAGE_TIMES: Final = {
     "receive": "Time from the end of one frame until the next one was there.",
     "process": "Time of one call of a stage; of a batch, for all its frames.",
@@ -83,6 +88,9 @@ def _stage_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamil
     for share, text in _SHARES.items():
         rows = [(key, each[share]) for key, each in stages]
         yield from gauge(f"fairlead_pipeline_stage_{share}_ratio", text, _STAGE, rows)
+    for what, (name, text) in _BATCH.items():
+        rows = [(key, each["batch"][what]) for key, each in stages if each.get("batch")]
+        yield from gauge(f"fairlead_pipeline_stage_batch_{name}", text, _STAGE, rows)
     for kind, text in _STAGE_TIMES.items():
         yield from _times(document, f"fairlead_pipeline_stage_{kind}_seconds", text, _STAGE, stages, kind)
 

@@ -87,6 +87,16 @@ class EdgeContract:
             raise ValueError(f"{policy!r} is not a policy: write {known} or sample(n)")
         return cls(EdgePolicy(text), depth, max_age)
 
+    @property
+    def capacity(self) -> int:
+        """How many items the edge holds."""
+        return 1 if self.policy is EdgePolicy.LATEST_ONLY else self.depth
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether the stage before waits for room, so that no item is dropped for another."""
+        return self.policy in _WAITING
+
     def __str__(self) -> str:
         return f"sample({self.every})" if self.policy is EdgePolicy.SAMPLE else str(self.policy)
 
@@ -119,14 +129,12 @@ class EdgeBuffer(Generic[T]):
     @property
     def is_full(self) -> bool:
         """Whether every place is taken."""
-        return len(self._held) >= (
-            1 if self.contract.policy is EdgePolicy.LATEST_ONLY else self.contract.depth
-        )
+        return len(self._held) >= self.contract.capacity
 
     @property
     def must_wait(self) -> bool:
         """Whether the next offer has to wait for a `take`: the stage before is to be slowed down."""
-        return self.contract.policy in _WAITING and self.is_full and self._is_sampled
+        return self.contract.is_lossless and self.is_full and self._is_sampled
 
     @property
     def counts(self) -> EdgeCounts:

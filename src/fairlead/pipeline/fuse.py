@@ -131,7 +131,10 @@ def _is_fused(spec: PipelineSpec, edge: EdgeSpec) -> bool:
 
 def _slots(edge: EdgeSpec, receiver: WorkerPlan) -> int:
     batch = receiver.stages[0].batch
-    return min(MOST_DEPTH, edge.contract.depth + _SPARE_SLOTS + (batch.most if batch else 0))
+    slots = edge.contract.depth + _SPARE_SLOTS
+    if batch:  # a size that is chosen for throughput needs the next batch to fill during a call
+        slots += batch.most if batch.latency is None else 2 * batch.most
+    return min(MOST_DEPTH, slots)
 
 
 def _marked(spec: PipelineSpec) -> frozenset[str]:

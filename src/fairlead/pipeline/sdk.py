@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from fairlead.errors import PipelineError
 from fairlead.pipeline.check import require_sound
 from fairlead.pipeline.driver import PipelineDriver
 from fairlead.pipeline.edge import EdgeContract
 from fairlead.pipeline.fuse import plan_workers
+from fairlead.pipeline.keys.batch import read_batch
 from fairlead.pipeline.load import ATTRIBUTE, DeclaredPorts
 from fairlead.pipeline.observe.runs import RunPublisher
 from fairlead.pipeline.ports import ANY, PortType
@@ -54,24 +56,27 @@ def sink(name: str, kind: str, **options: Any) -> Chain:
 
 
 def call(function: Callable[..., Any], name: str = "", **settings: Any) -> Chain:
-    """Return a stage that calls a function; `settings` are fields of `StageSpec`, such as replicas."""
-    made = StageSpec(name or function.__name__, StageRole.RUN, target_of(function))
-    policy = OnError(settings.pop("on_error", made.on_error))
-    return Chain((replace(made, on_error=policy, **settings),))
+    """Return a stage that calls a function; `settings` are fields of `StageSpec`, such as `batch="auto"`."""
+    return _stage(StageSpec(name or function.__name__, StageRole.RUN, target_of(function)), settings)
 
 
 def program(name: str, *command: str, options: Mapping[str, Any] | None = None, **settings: Any) -> Chain:
     """Return a stage that is a program with its arguments; `settings` as for `call`."""
-    made = StageSpec(name, StageRole.EXEC, command[0], options or {}, command=command)
-    policy = OnError(settings.pop("on_error", made.on_error))
-    return Chain((replace(made, on_error=policy, **settings),))
+    return _stage(StageSpec(name, StageRole.EXEC, command[0], options or {}, command=command), settings)
 
 
 def model(name: str, path: str, options: Mapping[str, Any] | None = None, **settings: Any) -> Chain:
     """Return a stage that is an ONNX model; `settings` as for `call`."""
-    made = StageSpec(name, StageRole.RUN, path, options or {})
+    return _stage(StageSpec(name, StageRole.RUN, path, options or {}), settings)
+
+
+def _stage(made: StageSpec, settings: dict[str, Any]) -> Chain:
+    """Return a stage with settings, of which `on_error` and `batch` may be as files write them."""
     policy = OnError(settings.pop("on_error", made.on_error))
-    return Chain((replace(made, on_error=policy, **settings),))
+    batch = settings.pop("batch", None)
+    if batch is not None:
+        batch = read_batch(batch, lambda text, hint: PipelineError(f"stage {made.name}: {text}", hint))
+    return Chain((replace(made, on_error=policy, batch=batch, **settings),))
 
 
 def target_of(function: Callable[..., Any]) -> str:

@@ -44,6 +44,8 @@ class BatchSpec:
 
     most: int
     wait: Seconds
+    latency: Seconds | None = None
+    """Results within this time; the size and the wait are chosen while the stage runs. None: fixed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from fairlead.pipeline.observe.window import Report, ReportWindow
 from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.spec import EdgeSpec, StageSpec
 
-_GAUGES: Final = ("depth", "age")
+_GAUGES: Final = ("depth", "age", "batch")
 _SHARES: Final = {"waiting": "receive", "blocked": "send"}
 """The shares of a process's time, by the durations that make them up."""
 Sums = dict[str, dict[str, dict[str, Any]]]
@@ -110,6 +110,7 @@ class RunStatus:
                     "out": 0,
                     "failed": 0,
                     "dropped": {},
+                    "batch": None,
                     "times": empty_times("receive", "process", "send"),
                 }
                 for stage in self._plan.spec.stages
@@ -155,7 +156,10 @@ def _add_report(sums: Sums, report: Report, *, gauges: bool) -> None:
 
 def _add(sums: dict[str, Any], counts: Mapping[str, Any]) -> None:
     for key, value in counts.items():
-        if isinstance(value, Mapping):
+        if key == "batch":  # of replicas, the largest
+            known = sums.get(key) or value
+            sums[key] = {name: max(known[name], each) for name, each in value.items()}
+        elif isinstance(value, Mapping):
             _add(sums.setdefault(key, {}), value)
         elif isinstance(value, list):
             sums[key] = [a + b for a, b in zip(sums.get(key, [0] * len(value)), value, strict=True)]

@@ -3,17 +3,19 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
 from fairlead.errors import PipelineError
 from fairlead.pipeline.edge import DEPTH, EdgeContract
 from fairlead.pipeline.hosts.table import read_hosts
+from fairlead.pipeline.keys.batch import read_batch
+from fairlead.pipeline.keys.fields import check_keys, read_count, read_flag, read_seconds
 from fairlead.pipeline.ports import ANY, PortType, parse_port
 from fairlead.pipeline.spec import BatchSpec, EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
 from fairlead.pipeline.transport import MOST_DEPTH
-from fairlead.units import Bytes, Seconds, parse_bytes, parse_duration
+from fairlead.units import Bytes, Seconds, parse_bytes
 from fairlead.yamltext import BadYamlError, key_places, parse_documents
 
 MOST_REPLICAS: Final = 64
@@ -24,7 +26,6 @@ _STAGE: Final = (
 )
 _ROLES: Final = "source, run, exec and sink"
 _EDGE: Final = ("from", "to", "policy", "depth", "max_age", "encode")
-_BATCH: Final = ("most", "wait")
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
@@ -129,13 +130,7 @@ class _Reading:
         batch = entry.get("batch")
         if batch is None:
             return None
-        if not isinstance(batch, dict):
-            raise self._error(
-                line, f"batch: {batch!r} is not a mapping", "write batch: {most: 8, wait: 10ms}"
-            )
-        self._check_keys(batch, _BATCH, line, "a batch")
-        wait = self._seconds(batch, "wait", line)
-        return BatchSpec(self._count(batch, "most", line, 1, MOST_DEPTH), wait or Seconds(0))
+        return read_batch(batch, partial(self._error, line))
 
     def _command(self, entry: Mapping[str, Any], name: str, line: int) -> tuple[str, ...]:
         words = entry["exec"]
@@ -172,28 +167,13 @@ class _Reading:
         return memory
 
     def _seconds(self, entry: Mapping[str, Any], key: str, line: int) -> Seconds | None:
-        if entry.get(key) is None:
-            return None
-        text = str(entry[key])
-        try:
-            seconds = parse_duration(text)
-        except ValueError as error:
-            raise self._error(line, f"{key}: {error}", "") from None
-        if text.strip()[-1].isdigit() and seconds:
-            raise self._error(line, f"{key}: {text}: a time needs a unit", f"write {text}ms or {text}s")
-        return seconds
+        return read_seconds(entry, key, partial(self._error, line))
 
     def _count(self, entry: Mapping[str, Any], key: str, line: int, default: int, most: int) -> int:
-        value = entry.get(key, default)
-        if type(value) is not int or not 1 <= value <= most:
-            raise self._error(line, f"{key}: {value!r} is not a whole number from 1 to {most}", "")
-        return value
+        return read_count(entry, key, default, most, partial(self._error, line))
 
     def _flag(self, entry: Mapping[str, Any], key: str, line: int, default: bool) -> bool:
-        value = entry.get(key, default)
-        if not isinstance(value, bool):
-            raise self._error(line, f"{key}: {value!r} is neither true nor false", "")
-        return value
+        return read_flag(entry, key, default, partial(self._error, line))
 
     def _text_of(self, entry: Mapping[str, Any], key: str, line: int, default: str) -> str:
         value = entry.get(key, default)
@@ -220,11 +200,7 @@ class _Reading:
             yield entry, line
 
     def _check_keys(self, entry: Mapping[str, Any], known: tuple[str, ...], line: int, what: str) -> None:
-        for key in entry:
-            if key not in known:
-                near = get_close_matches(key, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-                raise self._error(line, f"{what} has no key {key!r}", hint)
+        check_keys(entry, known, what, partial(self._error, line))
 
     def _error(self, line: int, text: str, hint: str) -> PipelineError:
         return PipelineError(f"{self._path}:{line}: {text}", hint)

@@ -25,16 +25,17 @@ def edge(start: str, end: str, **more: Any) -> dict[str, Any]:
     return {"from": start, "to": end, **usual, **more}
 
 
+STAGES = [
+    stage("camera", "source"),
+    stage("detect", busy=0.97, workers=["detect/0", "detect/1"], restarts=1),
+    stage("draw"),
+    stage("log", "sink", rate=29.5, out=1234),
+]
 STATUS = {
     "pipeline": "people",
     "seconds": 125.0,
     "bottleneck": "detect",
-    "stages": [
-        stage("camera", "source"),
-        stage("detect", busy=0.97, workers=["detect/0", "detect/1"], restarts=1),
-        stage("draw"),
-        stage("log", "sink", rate=29.5, out=1234),
-    ],
+    "stages": STAGES,
     "edges": [
         edge("camera", "detect", policy="drop_oldest", depth=8, dropped={"oldest": 28, "expired": 3}),
         edge("camera", "draw"),
@@ -65,6 +66,14 @@ def test_a_frame_of_80x24_shows_the_graph() -> None:
         "log                29.5/s [=.........]  10%   1.0ms   2.0ms   80%    5%     1234",
     ]
     assert shown[-1] == "q quit  s sort  p pause  j/k scroll  h help"
+
+
+def test_the_edge_into_a_stage_shows_how_many_frames_a_batch_waits_for() -> None:
+    batch = {"size": 6, "most": 8, "wait": 0.02}
+    stages = [each | {"batch": batch if each["name"] == "detect" else None} for each in STAGES]
+    page = texts(text_lines({**STATUS, "stages": stages}, ASCII))
+    assert page[3].endswith("age 12ms, batch 6, dropped 28 oldest, 3 expired, drop_oldest")
+    assert [line for line in page if "batch" in line] == [page[3]]
 
 
 def test_a_page_without_a_terminal_cuts_nothing() -> None:

@@ -108,9 +108,11 @@ def text_lines(status: Document, glyphs: Glyphs) -> list[StyledLine]:
 def graph_lines(status: Document, order: StageOrder, glyphs: Glyphs) -> list[StyledLine]:
     """Return a line for each stage, and below it one for each edge that leaves it."""
     lines: list[StyledLine] = []
+    batches = {stage["name"]: stage["batch"]["size"] for stage in status["stages"] if stage.get("batch")}
     for stage in _ordered(status, order):
         lines.append(_stage_line(stage, stage["name"] == status["bottleneck"], glyphs))
-        lines += [_edge_line(edge, glyphs) for edge in status["edges"] if edge["from"] == stage["name"]]
+        leaving = (edge for edge in status["edges"] if edge["from"] == stage["name"])
+        lines += [_edge_line(edge, batches.get(edge["to"]), glyphs) for edge in leaving]
         inner = (edge for edge in status["fused"] if edge["from"] == stage["name"])
         lines += [(Piece(f"  -> {edge['to']}  in the same process", Style.DIM),) for edge in inner]
     return lines
@@ -168,7 +170,7 @@ def _stage_line(stage: Document, limits: bool, glyphs: Glyphs) -> StyledLine:
     return (*pieces, *(Piece(f" {number} {what}", Style.BAD) for number, what in troubles if number))
 
 
-def _edge_line(edge: Document, glyphs: Glyphs) -> StyledLine:
+def _edge_line(edge: Document, batch: int | None, glyphs: Glyphs) -> StyledLine:
     held, size = edge["depth"], max(1, edge["size"])
     full = held >= size
     drops = ", ".join(f"{number} {reason}" for reason, number in edge["dropped"].items() if number)
@@ -178,6 +180,7 @@ def _edge_line(edge: Document, glyphs: Glyphs) -> StyledLine:
         *_bar(min(1.0, held / size), full, glyphs),
         Piece(f" {held}/{edge['size']} ".ljust(6)),
         Piece(f"age {_duration(edge['age'])}", Style.DIM),
+        *([Piece(f", batch {batch}")] if batch else []),
         *([Piece(f", dropped {drops}", Style.WARN)] if drops else []),
     ]
     return (*pieces, Piece(f", {edge['policy']}", Style.DIM))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlead.pipeline.control import Message, contract_from_json
-from fairlead.pipeline.edge import EdgeBuffer, EdgeContract, EdgePolicy
+from fairlead.pipeline.edge import DropReason, EdgeBuffer, EdgeContract, EdgePolicy
 from fairlead.pipeline.frame import Frame, FrameHeader, boottime
 from fairlead.pipeline.observe.histogram import DurationHistogram
 from fairlead.pipeline.transport import PeerGone, Receiver
@@ -126,6 +126,18 @@ class Intake:
                 for buffer in self._reorder.values():
                     self._ready += buffer.ready(float("inf"))
             return over and not self._ready
+
+    @property
+    def contract(self) -> EdgeContract:
+        """What the edge holds, and drops."""
+        return self._buffer.contract
+
+    @property
+    def arrived(self) -> int:
+        """How many frames have come for the stage, with those that were dropped meanwhile."""
+        with self._lock:
+            counts = self._buffer.counts
+            return counts.offered - counts.dropped.get(DropReason.SAMPLED, 0)
 
     def discard(self, frame: Frame, reason: str) -> None:
         """Drop a frame that was taken, and count it."""

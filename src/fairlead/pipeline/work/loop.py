@@ -1,40 +1,32 @@
 """The loop of a worker: frames in, through its stages, and out; messages of the coordinator in between."""
 
-import os
 import select
 import socket
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from fairlead.errors import FairleadError
 from fairlead.pipeline.checkpoints import read_memory
 from fairlead.pipeline.control import Channel, Message, stage_from_json
 from fairlead.pipeline.endpoints.reading import Pending
-from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.frame import Frame, FrameHeader, boottime
 from fairlead.pipeline.observe.spans import FrameTracer
-from fairlead.pipeline.programs.process import ProgramError
 from fairlead.pipeline.programs.runner import ProgramAnswer, ProgramRunner
 from fairlead.pipeline.progress import ProgressPage
 from fairlead.pipeline.ring import RingReceiver, RingSender
-from fairlead.pipeline.spec import OnError, StageRole
-from fairlead.pipeline.work.batch import Batcher
+from fairlead.pipeline.spec import OnError
+from fairlead.pipeline.work.emission import Emission
 from fairlead.pipeline.work.intake import Intake, make_intake
 from fairlead.pipeline.work.join import JoinedInput
+from fairlead.pipeline.work.opening import OpenStages, StageRunner, open_stages
 from fairlead.pipeline.work.outlet import Outlet
-from fairlead.pipeline.work.runners import FunctionRunner, SinkRunner, StageCounters, StageFaultError
+from fairlead.pipeline.work.reporting import FAILED, WorkerReports
+from fairlead.pipeline.work.runners import SinkRunner, StageFaultError
 from fairlead.pipeline.work.source_reader import SourceReader
-from fairlead.pipeline.work.stateful import RestoredStates, StatefulRunner, send_checkpoint
-from fairlead.pipeline.work.values import decode_value, encode_value, end_of, mark_of
-
-REPORT_PERIOD: Final = 0.5
-_FAILED: Final = 1
-_FrameBatch = Batcher[tuple[FrameHeader, Frame]]
-_Runner = FunctionRunner | SinkRunner | ProgramRunner
+from fairlead.pipeline.work.stage_batches import StageBatches, make_batches
+from fairlead.pipeline.work.stateful import RestoredStates, StatefulRunner
+from fairlead.pipeline.work.values import decode_value
 
 
 class PipelineWorker:
@@ -49,7 +41,6 @@ class PipelineWorker:
         self._done = False
         self._reads = False
         self._draining = False
-        self._reported = time.monotonic()
         self._free = time.perf_counter()
         """Since when the worker waits for a frame."""
         self._intakes = [make_intake(each, replayable=body["replayable"]) for each in body["inputs"]]
@@ -59,16 +50,18 @@ class PipelineWorker:
         ]
         self._ends: list[Intake | Outlet] = [*self._intakes, *self._outlets]
         self._input = JoinedInput(self._intakes) if self._intakes else None
-        self._source: SourceReader | None = None
-        self._runners: list[_Runner] = []
-        self._program: ProgramRunner | None = None
-        inputs = [each["edge"] for each in body["inputs"]]
-        self._tracer = FrameTracer([stage.name for stage in self._stages], inputs)
+        self._tracer = FrameTracer(
+            [stage.name for stage in self._stages], [each.name for each in self._intakes]
+        )
+        self._emission = Emission(self._outlets, self._tracer)
+        self._reports = WorkerReports(channel, self._tracer)
         self._states = RestoredStates(body["restores"])
-        self._open(body)
-        batch = self._stages[0].batch
-        self._batch: _FrameBatch | None = Batcher(batch.most, batch.wait) if batch else None
-        self._begin_epoch(self._epoch, {int(key): value for key, value in body["start"].items()})
+        self._opened = self._open(body)
+        self._source, self._program = self._opened.source, self._opened.program
+        self._runners = self._opened.runners
+        *_, self._last = self._opened.counters()
+        self._batch = make_batches(self._stages[0], self._runners, self._intakes)
+        self._begin_epoch(body)
 
     def is_stale(self, epoch: int) -> bool:
         """Return whether frames of an epoch are not wanted any more."""
@@ -79,7 +72,7 @@ class PipelineWorker:
         while self._states.missing or not all(end.is_attached for end in self._ends):
             self.wait([])
         if self._states.has_some:
-            self._restore()
+            self._opened.restore(self._states.of_epoch(self._epoch))
         self._channel.send({"event": "ready"})
         while True:
             self._poll()
@@ -97,35 +90,15 @@ class PipelineWorker:
         self, descriptors: Sequence[int], until: float = float("inf"), writing: Sequence[int] = ()
     ) -> None:
         """Wait for a descriptor or a message, at most until the next report is due or until a moment."""
-        seconds = min(until - boottime(), self._reported + REPORT_PERIOD - time.monotonic())
+        seconds = min(until - boottime(), self._reports.due_in)
         select.select([*descriptors, self._channel.fileno()], writing, [], max(0.0, seconds))
         self._poll()
 
-    def _open(self, body: Message) -> None:
-        for index, stage in enumerate(self._stages):
-            self._page.begin(index, 0, 0, 0.0)
-            try:
-                if stage.role is StageRole.SOURCE:
-                    source = SOURCES[stage.target].open(stage.options, body["folder"])
-                    every: int = body["trace_every"]
-                    self._source = SourceReader(stage, source, body["stream"], every, self._page)
-                elif stage.role is StageRole.SINK:
-                    resume, dedupe = body["resume"], body["replayable"]
-                    sink = SinkRunner(stage, body["folder"], self._page, resume=resume, dedupe=dedupe)
-                    self._runners.append(sink)
-                elif stage.role is StageRole.EXEC:
-                    self._program = ProgramRunner(stage, body["folder"], len(self._intakes))
-                    self._runners.append(self._program)
-                elif stage.is_stateful:
-                    save = partial(send_checkpoint, self._channel, index)
-                    self._runners.append(StatefulRunner(stage, body["folder"], save))
-                else:
-                    self._runners.append(FunctionRunner(stage, body["folder"]))
-            except ProgramError as error:
-                self._fail(StageFaultError(f"{error}; {error.hint}" if error.hint else str(error)))
-            except Exception as error:  # noqa: BLE001  # the user's class may raise anything
-                text = " ".join(f"{type(error).__name__}: {error}".split())
-                self._fail(StageFaultError(f"cannot be opened: {text}"))
+    def _open(self, body: Message) -> OpenStages:
+        try:
+            return open_stages(self._stages, body, self._channel, self._page)
+        except StageFaultError as error:
+            self._reports.fail(error)
 
     def _poll(self) -> None:
         """Handle the messages of the coordinator, and send a report if it is due."""
@@ -133,8 +106,8 @@ class PipelineWorker:
             while (received := self._channel.receive()) is not None:
                 self._handle(*received)
         except EOFError:
-            sys.exit(_FAILED)
-        if time.monotonic() - self._reported >= REPORT_PERIOD:
+            sys.exit(FAILED)
+        if self._reports.due_in <= 0:
             self._report()
 
     def _handle(self, message: Message, descriptors: list[int]) -> None:
@@ -148,8 +121,7 @@ class PipelineWorker:
             case "restore":
                 self._states.add(message, read_memory(descriptors[0]))
             case "epoch":
-                start = {int(key): value for key, value in message["start"].items()}
-                self._begin_epoch(message["epoch"], start)
+                self._begin_epoch(message)
             case "start":
                 self._reads = True
             case "drain":
@@ -164,20 +136,13 @@ class PipelineWorker:
     def _end_named(ends: Sequence[Any], name: str) -> Any:
         return next(end for end in ends if end.name == name)
 
-    def _restore(self) -> None:
-        """Let the stages with state go on from the checkpoints that have come, or else without state."""
-        states = self._states.of_epoch(self._epoch)
-        first = len(self._stages) - len(self._runners)
-        for index, runner in enumerate(self._runners, first):
-            if isinstance(runner, StatefulRunner):
-                runner.begin_epoch(states.pop(index, {}))
-
-    def _begin_epoch(self, epoch: int, start: dict[int, int]) -> None:
-        self._epoch = epoch
-        self._restore()
+    def _begin_epoch(self, message: Message) -> None:
+        self._epoch = message["epoch"]
+        start: dict[int, int] = {int(key): value for key, value in message["start"].items()}
+        self._opened.restore(self._states.of_epoch(self._epoch))
         self._done = False
         for intake in self._intakes:
-            intake.start_epoch(epoch, start)
+            intake.start_epoch(self._epoch, start)
         if self._input is not None:
             self._input.reset()
         if self._batch is not None:
@@ -193,7 +158,7 @@ class PipelineWorker:
         try:
             read = None if self._draining else source.read(self._epoch)
         except StageFaultError as error:
-            self._fail(error)
+            self._reports.fail(error)
         if read is None:
             self._finish()
         elif isinstance(read, Pending):
@@ -211,7 +176,7 @@ class PipelineWorker:
 
     def _consume(self, source: JoinedInput) -> None:
         taken = None if self._batch is not None and self._batch.is_full else source.take()
-        if taken is None:
+        if taken is None:  # frames that are there join a batch, also one that is due
             if self._batch is not None and self._process_batch(self._batch, over=source.is_over):
                 return
             if source.is_over:
@@ -221,12 +186,11 @@ class PipelineWorker:
                 self.wait(source.descriptors(), due)
             return
         header, frames = taken
-        if not frames or not header.parts or (header.stream, header.sequence) in self._skip:
-            self._drop(source, header, frames)
-        elif self._batch is not None:
+        if self._is_dropped(source, header, frames):
+            return
+        if self._batch is not None:
             self._count_receive(frames)
             self._batch.add((header, frames[0]), boottime())
-            self._process_batch(self._batch, over=False)
         else:
             values = [decode_value(frame) for frame in frames]
             self._count_receive(frames)
@@ -246,9 +210,7 @@ class PipelineWorker:
         taken = source.take() if program.has_room else None
         if taken is not None:
             header, frames = taken
-            if not frames or not header.parts or (header.stream, header.sequence) in self._skip:
-                self._drop(source, header, frames)
-            else:
+            if not self._is_dropped(source, header, frames):
                 refused = program.offer(header, [decode_value(frame) for frame in frames])
                 if refused is not None:
                     self._on_answer(program, refused)
@@ -257,7 +219,7 @@ class PipelineWorker:
         try:
             answers = program.exchange()
         except StageFaultError as error:
-            self._fail(error)
+            self._reports.fail(error)
         for answer in answers:
             self._on_answer(program, answer)
         if taken is None and not answers:
@@ -276,25 +238,27 @@ class PipelineWorker:
         self._page.end()
         self._emit(header, [] if answer.value is None else [answer.value])
 
-    def _drop(self, source: JoinedInput, header: FrameHeader, frames: Sequence[Frame]) -> None:
+    def _is_dropped(self, source: JoinedInput, header: FrameHeader, frames: Sequence[Frame]) -> bool:
+        """Drop a frame that is not to come, or that this stage failed with before; False: it is another."""
+        if frames and header.parts and (header.stream, header.sequence) not in self._skip:
+            return False
         for intake, frame in zip(source.intakes, frames, strict=False):
             intake.discard(frame, "failed")
-        self._mark(header)
+        self._emission.mark(header)
+        return True
 
-    def _process_batch(self, batch: _FrameBatch, *, over: bool) -> bool:
+    def _process_batch(self, batch: StageBatches, *, over: bool) -> bool:
         """Process the batch if it is due; False: it is not."""
         taken = batch.take(float("inf") if over else boottime())
         if not taken:
             return False
         first = taken[0][0]
-        runner = self._runners[0]
-        assert isinstance(runner, FunctionRunner)
         now = boottime()
         self._page.begin(0, first.stream, first.sequence, now)
         try:
-            results = runner.run_batch([decode_value(frame) for _, frame in taken])
+            results = batch.call(taken)
         except StageFaultError as error:
-            self._on_fault(error, runner, len(taken))
+            self._on_fault(error, self._runners[0], len(taken))
             results = [None] * len(taken)
         self._page.end()
         end = boottime()
@@ -311,9 +275,9 @@ class PipelineWorker:
             return
         runner = self._runners[index]
         assert not isinstance(runner, ProgramRunner)
-        first = len(self._stages) - len(self._runners)
+        place = index + self._opened.first
         now = boottime()
-        self._page.begin(index + first, header.stream, header.sequence, now)
+        self._page.begin(place, header.stream, header.sequence, now)
         made: list[Any] = []
         try:
             if isinstance(runner, SinkRunner):
@@ -326,76 +290,39 @@ class PipelineWorker:
             self._on_fault(error, runner, 1)
         self._page.end()
         if header.trace:
-            self._tracer.on_stage(header, index + first, now, boottime())
+            self._tracer.on_stage(header, place, now, boottime())
         if isinstance(runner, SinkRunner):
             return
         if not made:
-            self._mark(header)
+            self._emission.mark(header)
         for value in made:
             if self.is_stale(header.epoch):  # a new epoch began while an earlier value was being sent
                 return
             self._pass_on(header, [value], index + 1)
 
-    def _on_fault(self, error: StageFaultError, runner: _Runner, frames: int) -> None:
+    def _on_fault(self, error: StageFaultError, runner: StageRunner, frames: int) -> None:
         if runner.stage.on_error is not OnError.SKIP:
-            self._fail(error)
+            self._reports.fail(error)
         runner.counters.failed += frames
 
     def _emit(self, header: FrameHeader, values: Sequence[Any]) -> None:
         begin = time.perf_counter()
-        if not values:
-            self._mark(header)
-        for value in values:
-            try:
-                parts, arrays = encode_value(value)
-            except (FairleadError, TypeError, ValueError) as error:
-                self._page.begin(len(self._stages) - 1, header.stream, header.sequence, boottime())
-                self._fail(StageFaultError(f"returned what cannot travel: {error}"))
-            full = replace(header, parts=parts)
-            for outlet in self._outlets:
-                now = boottime() if full.trace else 0.0
-                outlet.send(full, arrays)
-                if full.trace:
-                    self._tracer.on_send(full, outlet.name, now, boottime())
+        try:
+            self._emission.send(header, values)
+        except StageFaultError as error:
+            self._page.begin(len(self._stages) - 1, header.stream, header.sequence, boottime())
+            self._reports.fail(error)
         self._free = time.perf_counter()
-        self._counters()[-1].send.observe(self._free - begin)
-
-    def _mark(self, header: FrameHeader) -> None:
-        for outlet in self._outlets:
-            if outlet.marked:
-                outlet.send(mark_of(header), ())
+        self._last.send.observe(self._free - begin)
 
     def _finish(self) -> None:
         """Pass the end on, and say that everything was passed on."""
         epoch = self._epoch
-        for outlet in self._outlets:
-            outlet.send_end(end_of(epoch))
+        self._emission.end(epoch)
         if not self.is_stale(epoch):
             self._done = True
             self._report()
             self._channel.send({"event": "done", "epoch": epoch})
 
-    def _counters(self) -> list[StageCounters]:
-        """Return the counters of the stages."""
-        first = [self._source.counters] if self._source is not None else []
-        return first + [runner.counters for runner in self._runners]
-
     def _report(self) -> None:
-        named = zip(self._stages, self._counters(), strict=True)
-        report = {
-            "event": "report",
-            "stages": {stage.name: each.to_json() for stage, each in named},
-            "edges": {end.name: end.counts() for end in self._ends},
-        }
-        self._reported = time.monotonic()
-        try:
-            self._tracer.send(self._channel)
-            self._channel.send(report)
-        except OSError:
-            sys.exit(_FAILED)
-
-    def _fail(self, error: StageFaultError) -> Any:
-        """Say why, and end this process; the coordinator decides what follows."""
-        self._tracer.send(self._channel)
-        self._channel.send({"event": "failed", "line": str(error)})
-        os._exit(_FAILED)
+        self._reports.send(zip(self._stages, self._opened.counters(), strict=True), self._ends)

@@ -35,6 +35,8 @@ class StageCounters:
         """One duration for each call; of a batch, one for all its frames."""
         self.send = DurationHistogram()
         """Encoding, waiting for room, and copying."""
+        self.batch: dict[str, float] | None = None
+        """Of a stage with batches: the frames that a batch waits for, has at most, and how long it waits."""
 
     def drop(self, reason: str, number: int) -> None:
         """Count frames that were dropped."""
@@ -43,7 +45,8 @@ class StageCounters:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counters as a report carries them."""
-        return {
+        batch = {"batch": self.batch} if self.batch else {}
+        return batch | {
             "in": self.frames_in,
             "out": self.frames_out,
             "failed": self.failed,
