@@ -124,6 +124,9 @@ bench-pipeline: $(VENV)/.dev $(VENV)/bench/.installed ## Measure hops beside ice
 	$(BIN)/python bench/pipeline_replicas.py $(if $(SHORT),--rounds 3)
 	$(BIN)/python bench/pipeline_overload.py $(if $(SHORT),--short)
 
+bench-cut: $(VENV)/.dev ## Hold plans against exhaustive search and HiGHS on 500 instances, and time them (two minutes)
+	$(BIN)/python -m bench.pipeline_plan
+
 bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against recorded pods (DATA=folder)
 	$(BIN)/python bench/rightsize.py --series $(DATA)/traces/gentd26_pod_gpu_memory_used_bytes_anon.tar.gz
 
@@ -180,4 +183,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-run bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut bench-run bench-scheduler bench-explain bench-telemetry lock clean

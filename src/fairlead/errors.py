@@ -21,6 +21,7 @@ FairleadError              `hint` says what to do
 ├── AttributionError       the use by pod cannot be read               exit 1
 ├── LimiterError           a share cannot be enforced                  exit 1
 ├── PipelineFailedError    a running pipeline failed                   exit 1
+├── NoPlanError            no node for each stage of a pipeline fits   exit 1
 ├── LedgerError            this machine's jobs cannot be read or kept  exit 1 (125 in `run`)
 └── ClusterError           the cluster refused or failed a request     exit 1
     ├── ClusterUnavailableError  it cannot be reached, or fails        exit 3
@@ -138,6 +139,10 @@ class LimiterError(FairleadError):
 
 class PipelineFailedError(FairleadError):
     """A running pipeline failed; the message names the stage and the frame."""
+
+
+class NoPlanError(FairleadError):
+    """No plan of a pipeline fits its nodes; the message is the reason."""
 
 
 class LedgerError(FairleadError):

@@ -70,6 +70,7 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
         "pipeline",
         "onnx",
         "pipeline-hosts",
+        "pipeline-plan",
         "pipeline-video",
         "run",
         "all",

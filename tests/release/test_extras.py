@@ -55,12 +55,17 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "pipeline": (
         (0, ("pipeline", "check", "examples/pipeline/count.yaml")),
         (0, ("pipeline", "run", "examples/pipeline/count.yaml")),
+        (0, ("pipeline", "plan", "--problem", "examples/pipeline/cut.json")),
+        (2, ("pipeline", "plan", "--problem", "examples/pipeline/cut.json", "--solver", "milp")),
     ),
     "onnx": (
         (0, ("pipeline", "check", "models/pipeline.yaml")),
         (0, ("pipeline", "run", "models/pipeline.yaml")),
     ),
     "pipeline-video": ((0, ("pipeline", "check", "examples/pipeline/camera.yaml")),),
+    "pipeline-plan": (
+        (0, ("pipeline", "plan", "--problem", "examples/pipeline/cut.json", "--solver", "milp")),
+    ),
     "pipeline-hosts": ((0, ("pipeline", "certificates", "keys", "--host", "edge,127.0.0.1")),),
     "predict": (
         (0, ("estimate", MODEL, "--on", "a100")),
@@ -106,12 +111,15 @@ PROGRAMS = {
     "extender": ("serve", "extender", "--listen", "127.0.0.1:0"),
     "admission": ("serve", "admission", "--account", "a/b", "--listen", "127.0.0.1:0", *TLS),
 }
-PIPELINE = tuple(f"pipeline.{part}" for part in ("work", "endpoints", "programs", "models", "observe"))
+PIPELINE = tuple(
+    f"pipeline.{part}" for part in ("work", "endpoints", "programs", "models", "observe", "plan")
+)
 PACKAGES = {
     "run": ("local", "ledger", "history", "schedule"),
     "pipeline": PIPELINE,
     "pipeline-video": PIPELINE,
     "pipeline-hosts": ("pipeline",),
+    "pipeline-plan": PIPELINE,
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
     "calibrate": ("calibrate", "estimate"),
     "cluster": ("cluster", "doctor", "cel"),

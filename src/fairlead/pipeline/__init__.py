@@ -5,7 +5,7 @@ yaml_file.py sdk.py         pipelines from files and from Python
 load.py check.py            functions by name; what must be changed before a run
 endpoints/                  tables of sources and sinks
 programs/ models/           stages that are programs in any language, or ONNX models
-fuse.py                     which processes there are
+fuse.py plan/               which processes there are; which node runs which stages
 coordinator.py driver.py    the decisions of a run, and what performs them
 place.py worker.py work/    the processes of a machine; one process
 link/ hosts/                frames between hosts; other hosts

@@ -58,6 +58,7 @@ COMMANDS: dict[str, set[str]] = {
     "pipeline run": {"FILE", "-q", "--quiet", "--metrics", "--trace", "--trace-every", *HOST_TLS, *OUTPUT},
     "pipeline worker": {"--listen", "--folder", "--grace", *HOST_TLS},
     "pipeline certificates": {"DIR", "--host", "--days"},
+    "pipeline plan": {"--problem", "--explore", "--solver", *OUTPUT},
     "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *OUTPUT},
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},

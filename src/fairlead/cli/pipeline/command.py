@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, show_page
-from fairlead.cli.pipeline import hosts, top
+from fairlead.cli.pipeline import hosts, plan, top
 from fairlead.cli.pipeline.run_output import RunOutput, add_run_options
 from fairlead.cli.shell import options as shared
 from fairlead.errors import PipelineFailedError
@@ -24,9 +24,9 @@ def add(commands: Any) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "pipeline",
-        help="check, run and watch applications made of streaming stages",
-        description="Check, run and watch applications made of stages that frames stream through, on this "
-        "machine and others.",
+        help="check, plan, run and watch applications made of streaming stages",
+        description="Check, plan, run and watch applications made of stages that frames stream through, on "
+        "this machine and others.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     check = verbs.add_parser(
@@ -53,6 +53,7 @@ def add(commands: Any) -> None:
     hosts.add_tls(run)
     run.set_defaults(run=_run)
     top.add(verbs)
+    plan.add(verbs)
     hosts.add_verbs(verbs)
 
 

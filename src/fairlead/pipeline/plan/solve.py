@@ -1,0 +1,65 @@
+"""Which solver plans a problem: the exact search for chains, HiGHS for graphs and for very many nodes."""
+
+from dataclasses import replace
+
+from fairlead.compat import StrEnum
+from fairlead.errors import PipelineError
+from fairlead.pipeline.plan.chain import plan_chain
+from fairlead.pipeline.plan.cut import CutPlan, CutProblem, CutRefusal
+from fairlead.pipeline.plan.layers import is_searchable
+from fairlead.pipeline.plan.milp import MilpSettings, fastest_graph, plan_graph
+from fairlead.pipeline.plan.refusal import impossible_stages, latency_refusal, why_no_chain
+from fairlead.pipeline.plan.tables import chain_tables
+
+
+class Solver(StrEnum):
+    """What plans."""
+
+    AUTO = "auto"
+    DP = "dp"
+    MILP = "milp"
+
+
+def plan_cut(problem: CutProblem, solver: Solver = Solver.AUTO) -> CutPlan | CutRefusal:
+    """Return the plan with the smallest period, then the smallest latency, or why none fits.
+
+    In a chain each node holds one run of stages; in a graph any stages.
+    """
+    chain = problem.edges is None
+    small = chain and is_small(problem)
+    if solver is Solver.DP and not small:
+        what = f"{len(problem.nodes)} nodes are too many" if chain else "stages that are no chain"
+        raise PipelineError(f"--solver dp: {what} for the exact search", "use --solver auto or milp")
+    if solver is Solver.DP or (solver is Solver.AUTO and small):
+        return plan_chain(problem) or why_no_chain(problem)
+    settings = MilpSettings(contiguous=True, gap=0.0) if chain else MilpSettings()
+    plan = plan_graph(problem, settings)
+    if plan is not None:
+        return plan
+    return why_no_chain(problem) if small else _why_no_graph(problem, settings)
+
+
+def plan_freely(problem: CutProblem, settings: MilpSettings) -> CutPlan | None:
+    """Return the plan of a chain whose nodes may hold several runs; the search begins with the exact plan."""
+    chain = plan_chain(problem) if is_small(problem) else None
+    return plan_graph(problem, replace(settings, start=chain.assignment) if chain else settings)
+
+
+def is_small(problem: CutProblem) -> bool:
+    """Return whether a chain is small enough for the exact search."""
+    tables = chain_tables(problem)
+    return is_searchable(tables.twins, tables.stages)
+
+
+def _why_no_graph(problem: CutProblem, settings: MilpSettings) -> CutRefusal:
+    refusal = impossible_stages(problem)
+    if refusal is not None:
+        return refusal
+    if problem.max_latency_s is not None:
+        plan = fastest_graph(replace(problem, max_latency_s=None), settings)
+        if plan is not None:
+            return latency_refusal(problem, plan.latency_s, plan.assignment)
+    return CutRefusal(
+        "memory, links and the nodes of the stages allow no plan",
+        "add memory, links, or nodes to the seconds of stages",
+    )

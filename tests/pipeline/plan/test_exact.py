@@ -1,0 +1,81 @@
+"""Plans of random chains equal those of an exhaustive search and a MILP; `make bench-cut` tries all 500."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from fairlead.pipeline.plan.chain import plan_chain
+from fairlead.pipeline.plan.cut import CutPlan
+from fairlead.pipeline.plan.milp import MilpSettings, plan_graph
+from tests.pipeline.plan.exhaustive import Document, best, plans, random_problem
+from tests.pipeline.plan.problems import problem_of
+
+SEEDS = range(60)
+EXACT = MilpSettings(contiguous=True, gap=0.0)
+
+
+def same(plan: CutPlan | None, expected: tuple[float, float] | None) -> bool:
+    """Return whether a plan has the smallest period and latency, and none where none fits."""
+    if plan is None or expected is None:
+        return plan is None and expected is None
+    return (plan.period_s, plan.latency_s) == pytest.approx(expected, rel=2e-9, abs=0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_plan_is_the_best_of_all(seed: int) -> None:
+    document = random_problem(seed)
+    plan = plan_chain(problem_of(document))
+    assert same(plan, best(document))
+    if plan is not None:
+        (own,) = [each for each in plans(document) if each[2] == plan.assignment]
+        assert (plan.period_s, plan.latency_s) == pytest.approx(own[:2], rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_milp_with_contiguity_finds_the_same(seed: int) -> None:
+    pytest.importorskip("highspy", reason="HiGHS, the extra pipeline-plan, is not installed")
+    problem = problem_of(random_problem(seed))
+    plan, exact = plan_graph(problem, EXACT), plan_chain(problem)
+    assert same(plan, None if exact is None else (exact.period_s, exact.latency_s))
+
+
+@pytest.mark.parametrize("seed", range(100, 115))
+def test_hops_that_take_time_are_counted_by_both_solvers(seed: int) -> None:
+    document = {**random_problem(seed, 6, 3), "max_latency_s": None}
+    problem = replace(problem_of(document), hop_s=0.02)
+    expected = best({**document, "hop_s": 0.02})
+    assert same(plan_chain(problem), expected)
+    pytest.importorskip("highspy", reason="HiGHS, the extra pipeline-plan, is not installed")
+    assert same(plan_graph(problem, EXACT), expected)
+
+
+RELAXED: dict[str, Callable[[Document], Document]] = {
+    "memory": lambda each: {**each, "nodes": [{**node, "memory_bytes": 1e9} for node in each["nodes"]]},
+    "latency": lambda each: {**each, "max_latency_s": None},
+    "links": lambda each: {
+        **each,
+        "links": [
+            {"from": one["name"], "to": two["name"], "bytes_per_s": 1e12, "delay_s": 0}
+            for one in each["nodes"]
+            for two in each["nodes"]
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("what", RELAXED)
+def test_the_instances_are_decided_by_what_they_limit(what: str) -> None:
+    instances = [random_problem(seed) for seed in SEEDS]
+    changed = [each for each in instances if best(RELAXED[what](each)) != best(each)]
+    assert len(changed) >= 10
+
+
+def test_the_instances_have_every_kind() -> None:
+    instances = [random_problem(seed) for seed in SEEDS]
+    assert sum(best(each) is None for each in instances) >= 5
+    assert any(len(each["nodes"]) == 1 for each in instances)
+    assert any(len(each["stages"]) == 1 for each in instances)
+    assert any(all(each["source"] not in stage["seconds"] for stage in each["stages"]) for each in instances)
+    ties = [each for each in instances if (top := best(each)) and [p[:2] for p in plans(each)].count(top) > 1]
+    assert len(ties) >= 3
