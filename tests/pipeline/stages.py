@@ -122,6 +122,26 @@ class RunningCount:
         return [self.count, self.sum]
 
 
+class RunningTwice:
+    """Makes two records of each frame with the sum of all frames so far."""
+
+    sum: int
+
+    def open(self, state: Any) -> None:
+        """Go on from a checkpoint."""
+        self.sum = state or 0
+
+    def process(self, image: Any) -> Iterator[dict[str, int]]:
+        """Add one frame."""
+        self.sum += int(image.flat[0])
+        yield {"first": self.sum}
+        yield {"second": self.sum}
+
+    def checkpoint(self) -> Any:
+        """Return what `open` gets."""
+        return self.sum
+
+
 KEPT: list[Any] = []
 
 
