@@ -13,15 +13,23 @@ from typing import Any
 from tests.pipeline.pipelines import STAGES
 
 LIMIT = 120.0
-FRAMES = 480
-COUNTED = f"""
+FRAMES = 300
+"""Of the source `gated`: it stops before frame 100 and before frame 200."""
+GATES = (100, 200)
+LAST = {100: 96, 200: 192}
+"""By gate: the last checkpoint that a run has which waits there."""
+
+
+def counted(folder: Path, on: str = "local") -> str:
+    """Return a pipeline with a state."""
+    return f"""
 pipeline: kept
 fuse: false
 stages:
-  - {{name: camera, source: numbers, options: {{count: {FRAMES}, rate: 400}}}}
-  - {{name: uneven, run: "{STAGES}:uneven", replicas: 2}}
-  - {{name: count, run: "{STAGES}:RunningCount"}}
-  - {{name: log, sink: jsonl, options: {{path: out.jsonl}}}}
+  - {{name: camera, source: generator, on: {on},
+     options: {{function: "{STAGES}:gated", arguments: {{folder: "{folder}"}}}}}}
+  - {{name: count, run: "{STAGES}:RunningCount", on: {on}}}
+  - {{name: log, sink: jsonl, options: {{path: out.jsonl}}, on: {on}}}
 """
 
 
@@ -34,7 +42,10 @@ def start_run(file: Path, *words: str) -> "subprocess.Popen[str]":
 
 def finish(child: "subprocess.Popen[str]") -> str:
     """Wait for the end of a run without a fault, and return what it printed."""
-    _, text = child.communicate(timeout=LIMIT)
+    try:
+        _, text = child.communicate(timeout=LIMIT)
+    finally:
+        child.kill()  # no effect on one that has ended
     assert child.returncode == 0, text
     return text
 
@@ -79,7 +90,7 @@ def kept_start(folder: Path) -> int:
     return int(body["starts"].get("0", 0))
 
 
-def expected(frames: int) -> list[dict[str, Any]]:
+def expected(frames: int = FRAMES) -> list[dict[str, Any]]:
     """Return the records of a run without a crash."""
     sums = [sum(number % 251 for number in range(last + 1)) for last in range(frames)]
     return [{"count": last + 1, "sum": sums[last]} for last in range(frames)]

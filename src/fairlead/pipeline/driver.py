@@ -85,6 +85,8 @@ class PipelineDriver:
         others = hosts.open(self._selector, self) if hosts is not None else {}
         self._places: dict[str, Place] = {LOCAL: local, **others}
         self._sessions = state.record.attempt * _SESSIONS if state is not None else 0
+        self._numbers: dict[int, int] = {}
+        """By stream: the number that comes next."""
         self._finished: decide.FinishRun | None = None
 
     def run(self, stop: socket.socket | None = None) -> dict[str, Any]:
@@ -140,9 +142,14 @@ class PipelineDriver:
         return self._coordinator.replay_from(_sequences(positions), self._checkpoints.labels())
 
     def _next_numbers(self) -> Mapping[int, int]:
-        """Return by stream the number behind the last frame that a running source has read."""
-        calls = [call for name, call in self._calls().items() if self._plan.is_source(name)]
-        return {call.stream: call.sequence + bool(call.sequence or call.since) for call in calls}
+        """Return by stream the number behind the last frame that a source has read."""
+        for name, call in self._calls().items():
+            self._note_number(name, call)
+        return self._numbers
+
+    def _note_number(self, worker: str, call: WorkedOn) -> None:
+        if self._plan.is_source(worker):
+            self._numbers[call.stream] = call.sequence + bool(call.sequence or call.since)
 
     def _calls(self) -> dict[str, WorkedOn]:
         """Return what the running workers of all places are in."""
@@ -189,6 +196,7 @@ class PipelineDriver:
 
     def on_exit(self, worker: str, how: str, at: WorkedOn) -> None:
         """Take note of a worker that has ended."""
+        self._note_number(worker, at)
         places = self._places.values()
         positions = {name: taken for place in places for name, taken in place.positions().items()}
         labels = self._checkpoints.labels()
