@@ -20,6 +20,7 @@ from fairlead.local.mps.files import STATUS as KEEPER_STATUS
 from fairlead.local.mps.files import KeeperStatus
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.offer import Form, Holder, Holding
+from fairlead.pipeline.state.record import RECORDS, RunPhase, RunRecord
 from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
@@ -75,6 +76,14 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
         ),
     ),
     (INVENTORY_CACHE, CachedInventory(5.0, ("fairlead 1", "boot"), Inventory(Machine("x86_64"), (GPU,)))),
+    (
+        RECORDS,
+        RunRecord(
+            *("p-1", 2, "boot", {"stage a": "0f"}, RunPhase.RUNNING, {0: 32}),
+            positions={"log": {0: (40, 1)}},
+            states={("count", 0): b"j[41]"},
+        ),
+    ),
     (KEEPER_STATUS, KeeperStatus(MpsDevice("gpu-0", "GPU-1", "/bin/mps"), ProcessRef(7, 8, "boot"), "why")),
 ]
 NAMES = [format_.name for format_, _ in VALUES]

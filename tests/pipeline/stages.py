@@ -90,6 +90,20 @@ def first(array: Any) -> dict[str, Any]:
     return {"first": float(array.flat[0]), "shape": list(array.shape)}
 
 
+def gated(folder: str, start: int = 0) -> Iterator[Any]:
+    """Yield 300 images that are filled with their numbers; every hundredth waits for a file of its number."""
+    for number in range(start, 300):
+        while number and number % 100 == 0 and not os.path.exists(f"{folder}/{number}"):
+            time.sleep(0.005)
+        yield np.full((4, 4, 3), number % 251, np.uint8)
+
+
+def halves(count: int, start: int = 0) -> Iterator[Any]:
+    """Yield arrays of which one half is negative."""
+    for number in range(start, count):
+        yield np.linspace(-number, number, 64, dtype=np.float32)
+
+
 def stamped(count: int) -> Iterator[dict[str, Any]]:
     """Yield records with the time at which each was made."""
     for _ in range(count):
@@ -126,6 +140,26 @@ class RunningCount:
     def checkpoint(self) -> Any:
         """Return what `open` gets."""
         return [self.count, self.sum]
+
+
+class RunningTwice:
+    """Makes two records of each frame with the sum of all frames so far."""
+
+    sum: int
+
+    def open(self, state: Any) -> None:
+        """Go on from a checkpoint."""
+        self.sum = state or 0
+
+    def process(self, image: Any) -> Iterator[dict[str, int]]:
+        """Add one frame."""
+        self.sum += int(image.flat[0])
+        yield {"first": self.sum}
+        yield {"second": self.sum}
+
+    def checkpoint(self) -> Any:
+        """Return what `open` gets."""
+        return self.sum
 
 
 KEPT: list[Any] = []

@@ -79,6 +79,7 @@ def test_stop_kills_the_others_and_names_stage_and_frame(tmp_path: Path) -> None
 
 def test_restart_replays_from_what_the_sink_has_taken(tmp_path: Path) -> None:
     run = coordinator(tmp_path, "restart")
+    run.handle(WorkerReady("slow"), 1.0)
     run.handle(WorkerDone("camera", 0), 1.0)
     _, *effects = run.handle(exited("slow"), 1.0)
     assert effects[0] == SpawnWorker("slow", 1, {0: 41}, resume=True)
@@ -88,6 +89,29 @@ def test_restart_replays_from_what_the_sink_has_taken(tmp_path: Path) -> None:
         assert run.handle(WorkerDone(worker, 1), 1.0) == []
     assert run.handle(WorkerDone("camera", 0), 1.0) == [], "the end of an older epoch counts for nothing"
     assert len(run.handle(WorkerDone("camera", 1), 1.0)) == 3
+
+
+def test_a_worker_that_ends_before_it_was_ready_opens_its_sink_as_a_new_one(tmp_path: Path) -> None:
+    run = coordinator(tmp_path, "restart")
+    run.begin()
+    _, spawn, *_ = run.handle(exited("log", acknowledged=0), 1.0)
+    assert spawn == SpawnWorker("log", 1, {0: 0}, resume=False)
+    run = coordinator(tmp_path, "restart")
+    assert run.begin({0: 32})[:3] == [
+        SpawnWorker(name, 0, {0: 32}, resume=True) for name in ("camera", "slow", "log")
+    ]
+    _, spawn, *_ = run.handle(exited("log", acknowledged=40), 1.0)
+    assert spawn == SpawnWorker("log", 1, {0: 40}, resume=True)
+
+
+def test_a_run_that_was_drained_says_so(tmp_path: Path) -> None:
+    run = coordinator(tmp_path, "stop")
+    run.begin()
+    run.handle(StopRequested(), 1.0)
+    for worker in ("camera", "slow", "log"):
+        run.handle(WorkerDone(worker, 0), 2.0)
+    *_, last = [run.handle(exited(worker), 3.0) for worker in ("camera", "slow", "log")]
+    assert last == [FinishRun(drained=True)]
 
 
 def test_a_replay_begins_where_every_stage_with_state_has_a_checkpoint(tmp_path: Path) -> None:
@@ -102,6 +126,7 @@ stages:
     cases = {frozenset({16, 32, 48}): 32, frozenset({48}): 0, frozenset[int](): 0, frozenset({16}): 16}
     for labels, start in cases.items():
         run = Coordinator(plan(text, tmp_path), replayable=True)
+        run.handle(WorkerReady("log"), 1.0)
         end = WorkerExited("log", "signal 9", IDLE, {"log": {0: 41}}, {("count", 0): {0: labels}})
         _, spawn, *_ = run.handle(end, 1.0)
         assert spawn == SpawnWorker("log", 1, {0: start}, resume=True)
@@ -124,6 +149,7 @@ stages:
 
 def test_a_source_that_cannot_be_read_again_goes_on_counting(tmp_path: Path) -> None:
     run = coordinator(tmp_path, "restart", replayable=False)
+    run.handle(WorkerReady("camera"), 1.0)
     _, spawn, *rest = run.handle(exited("camera", WorkedOn(0, 0, 99, 0.0)), 1.0)
     assert spawn == SpawnWorker("camera", 0, {0: 100}, resume=True)
     assert [type(each) for each in rest] == [JoinWorkers]
@@ -131,6 +157,7 @@ def test_a_source_that_cannot_be_read_again_goes_on_counting(tmp_path: Path) -> 
 
 def test_skip_restarts_without_the_frame(tmp_path: Path) -> None:
     run = coordinator(tmp_path, "skip")
+    run.handle(WorkerReady("slow"), 1.0)
     _, spawn, *_ = run.handle(exited("slow", WorkedOn(0, 0, 42, 0.5)), 1.0)
     assert spawn == SpawnWorker("slow", 1, {0: 41}, resume=True, skip=((0, 42),))
 

@@ -10,6 +10,7 @@ coordinator.py driver.py    the decisions of a run, and what performs them
 place.py worker.py work/    the processes of a machine; one process
 link/ hosts/                frames between hosts; other hosts
 control.py progress.py checkpoints.py status.py    messages, shared progress, states, counters
+state/                      the progress of a run in a folder, from which another run goes on
 frame.py transport.py ring*.py segment.py    frames, and shared memory between processes
 edge.py                     what an edge drops
 """

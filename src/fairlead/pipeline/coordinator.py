@@ -17,6 +17,8 @@ MOST_RESTARTS: Final = 10
 RESTART_WINDOW: Final = 60.0
 Acknowledged = Mapping[int, int]
 """By stream: the last sequence number that a sink has taken."""
+Labels = Mapping[tuple[str, int], Mapping[int, frozenset[int]]]
+"""By worker and stage index, then by stream: the sequence numbers that checkpoints were taken before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,7 @@ class WorkerExited:
     at: WorkedOn
     acknowledged: Mapping[str, Acknowledged]
     """What the sinks have taken, by worker."""
-    checkpoints: Mapping[tuple[str, int], Mapping[int, frozenset[int]]] = field(default_factory=dict)
-    """By worker and stage index, then by stream: the sequence numbers that checkpoints were taken before."""
+    checkpoints: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,8 @@ class FinishRun:
     failure: str = ""
     """Empty: the run is done."""
     hint: str = ""
+    drained: bool = False
+    """The user has ended the sources: there may be more frames."""
 
 
 RunEffect = (
@@ -166,6 +169,8 @@ class _Worker:
     plan: WorkerPlan
     running: bool = True
     ready: bool = False
+    opened: bool = False
+    """It was ready before: its sink holds frames of this run."""
     reads: bool = False
     """Of a source: it has been started."""
     done: bool = False
@@ -190,17 +195,19 @@ class Coordinator:
         self._failure = ("", "")
         self.epoch = 0
 
-    def begin(self) -> list[RunEffect]:
-        """Return what starts the run."""
-        start = dict.fromkeys(range(len(self._plan.spec.sources)), 0)
-        spawned = [SpawnWorker(name, 0, start) for name in self._workers]
+    def begin(self, resumed: Acknowledged | None = None) -> list[RunEffect]:
+        """Return what starts the run; `resumed`: the first frames of a run that goes on."""
+        start = dict.fromkeys(range(len(self._plan.spec.sources)), 0) if resumed is None else resumed
+        for worker in self._workers.values():
+            worker.opened = resumed is not None
+        spawned = [SpawnWorker(name, 0, start, worker.opened) for name, worker in self._workers.items()]
         return [*spawned, *map(JoinWorkers, self._plan.links)]
 
     def handle(self, event: RunEvent, now: float) -> list[RunEffect]:
         """Return what follows from an event."""
         match event:
             case WorkerReady():
-                self._workers[event.worker].ready = True
+                self._workers[event.worker].ready = self._workers[event.worker].opened = True
                 return [*self._start_sources()]
             case WorkerDone():
                 return self._on_done(event)
@@ -269,14 +276,15 @@ class Coordinator:
         name = worker.plan.name
         worker.running = True
         worker.ready = worker.reads = False
-        start = self._replay_from(event) if self._replayable else _after_last(worker.plan, event.at)
+        start = _after_last(worker.plan, event.at)
         if self._replayable:
+            start = self.replay_from(event.acknowledged, event.checkpoints)
             self.epoch += 1
             for other in self._workers.values():
                 other.done = False
         else:
             worker.done = False
-        yield SpawnWorker(name, self.epoch, start, True, worker.skip)
+        yield SpawnWorker(name, self.epoch, start, worker.opened, worker.skip)
         yield from map(JoinWorkers, self._plan.links_of(name))
         if self._draining and _is_source(worker.plan):
             yield DrainSource(name)
@@ -284,17 +292,17 @@ class Coordinator:
             if self._replayable and other_name != name and other.running:
                 yield StartEpoch(other_name, self.epoch, start)
 
-    def _replay_from(self, event: WorkerExited) -> Acknowledged:
+    def replay_from(self, acknowledged: Mapping[str, Acknowledged], labels: Labels) -> Acknowledged:
         """Return the first frame of each stream that a sink may lack; a sink drops what it has already."""
         sinks = [worker.plan for worker in self._workers.values() if _is_sink(worker.plan)]
         start = {}
         for stream in range(len(self._plan.spec.sources)):
             reached = [sink.name for sink in sinks if stream in self._plan.streams_of(sink.name)]
-            known = [event.acknowledged.get(name, {}).get(stream, 0) for name in reached]
-            start[stream] = self._with_checkpoints(stream, min(known, default=0), event)
+            known = [acknowledged.get(name, {}).get(stream, 0) for name in reached]
+            start[stream] = self._with_checkpoints(stream, min(known, default=0), labels)
         return start
 
-    def _with_checkpoints(self, stream: int, start: int, event: WorkerExited) -> int:
+    def _with_checkpoints(self, stream: int, start: int, labels: Labels) -> int:
         """Return the last frame up to one before which every stage with state has a checkpoint.
 
         Before frame 0 every stage has one: it starts without state.
@@ -306,7 +314,7 @@ class Coordinator:
             for index, stage in enumerate(worker.plan.stages)
             if stage.is_stateful
         ]
-        known = [event.checkpoints.get(key, {}).get(stream, frozenset()) | {0} for key in stateful]
+        known = [labels.get(key, {}).get(stream, frozenset()) | {0} for key in stateful]
         common = frozenset.intersection(*known) if known else frozenset({start})
         return max(number for number in common if number <= start)
 
@@ -337,7 +345,7 @@ class Coordinator:
     def _finish_if_over(self) -> list[RunEffect]:
         if any(worker.running for worker in self._workers.values()):
             return []
-        return [FinishRun(*self._failure)]
+        return [FinishRun(*self._failure, self._draining)]
 
 
 def _place(plan: WorkerPlan, at: WorkedOn) -> str:

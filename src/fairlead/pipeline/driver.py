@@ -16,13 +16,17 @@ from fairlead.pipeline.frame import boottime
 from fairlead.pipeline.fuse import LinkPlan, RunPlan, is_merged
 from fairlead.pipeline.link.joins import LinkJoin, RingJoin
 from fairlead.pipeline.observe.trace_file import TraceFile
-from fairlead.pipeline.place import LOCAL, LinkOpener, LocalPlace, Place, PlaceEvents
+from fairlead.pipeline.place import LOCAL, LinkOpener, LocalPlace, Place, PlaceEvents, Positions
 from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.spec import StageRole
+from fairlead.pipeline.state.folder import StateFolder
+from fairlead.pipeline.state.kept_run import KeptRun
 from fairlead.pipeline.status import RunStatus
 from fairlead.units import Bytes
 
 _TICK: Final = 0.25
+_SESSIONS: Final = 1 << 20
+"""Links that one coordinator makes, at most: those of the next one have other names."""
 StatusCallback = Callable[[dict[str, Any]], None]
 
 
@@ -58,23 +62,31 @@ class PipelineDriver:
         on_status: StatusCallback,
         trace: TraceFile | None = None,
         hosts: OtherHosts | None = None,
+        state: StateFolder | None = None,
     ) -> None:
-        """Take what prints a line for people, what receives counters and spans, and the other hosts."""
+        """Take what prints a line for people, what receives counters and spans, other hosts, and a folder."""
         self._plan = plan
         self._log = log
         self._on_status = on_status
         self._trace = trace
         self._publish_at = 0.0
-        self._replayable = is_replayable(plan, hosts.replayable if hosts is not None else {})
+        sources = readable_again(plan, hosts.replayable if hosts is not None else {})
+        self._replayable = all(sources.values()) and all(stage.ordered for stage in plan.spec.stages)
         self._coordinator = decide.Coordinator(plan, replayable=self._replayable)
         self._status = RunStatus(plan, boottime())
         self._checkpoints = CheckpointStore()
+        self._kept = (
+            KeptRun(state, plan, log, sources=sources, replayable=self._replayable) if state else None
+        )
         self._selector = selectors.DefaultSelector()
         self._hosts = hosts
-        local = LocalPlace(self._selector, self, hosts.links if hosts is not None else None)
+        held = (state.lock,) if state is not None else ()
+        local = LocalPlace(self._selector, self, hosts.links if hosts is not None else None, held)
         others = hosts.open(self._selector, self) if hosts is not None else {}
         self._places: dict[str, Place] = {LOCAL: local, **others}
-        self._sessions = 0
+        self._sessions = state.record.attempt * _SESSIONS if state is not None else 0
+        self._numbers: dict[int, int] = {}
+        """By stream: the number that comes next."""
         self._finished: decide.FinishRun | None = None
 
     def run(self, stop: socket.socket | None = None) -> dict[str, Any]:
@@ -85,9 +97,12 @@ class PipelineDriver:
         if stop is not None:
             self._selector.register(stop, selectors.EVENT_READ, lambda: self._on_stop(stop))
         try:
-            self._perform(self._coordinator.begin())
+            if self._kept is not None:
+                self._kept.fill(self._checkpoints)
+            self._perform(self._coordinator.begin(self._kept.first_frames if self._kept else None))
             while self._finished is None:
                 self._step()
+            self._keep(self._finished)
         finally:
             self._end_all()
         if self._finished.failure:
@@ -106,6 +121,35 @@ class PipelineDriver:
             self._publish_at = boottime() + _TICK
             self._count_links()
             self._on_status(self._document())
+        if self._kept is not None and self._kept.is_due:
+            self._keep()
+
+    def _keep(self, finished: decide.FinishRun | None = None) -> None:
+        """Keep how far the run has come."""
+        if self._kept is None:
+            return
+        places = self._places.values()
+        positions = {name: taken for place in places for name, taken in place.positions().items()}
+        starts = self._first_lost(positions) if self._replayable else self._next_numbers()
+        if finished is None:
+            self._kept.update(starts, positions, self._checkpoints)
+        else:
+            done = not (finished.failure or finished.drained)
+            self._kept.finish(starts, positions, self._checkpoints, done=done)
+
+    def _first_lost(self, positions: Positions) -> Mapping[int, int]:
+        """Return by stream the frame with which a replay would begin now."""
+        return self._coordinator.replay_from(_sequences(positions), self._checkpoints.labels())
+
+    def _next_numbers(self) -> Mapping[int, int]:
+        """Return by stream the number behind the last frame that a source has read."""
+        for name, call in self._calls().items():
+            self._note_number(name, call)
+        return self._numbers
+
+    def _note_number(self, worker: str, call: WorkedOn) -> None:
+        if self._plan.is_source(worker):
+            self._numbers[call.stream] = call.sequence + bool(call.sequence or call.since)
 
     def _calls(self) -> dict[str, WorkedOn]:
         """Return what the running workers of all places are in."""
@@ -152,13 +196,11 @@ class PipelineDriver:
 
     def on_exit(self, worker: str, how: str, at: WorkedOn) -> None:
         """Take note of a worker that has ended."""
-        acknowledged = {
-            name: {stream: position[0] for stream, position in taken.items()}
-            for place in self._places.values()
-            for name, taken in place.positions().items()
-        }
+        self._note_number(worker, at)
+        places = self._places.values()
+        positions = {name: taken for place in places for name, taken in place.positions().items()}
         labels = self._checkpoints.labels()
-        self._handle(decide.WorkerExited(worker, how, at, acknowledged, labels))
+        self._handle(decide.WorkerExited(worker, how, at, _sequences(positions), labels))
 
     def _acknowledged(self, stream: int) -> int:
         """Return the first frame of a stream that a sink may lack."""
@@ -182,6 +224,8 @@ class PipelineDriver:
                     message = {"do": "epoch", "epoch": effect.epoch, "start": effect.start}
                     self._place_of(effect.worker).tell(effect.worker, message)
                 case decide.StartSource():
+                    if self._kept is not None:
+                        self._kept.begin()
                     self._place_of(effect.worker).tell(effect.worker, {"do": "start"})
                 case decide.DrainSource():
                     self._place_of(effect.worker).tell(effect.worker, {"do": "drain"})
@@ -197,7 +241,9 @@ class PipelineDriver:
     def _spawn(self, effect: decide.SpawnWorker) -> None:
         self._status.on_spawn(effect.worker)
         place = self._place_of(effect.worker)
-        known = place.positions().get(effect.worker, {})
+        known = place.positions().get(effect.worker) or (
+            self._kept.known(effect.worker) if self._kept is not None and effect.resume else {}
+        )
         restores = self._checkpoints.at(effect.worker, effect.start, latest=not self._replayable)
         place.spawn(effect.worker, self._settings(effect) | {"restores": len(restores)}, known)
         self._restore(effect.worker, effect.epoch, effect.start)
@@ -274,6 +320,8 @@ class PipelineDriver:
     def _end_all(self) -> None:
         """Leave no process behind, whatever has happened here."""
         self._count_links()
+        if self._kept is not None:
+            self._kept.close()
         for place in self._places.values():
             place.close()
         if self._hosts is not None:
@@ -281,12 +329,16 @@ class PipelineDriver:
         self._selector.close()
 
 
-def is_replayable(plan: RunPlan, known: Mapping[str, bool]) -> bool:
-    """Return whether every source can be read again, and frames stay in order; `known`: by stage."""
+def readable_again(plan: RunPlan, known: Mapping[str, bool]) -> dict[str, bool]:
+    """Return by source whether it can be read again; `known`: what is known already."""
     spec = plan.spec
-    return all(stage.ordered for stage in spec.stages) and all(
-        known[stage.name]
+    return {
+        stage.name: known[stage.name]
         if stage.name in known
         else SOURCES[stage.target].open(stage.options, spec.folder).replayable
         for stage in spec.sources
-    )
+    }
+
+
+def _sequences(positions: Positions) -> dict[str, dict[int, int]]:
+    return {name: {stream: at[0] for stream, at in taken.items()} for name, taken in positions.items()}

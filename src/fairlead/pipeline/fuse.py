@@ -52,6 +52,10 @@ class RunPlan:
         """Return the process of this name."""
         return next(worker for worker in self.workers if worker.name == name)
 
+    def is_source(self, name: str) -> bool:
+        """Return whether frames begin in a process."""
+        return self.worker(name).stages[0].role is StageRole.SOURCE
+
     def links_of(self, name: str) -> tuple[LinkPlan, ...]:
         """Return every link that begins or ends at a process."""
         return tuple(link for link in self.links if name in (link.sender, link.receiver))

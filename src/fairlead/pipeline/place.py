@@ -131,12 +131,20 @@ class LocalPlace:
     """The workers of a run on this machine."""
 
     def __init__(
-        self, selector: selectors.BaseSelector, events: PlaceEvents, links: LinkOpener | None = None
+        self,
+        selector: selectors.BaseSelector,
+        events: PlaceEvents,
+        links: LinkOpener | None = None,
+        held: tuple[int, ...] = (),
     ) -> None:
-        """Take a selector whose `data` is called when its descriptor is readable."""
+        """Take a selector whose `data` is called when its descriptor is readable.
+
+        `held` are descriptors that every worker keeps open as long as it lives: locks end with the last one.
+        """
         self._selector = selector
         self._events = events
         self._links = links
+        self._held = held
         self._processes: dict[str, _Process] = {}
         self._pages: dict[str, ProgressPage] = {}
         self._limited: set[str] = set()
@@ -169,7 +177,8 @@ class LocalPlace:
         self._processes[worker] = process
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._read_messages(worker))
         self._selector.register(process.descriptor, selectors.EVENT_READ, lambda: self._reap(worker))
-        self._send(worker, settings | {"path": sys.path}, (self._pages[worker].descriptor,))
+        page = self._pages[worker].descriptor
+        self._send(worker, settings | {"path": sys.path}, (page, *self._held))
 
     def tell(self, worker: str, message: Message) -> None:
         """Send a message to a worker."""

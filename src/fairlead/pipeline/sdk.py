@@ -4,6 +4,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from fairlead.pipeline.load import ATTRIBUTE, DeclaredPorts
 from fairlead.pipeline.observe.runs import RunPublisher
 from fairlead.pipeline.ports import ANY, PortType
 from fairlead.pipeline.spec import EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
+from fairlead.pipeline.state.folder import open_state
 from fairlead.units import Seconds, parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -116,8 +118,20 @@ class Pipeline:
         edges = tuple(EdgeSpec(a, b, contract) for (a, b), contract in self._edges.items())
         return PipelineSpec(self.name, unique, edges, self.fuse)
 
-    def run(self) -> dict[str, Any]:
-        """Check and run the pipeline, return its counters; PipelineError, PipelineFailedError."""
+    def run(self, state: str = "", *, resume: bool = False) -> dict[str, Any]:
+        """Check and run the pipeline, return its counters; PipelineError, PipelineFailedError.
+
+        `state` is a folder that keeps the progress of the run; `resume` goes on with it. The counters of a
+        run that was done already are empty.
+        """
+        if resume and not state:
+            raise ValueError("resume needs state: the folder that holds the progress of the run")
         plan = plan_workers(require_sound(self.spec()))
-        with RunPublisher(os.environ) as publisher:
-            return PipelineDriver(plan, _log, publisher.update).run()
+        with ExitStack() as stack:
+            folder = None
+            if state:
+                folder = stack.enter_context(open_state(state, plan.spec, resume=resume, log=_log))
+                if folder.is_done:
+                    return {}
+            publisher = stack.enter_context(RunPublisher(os.environ))
+            return PipelineDriver(plan, _log, publisher.update, state=folder).run()

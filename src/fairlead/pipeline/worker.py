@@ -30,6 +30,8 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(_FAILED)
     assert received is not None
     body, descriptors = received
+    for descriptor in descriptors:  # not only the page: what else came stays open until this process ends
+        os.set_inheritable(descriptor, False)
     sys.path[:] = body["path"]
     if body["cores"]:
         os.sched_setaffinity(0, body["cores"])

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, show_page
-from fairlead.cli.pipeline import hosts, plan, top
-from fairlead.cli.pipeline.run_output import RunOutput, add_run_options
+from fairlead.cli.pipeline import hosts, plan, run, top
 from fairlead.cli.shell import options as shared
-from fairlead.errors import PipelineFailedError
 from fairlead.units import format_duration, pluralize
 
 if TYPE_CHECKING:
@@ -42,16 +40,7 @@ def add(commands: Any) -> None:
     hosts.add_tls(check)
     shared.add_output(check)
     check.set_defaults(run=_check)
-    run = verbs.add_parser(
-        "run",
-        help="run a pipeline to its end",
-        description="Run a pipeline until its sources end. SIGINT or SIGTERM lets frames on their way "
-        "finish; a second one ends the run at once.",
-    )
-    run.add_argument("file", metavar="FILE", help="the pipeline, in YAML")
-    add_run_options(run)
-    hosts.add_tls(run)
-    run.set_defaults(run=_run)
+    run.add(verbs)
     top.add(verbs)
     plan.add(verbs)
     hosts.add_verbs(verbs)
@@ -74,24 +63,6 @@ def _check(options: argparse.Namespace) -> int:
         show_page(_plan_page(plan), options.color)
     else:
         show(_plan_document(plan), options.output)
-    return 0
-
-
-def _run(options: argparse.Namespace) -> int:
-    from fairlead.pipeline.check import require_sound
-    from fairlead.pipeline.driver import PipelineDriver
-    from fairlead.pipeline.fuse import plan_workers
-    from fairlead.pipeline.yaml_file import read_pipeline
-    from fairlead.signals import stop_signals
-
-    spec, others = hosts.open_hosts(require_sound(read_pipeline(options.file)), options)
-    plan = plan_workers(spec)
-    with RunOutput(options, plan) as output, stop_signals() as stop:
-        driver = PipelineDriver(plan, output.log, output.on_status, output.trace, others)
-        try:
-            output.finish(driver.run(stop))
-        except PipelineFailedError as error:
-            raise PipelineFailedError(f"{options.file}: {error}", error.hint) from None
     return 0
 
 

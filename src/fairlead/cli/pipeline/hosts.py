@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fairlead.pipeline.hosts.ask import HostAnswers
     from fairlead.pipeline.link.tls import HostTlsFiles
     from fairlead.pipeline.spec import PipelineSpec
+    from fairlead.pipeline.state.folder import StateFolder
 
 
 def add_tls(command: argparse.ArgumentParser) -> None:
@@ -89,7 +90,9 @@ def ask(spec: "PipelineSpec", options: argparse.Namespace) -> "HostAnswers":
     return ask_hosts(spec, tls)
 
 
-def open_hosts(spec: "PipelineSpec", options: argparse.Namespace) -> "tuple[PipelineSpec, OtherHosts | None]":
+def open_hosts(
+    spec: "PipelineSpec", options: argparse.Namespace, state: "StateFolder | None"
+) -> "tuple[PipelineSpec, OtherHosts | None]":
     """Return the pipeline with the ports that its hosts declare, and the hosts; PipelineError."""
     if all(stage.on == "local" for stage in spec.stages):
         return spec, None
@@ -99,8 +102,8 @@ def open_hosts(spec: "PipelineSpec", options: argparse.Namespace) -> "tuple[Pipe
     answers = ask(spec, options)
     _require_none(answers.problems)
     plan = plan_workers(answers.spec)
-    hosts = RemoteHosts(plan, tls_files(options), answers.replayable)
-    return answers.spec, hosts
+    kept = (state.record.run, state.record.attempt) if state is not None else ("", 0)
+    return answers.spec, RemoteHosts(plan, tls_files(options), answers.replayable, *kept)
 
 
 def _require_none(problems: "tuple[Problem, ...]") -> None:

@@ -164,6 +164,13 @@ def open_files(options: Options, folder: str, resume: bool) -> FileSink:
     return FileSink(pattern, _format_of(options["path"]), options.get("quality", QUALITY), positions)
 
 
+def held_files(options: Options, folder: str, streams: frozenset[int]) -> dict[int, Position]:
+    """Return the last values that have files; a name without a stream is of the only stream."""
+    pattern = NamePattern(options["path"], folder)
+    found = pattern.positions()
+    return found if "stream" in pattern.fields else {stream: found[0] for stream in streams if found}
+
+
 def check_video(options: Options, folder: str) -> None:
     """Raise where the video cannot be written."""
     pyav("sink video")

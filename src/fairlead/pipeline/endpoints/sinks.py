@@ -88,25 +88,46 @@ class SinkKind:
     """Raises ValueError or OSError where the options name what cannot be used; changes nothing."""
     open: Callable[[Options, str, bool], FrameSink]
     """The last argument: the run goes on after a crash, and what was written stays."""
+    held: Callable[[Options, str, frozenset[int]], dict[int, Position]] | None = None
+    """Returns the last frames of streams that what was written holds; None: nothing says which they are."""
 
 
 def last_positions(file: BinaryIO) -> dict[int, Position]:
     """Return the last frame of each stream in a file of lines; an unfinished last line is cut off."""
     end = file.seek(0, os.SEEK_END)
-    begin = max(0, end - _TAIL)
-    file.seek(begin)
-    text = file.read(end - begin)
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        file.truncate(begin + len(whole))
+    positions, whole = _read_tail(file, max(0, end - _TAIL))
+    if whole < end:
+        file.truncate(whole)
     file.seek(0, os.SEEK_END)
+    return positions
+
+
+def _read_tail(file: BinaryIO, begin: int) -> tuple[dict[int, Position], int]:
+    """Return the last frame of each stream behind a byte, and the end of the last whole line."""
+    file.seek(begin)
+    text = file.read()
+    whole = text[: text.rfind(b"\n") + 1]
     positions: dict[int, Position] = {}
     for line in whole.splitlines()[1 if begin else 0 :]:
         frame = json.loads(line)
         stream, sequence = frame["stream"], frame["sequence"]
         last, count = positions.get(stream, (-1, 0))
         positions[stream] = (sequence, count + 1 if sequence == last else 1)
-    return positions
+    return positions, begin + len(whole)
+
+
+def _held_lines(options: Options, folder: str, streams: frozenset[int]) -> dict[int, Position]:
+    """Return the last frames of a file; more of it is read until every stream is found."""
+    try:
+        with open(os.path.join(folder, options["path"]), "rb") as file:
+            length, size = file.seek(0, os.SEEK_END), _TAIL
+            positions = _read_tail(file, max(0, length - size))[0]
+            while not streams <= positions.keys() and size < length:
+                size *= 4
+                positions = _read_tail(file, max(0, length - size))[0]
+            return positions
+    except FileNotFoundError:
+        return {}
 
 
 def _open_lines(options: Options, folder: str, resume: bool) -> FrameSink:
@@ -137,7 +158,7 @@ def _nothing_to_check(options: Options, folder: str) -> None:
 
 
 SINKS: Final[dict[str, SinkKind]] = {
-    "jsonl": SinkKind({"path": rules.PATH}, _check_lines, _open_lines),
+    "jsonl": SinkKind({"path": rules.PATH}, _check_lines, _open_lines, _held_lines),
     "stdout": SinkKind({}, _nothing_to_check, lambda options, folder, resume: LineSink(sys.stdout.buffer)),
     "null": SinkKind({}, _nothing_to_check, lambda options, folder, resume: CallSink()),
     "call": SinkKind(
@@ -145,7 +166,7 @@ SINKS: Final[dict[str, SinkKind]] = {
         _check_call,
         lambda options, folder, resume: CallSink(load_target(options["function"], folder)),
     ),
-    "file": SinkKind(files.FILE_RULES, files.check_files, files.open_files),
+    "file": SinkKind(files.FILE_RULES, files.check_files, files.open_files, files.held_files),
     "video": SinkKind(files.VIDEO_RULES, files.check_video, files.open_video),
     "http": SinkKind(
         http_sink.RULES,

@@ -29,6 +29,8 @@ from fairlead.units import Bytes
 PATIENCE: Final = 10.0
 """Seconds that a host may be away before its workers count as ended; then they are started there again."""
 _END_LIMIT: Final = 2.0
+_ATTEMPTS: Final = 1 << 20
+"""Attempts of one coordinator, at most: those of the next one are later."""
 _IDLE: Final = WorkedOn(0, 0, 0, 0.0)
 
 
@@ -42,6 +44,7 @@ class RemoteHost:
         tls: HostTlsFiles | None,
         selector: selectors.BaseSelector,
         events: PlaceEvents,
+        attempts: int = 0,
     ) -> None:
         self._host = host
         self._run = run
@@ -52,12 +55,13 @@ class RemoteHost:
         self._positions: dict[str, Mapping[int, Position]] = {}
         self._status: Message = {}
         self._trouble = ""
-        self._attempts = 0
+        self._attempts = attempts
         self._connect()
 
     def spawn(self, worker: str, settings: Message, known: Mapping[int, Position]) -> None:
         """Let the host start the process of a worker."""
         self._running.add(worker)
+        self._positions.setdefault(worker, known)
         body = {"do": "spawn", "worker": worker, "settings": settings}
         self._send(body | {"known": {str(stream): list(at) for stream, at in known.items()}})
 
@@ -189,10 +193,18 @@ class RemoteHost:
 class RemoteHosts:
     """The other hosts of a plan, and the links from this machine to them."""
 
-    def __init__(self, plan: RunPlan, tls: HostTlsFiles | None, replayable: Mapping[str, bool]) -> None:
-        """Take what the hosts say of their sources."""
+    def __init__(
+        self,
+        plan: RunPlan,
+        tls: HostTlsFiles | None,
+        replayable: Mapping[str, bool],
+        run: str = "",
+        coordinator: int = 0,
+    ) -> None:
+        """Take what the hosts say of their sources, and name and coordinator of a run that is kept."""
         self.replayable = replayable
-        self._run = f"{plan.spec.name}-{uuid4().hex}"
+        self._run = run or f"{plan.spec.name}-{uuid4().hex}"
+        self._attempts = coordinator * _ATTEMPTS
         self.links = LinkGateway(self._run, tls)
         self._tls = tls
         used = {worker.host for worker in plan.workers}
@@ -200,7 +212,10 @@ class RemoteHosts:
 
     def open(self, selector: selectors.BaseSelector, events: PlaceEvents) -> Mapping[str, Place]:
         """Connect with every host, and return them by name."""
-        return {host.name: RemoteHost(host, self._run, self._tls, selector, events) for host in self._hosts}
+        return {
+            host.name: RemoteHost(host, self._run, self._tls, selector, events, self._attempts)
+            for host in self._hosts
+        }
 
     def close(self) -> None:
         """End every link."""

@@ -1,0 +1,71 @@
+"""`fairlead pipeline run`: a pipeline to its end, or on from where an earlier run was."""
+
+import argparse
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.output.terminal import show_error
+from fairlead.cli.pipeline import hosts
+from fairlead.cli.pipeline.run_output import RunOutput, add_run_options
+from fairlead.errors import PipelineFailedError, SettingsError
+
+if TYPE_CHECKING:
+    from fairlead.pipeline.spec import PipelineSpec
+    from fairlead.pipeline.state.folder import StateFolder
+
+
+def add(verbs: Any) -> None:
+    """Add the command."""
+    run = verbs.add_parser(
+        "run",
+        help="run a pipeline to its end",
+        description="Run a pipeline until its sources end. SIGINT or SIGTERM lets frames on their way "
+        "finish; a second one ends the run at once.",
+    )
+    run.add_argument("file", metavar="FILE", help="the pipeline, in YAML")
+    run.add_argument(
+        "--state",
+        metavar="DIR",
+        help="keep the progress of the run in a folder: what sinks have taken, and the states of stages",
+    )
+    run.add_argument("--resume", action="store_true", help="go on with the run whose progress --state holds")
+    add_run_options(run)
+    hosts.add_tls(run)
+    run.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from fairlead.pipeline.check import require_sound
+    from fairlead.pipeline.driver import PipelineDriver
+    from fairlead.pipeline.fuse import plan_workers
+    from fairlead.pipeline.yaml_file import read_pipeline
+    from fairlead.signals import stop_signals
+
+    if options.resume and options.state is None:
+        raise SettingsError(
+            "--resume needs --state DIR", "name the folder that holds the progress of the run"
+        )
+    spec = require_sound(read_pipeline(options.file))
+    with ExitStack() as stack:
+        state = stack.enter_context(_open_state(options, spec)) if options.state is not None else None
+        if state is not None and state.is_done:
+            show_error(f"fairlead: {options.state}: this run is done; there is nothing to go on with")
+            return 0
+        spec, others = hosts.open_hosts(spec, options, state)
+        plan = plan_workers(spec)
+        output = stack.enter_context(RunOutput(options, plan))
+        stop = stack.enter_context(stop_signals())
+        driver = PipelineDriver(plan, output.log, output.on_status, output.trace, others, state)
+        try:
+            output.finish(driver.run(stop))
+        except PipelineFailedError as error:
+            raise PipelineFailedError(f"{options.file}: {error}", error.hint) from None
+    return 0
+
+
+def _open_state(options: argparse.Namespace, spec: "PipelineSpec") -> "StateFolder":
+    from fairlead.pipeline.state.folder import open_state
+
+    return open_state(
+        options.state, spec, resume=options.resume, log=lambda line: show_error(f"fairlead: {line}")
+    )
