@@ -82,7 +82,7 @@ def test_a_run_goes_on_when_its_camera_comes_back(tmp_path: Path) -> None:
     said: list[str] = []
     counts: list[int] = []
     ours, theirs = socket.socketpair()
-    with running() as server, ours, theirs:
+    with ours, theirs, running() as server:  # sockets first: without a server the test is skipped
 
         def restart_the_camera(status: dict[str, Any]) -> None:
             """Restart the server after some frames, and end the run after some more."""
