@@ -15,9 +15,15 @@ _ALIGNMENT: Final = 64
 """Parts start at whole cache lines."""
 _STEP: Final = 64 * 1024
 """Segments are powers of two up to this size, and multiples of it above."""
+_ADD_SEALS: Final = 1033
+"""As in the kernel's headers, like all of these: a Python built with older ones does not name them."""
+_GET_SEALS: Final = 1034
+_SEAL_SEAL: Final = 0x1
+_SEAL_SHRINK: Final = 0x2
+_SEAL_GROW: Final = 0x4
 _SEAL_FUTURE_WRITE: Final = 0x10
-"""Of Linux 5.1; Python does not name it."""
-_SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+"""Of Linux 5.1."""
+_SEALS: Final = _SEAL_SHRINK | _SEAL_GROW | _SEAL_SEAL
 _NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS)
 _BLOCK: Final = 512
 """The unit of st_blocks."""
@@ -77,10 +83,10 @@ def map_received(descriptor: int, access: int = mmap.ACCESS_READ) -> mmap.mmap:
     """Map memory that a sender sent, read-only or not; FrameError if using it could end this process."""
     facts = os.fstat(descriptor)
     try:
-        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        seals = fcntl.fcntl(descriptor, _GET_SEALS)
     except OSError:
         raise FrameError("a descriptor that is not a memfd") from None
-    if not stat.S_ISREG(facts.st_mode) or not seals & fcntl.F_SEAL_SHRINK:
+    if not stat.S_ISREG(facts.st_mode) or not seals & _SEAL_SHRINK:
         raise FrameError("memory that is not sealed against shrinking")
     if facts.st_blocks * _BLOCK < facts.st_size or not facts.st_size:
         raise FrameError(f"memory of {facts.st_size} bytes that is not allocated")
@@ -93,8 +99,8 @@ def map_received(descriptor: int, access: int = mmap.ACCESS_READ) -> mmap.mmap:
 def _seal(descriptor: int, more: int) -> None:
     """Fix the size, and with `_SEAL_FUTURE_WRITE` leave the writing to mappings that exist."""
     try:
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS | more)
+        fcntl.fcntl(descriptor, _ADD_SEALS, _SEALS | more)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        fcntl.fcntl(descriptor, _ADD_SEALS, _SEALS)
