@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, show_page
-from fairlead.cli.pipeline import hosts, plan, top
+from fairlead.cli.pipeline import hosts, plan, profile, top
 from fairlead.cli.pipeline.run_output import RunOutput, add_run_options
 from fairlead.cli.shell import options as shared
 from fairlead.errors import PipelineFailedError
@@ -53,6 +53,7 @@ def add(commands: Any) -> None:
     hosts.add_tls(run)
     run.set_defaults(run=_run)
     top.add(verbs)
+    profile.add(verbs)
     plan.add(verbs)
     hosts.add_verbs(verbs)
 
