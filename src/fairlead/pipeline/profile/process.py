@@ -101,7 +101,21 @@ def _run(
     record: FrameRecorder | None,
     end: float,
 ) -> _Measured:
-    call, size = _open(stage, folder, inputs)
+    runner, call, size = _open(stage, folder, inputs)
+    try:
+        return _call_all(stage, call, size, frames, record, end)
+    finally:
+        runner.close()
+
+
+def _call_all(
+    stage: StageSpec,
+    call: Callable[..., list[list[Any]]],
+    size: int,
+    frames: Iterator[tuple[FrameHeader, list[Any]]],
+    record: FrameRecorder | None,
+    end: float,
+) -> _Measured:
     measured = _Measured()
     while (batch := list(islice(frames, size))) and time.monotonic() < end:
         begin = time.perf_counter()
@@ -121,18 +135,20 @@ def _run(
     return measured
 
 
-def _open(stage: StageSpec, folder: str, inputs: int) -> tuple[Callable[..., list[list[Any]]], int]:
-    """Return what calls the stage with some frames, and how many frames it takes at once."""
+def _open(
+    stage: StageSpec, folder: str, inputs: int
+) -> tuple[FunctionRunner | ProgramRunner, Callable[..., list[list[Any]]], int]:
+    """Return the open stage, what calls it with some frames, and how many frames it takes at once."""
     if stage.role is StageRole.EXEC:
         program = ProgramRunner(stage, folder, inputs)
-        return (lambda batch: [_ask_program(program, *batch[0])]), 1
+        return program, lambda batch: [_ask_program(program, *batch[0])], 1
     if stage.is_stateful:
         stateful = StatefulRunner(stage, folder, lambda stream, before, state: None)
-        return (lambda batch: [_call_stateful(stateful, *batch[0])]), 1
+        return stateful, lambda batch: [_call_stateful(stateful, *batch[0])], 1
     runner = FunctionRunner(stage, folder)
     if stage.batch is None:
-        return (lambda batch: [runner.run(batch[0][1])]), 1
-    return (lambda batch: _call_batch(runner, batch)), stage.batch.most
+        return runner, lambda batch: [runner.run(batch[0][1])], 1
+    return runner, lambda batch: _call_batch(runner, batch), stage.batch.most
 
 
 def _call_stateful(runner: StatefulRunner, header: FrameHeader, values: list[Any]) -> list[Any]:
