@@ -20,6 +20,16 @@ from fairlead.local.mps.files import STATUS as KEEPER_STATUS
 from fairlead.local.mps.files import KeeperStatus
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.offer import Form, Holder, Holding
+from fairlead.pipeline.profile.facts import (
+    PIPELINE_PROFILES,
+    Basis,
+    EdgeFacts,
+    LinkFacts,
+    MachineFacts,
+    PipelineProfile,
+    StageCost,
+    StageFacts,
+)
 from fairlead.pipeline.state.record import RECORDS, RunPhase, RunRecord
 from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
@@ -73,6 +83,21 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
             memory=Footprint("program-1", None, Bytes(1 << 30), 0.0),
             total=1,
             runs=(LearnedRun(1.5, Seconds(2.0), done=True, joules=3.5),),
+        ),
+    ),
+    (
+        PIPELINE_PROFILES,
+        PipelineProfile(
+            "people",
+            (MachineFacts("local", 2, 1 << 30), MachineFacts("far", 1, 0, "t4", Basis.PREDICTED)),
+            (LinkFacts("local", "far", 1e6, 0.001),),
+            (
+                StageFacts(
+                    "net", 0.5, {"far": StageCost(0.1, 0.2, 5, 0, Basis.PREDICTED, "low")}, {"a": "why"}
+                ),
+            ),
+            (EdgeFacts("camera", "net", 300.5, 0.5, "jpeg"),),
+            ("a note",),
         ),
     ),
     (INVENTORY_CACHE, CachedInventory(5.0, ("fairlead 1", "boot"), Inventory(Machine("x86_64"), (GPU,)))),

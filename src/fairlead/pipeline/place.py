@@ -21,7 +21,8 @@ from fairlead.units import Bytes
 
 LOCAL: Final = "local"
 """The name of the coordinator's own machine."""
-_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""How many threads numeric libraries use; a worker has one for each of its cores."""
 Positions = Mapping[str, Mapping[int, Position]]
 """By worker and stream: the last frame that a sink has taken."""
 
@@ -160,7 +161,7 @@ class LocalPlace:
             self._limited.add(worker)
         ours, theirs = Channel.pair()
         command = [sys.executable, "-m", "fairlead.pipeline.worker", str(theirs.fileno()), str(os.getpid())]
-        threads = dict.fromkeys(_THREADS, str(len(settings["cores"]) or 1))
+        threads = dict.fromkeys(THREADS, str(len(settings["cores"]) or 1))
         child = subprocess.Popen(  # noqa: S603 - our own module, in this interpreter
             command,
             env={

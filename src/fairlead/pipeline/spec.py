@@ -78,6 +78,8 @@ class StageSpec:
     """Of an `exec` stage: the program and its arguments."""
     on: str = "local"
     """The name or the class of a host, or labels as `key=value,key=value`; `local`: this machine."""
+    is_placed: bool = False
+    """The file states `on`: a plan leaves the stage there."""
 
     @property
     def kind(self) -> StageKind:
@@ -110,7 +112,7 @@ class HostSpec:
 
     name: str
     address: str
-    """HOST:PORT."""
+    """HOST:PORT; empty: the host has a class only, and cannot be reached."""
     host_class: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
@@ -146,7 +148,7 @@ class PipelineSpec:
         """Return the hosts that a stage may be on; replicas take them in turn."""
         if stage.on == "local":
             return ("local",)
-        return tuple(host.name for host in self.hosts if host.matches(stage.on))
+        return tuple(host.name for host in self.hosts if host.address and host.matches(stage.on))
 
     def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
         """Return the edges that end at a stage, in the order of the file."""
@@ -155,6 +157,18 @@ class PipelineSpec:
     def outputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
         """Return the edges that begin at a stage, in the order of the file."""
         return tuple(edge for edge in self.edges if edge.source == name)
+
+    def in_order(self) -> list[StageSpec]:
+        """Return the stages so that each comes behind those that its frames come from."""
+        done: list[StageSpec] = []
+        left = list(self.stages)
+        while left:
+            names = {stage.name for stage in done}
+            ready = (each for each in left if all(edge.source in names for edge in self.inputs_of(each.name)))
+            stage = next(ready)
+            done.append(stage)
+            left.remove(stage)
+        return done
 
     @property
     def sources(self) -> tuple[StageSpec, ...]:

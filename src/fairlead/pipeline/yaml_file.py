@@ -104,6 +104,7 @@ class _Reading:
             line=line,
             command=command,
             on=self._text_of(entry, "on", line, "local"),
+            is_placed="on" in entry,
         )
 
     def _edge(self, entry: Mapping[str, Any], line: int) -> EdgeSpec:

@@ -24,6 +24,7 @@ from tests.worlds import Files, Special, World, crowded, usb
 FAIRLEAD = (sys.executable, "-m", "fairlead")
 FOLDER = Special.FOLDER
 HELP = {"-h", "--help"}
+MEASURING = ("--frames", "--seconds", "--class", "--catalog")
 HOST_TLS = ("--ca", "--cert", "--key", "--insecure", "--insecure-network")
 OUTPUT = {"-o", "--output", "--color"}
 LISTING = {*OUTPUT, "--no-headers", "--sort-by"}
@@ -58,7 +59,11 @@ COMMANDS: dict[str, set[str]] = {
     "pipeline run": {"FILE", "-q", "--quiet", "--metrics", "--trace", "--trace-every", *HOST_TLS, *OUTPUT},
     "pipeline worker": {"--listen", "--folder", "--grace", *HOST_TLS},
     "pipeline certificates": {"DIR", "--host", "--days"},
-    "pipeline plan": {"--problem", "--explore", "--solver", *OUTPUT},
+    "pipeline profile": {"FILE", "--out", *MEASURING, *HOST_TLS, *OUTPUT},
+    "pipeline plan": {
+        *("FILE", "--problem", "--explore", "--solver", "--profile", "--max-latency", "--objective"),
+        *("--link", "--replicas", "--out", *MEASURING, *HOST_TLS, *OUTPUT),
+    },
     "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *OUTPUT},
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},

@@ -1,7 +1,8 @@
 """Every plan of a small chain, tried one by one: the contract again, sharing no code with the planner.
 
 A problem is the document of the contract; `random_problem` makes one from a seed. A field `hop_s`, which is
-not part of the contract, is the CPU time that a hop takes its two nodes together.
+not part of the contract, is the CPU time that a hop takes its two nodes together; `sink` has the node that
+results go to, and their bytes.
 """
 
 import random
@@ -31,6 +32,15 @@ def best(problem: Document) -> tuple[float, float] | None:
         return None
     period = min(each[0] for each in fitting)
     return period, min(each[1] for each in fitting if each[0] <= period * (1 + 1e-9))
+
+
+def fastest(problem: Document) -> tuple[float, float] | None:
+    """Return the smallest latency and the smallest period with it, as (period, latency)."""
+    fitting = plans(problem)
+    if not fitting:
+        return None
+    latency = min(each[1] for each in fitting)
+    return min(each[0] for each in fitting if each[1] <= latency * (1 + 1e-9)), latency
 
 
 def _one_run_each(assignment: tuple[str, ...]) -> bool:
@@ -68,6 +78,15 @@ def _times(
             busy[node] += hop / 2
         latency += stage["seconds"][node]
         where = node
+    sink = problem.get("sink")
+    if sink is not None and where != sink["node"]:
+        link = links.get((where, sink["node"]))
+        if link is None:
+            return None
+        on_link.append(sink["bytes"] / link["bytes_per_s"])
+        latency += on_link[-1] + link["delay_s"] + hop
+        busy[where] += hop / 2
+        busy[sink["node"]] += hop / 2
     limit = problem["max_latency_s"]
     if any(held[node] > memory[node] for node in memory):
         return None

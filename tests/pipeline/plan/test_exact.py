@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from fairlead.pipeline.plan.chain import plan_chain
-from fairlead.pipeline.plan.cut import CutPlan
+from fairlead.pipeline.plan.cut import CutPlan, CutSink
 from fairlead.pipeline.plan.milp import MilpSettings, plan_graph
-from tests.pipeline.plan.exhaustive import Document, best, plans, random_problem
+from fairlead.pipeline.plan.solve import Objective, Solver, plan_cut
+from tests.pipeline.plan.exhaustive import Document, best, fastest, plans, random_problem
 from tests.pipeline.plan.problems import problem_of
 
 SEEDS = range(60)
@@ -48,6 +49,49 @@ def test_hops_that_take_time_are_counted_by_both_solvers(seed: int) -> None:
     assert same(plan_chain(problem), expected)
     pytest.importorskip("highspy", reason="HiGHS, the extra pipeline-plan, is not installed")
     assert same(plan_graph(problem, EXACT), expected)
+
+
+@pytest.mark.parametrize("seed", range(200, 230))
+def test_results_travel_to_the_sink(seed: int) -> None:
+    document = random_problem(seed, 5, 3)
+    node = document["source"] if seed % 2 else document["nodes"][-1]["name"]
+    document |= {"sink": {"node": node, "bytes": seed * 1e4}, "hop_s": 0.01 * (seed % 3)}
+    problem = replace(
+        problem_of({key: document[key] for key in document if key not in ("sink", "hop_s")}),
+        sink=CutSink("log", node, seed * 1e4),
+        hop_s=document["hop_s"],
+    )
+    plan = plan_chain(problem)
+    assert same(plan, best(document))
+    if plan is not None:
+        (own,) = [each for each in plans(document) if each[2] == plan.assignment]
+        assert (plan.period_s, plan.latency_s) == pytest.approx(own[:2], rel=1e-12, abs=0)
+
+
+def test_the_way_to_the_sink_decides_some_of_these_instances() -> None:
+    instances = [random_problem(seed, 5, 3) for seed in range(200, 230)]
+    changed = [
+        each
+        for each in instances
+        if best(each) != best({**each, "sink": {"node": each["source"], "bytes": 2e7}})
+    ]
+    assert len(changed) > 5
+
+
+@pytest.mark.parametrize("seed", range(300, 330))
+def test_the_objective_latency_finds_the_fastest_plan(seed: int) -> None:
+    document = random_problem(seed, 6, 3)
+    outcome = plan_cut(problem_of(document), Solver.DP, Objective.LATENCY)
+    plan = outcome if isinstance(outcome, CutPlan) else None
+    assert same(plan, fastest(document))
+    pytest.importorskip("highspy", reason="HiGHS, the extra pipeline-plan, is not installed")
+    outcome = plan_cut(problem_of(document), Solver.MILP, Objective.LATENCY)
+    assert same(outcome if isinstance(outcome, CutPlan) else None, fastest(document))
+
+
+def test_the_objective_decides_some_of_these_instances() -> None:
+    instances = [random_problem(seed, 6, 3) for seed in range(300, 330)]
+    assert sum(best(each) != fastest(each) for each in instances) > 5
 
 
 RELAXED: dict[str, Callable[[Document], Document]] = {

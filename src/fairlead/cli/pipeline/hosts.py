@@ -82,12 +82,24 @@ def tls_files(options: argparse.Namespace) -> "HostTlsFiles | None":
 def ask(spec: "PipelineSpec", options: argparse.Namespace) -> "HostAnswers":
     """Ask the other hosts of a pipeline whether they can run it; without hosts, grpcio is not needed."""
     from fairlead.pipeline.hosts.ask import ask_hosts
-    from fairlead.pipeline.link.tls import require_private
 
     tls = tls_files(options)
-    for host in spec.hosts:
-        require_private(host.address, tls, insecure=options.insecure, everywhere=options.insecure_network)
+    require_private_hosts(spec, options)
     return ask_hosts(spec, tls)
+
+
+def require_private_hosts(spec: "PipelineSpec", options: argparse.Namespace) -> None:
+    """Refuse hosts without certificates, unless the options allow them; SettingsError."""
+    from fairlead.pipeline.link.tls import require_private
+
+    for host in spec.hosts:
+        if host.address:
+            require_private(
+                host.address,
+                tls_files(options),
+                insecure=options.insecure,
+                everywhere=options.insecure_network,
+            )
 
 
 def open_hosts(
@@ -100,13 +112,14 @@ def open_hosts(
     from fairlead.pipeline.hosts.remote import RemoteHosts
 
     answers = ask(spec, options)
-    _require_none(answers.problems)
+    require_none(answers.problems)
     plan = plan_workers(answers.spec)
     kept = (state.record.run, state.record.attempt) if state is not None else ("", 0)
     return answers.spec, RemoteHosts(plan, tls_files(options), answers.replayable, *kept)
 
 
-def _require_none(problems: "tuple[Problem, ...]") -> None:
+def require_none(problems: "tuple[Problem, ...]") -> None:
+    """Raise the first problem; PipelineError."""
     if problems:
         first = problems[0]
         more = f" (and {len(problems) - 1} more: fairlead pipeline check --connect)" if problems[1:] else ""

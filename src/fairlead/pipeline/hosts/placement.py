@@ -15,7 +15,7 @@ def placement_faults(spec: PipelineSpec) -> Iterator[tuple[int, str, str]]:
     """Yield the line, what is wrong there, and what to do."""
     for stage in spec.stages:
         if not spec.hosts_of(stage):
-            yield stage.line, f"stage {stage.name}: no host is {stage.on!r}", _near(spec, stage)
+            yield stage.line, *_no_host(spec, stage)
     for edge in spec.edges:
         if edge.encode not in _ENCODINGS:
             yield edge.line, f"edge {edge.name}: encode {edge.encode!r} is not known", "write encode: jpeg"
@@ -27,6 +27,15 @@ def placement_faults(spec: PipelineSpec) -> Iterator[tuple[int, str, str]]:
             if not available():
                 hint = f"install {' or '.join(LIBRARIES.values())} on both hosts"
                 yield edge.line, f"edge {edge.name}: no library for JPEG is installed", hint
+
+
+def _no_host(spec: PipelineSpec, stage: StageSpec) -> tuple[str, str]:
+    """Return why a stage has no host, and what to do."""
+    away = [host.name for host in spec.hosts if host.matches(stage.on)]
+    if away:
+        what = f"stage {stage.name}: host {away[0]} has no address, only a class"
+        return what, "give it an address, or put the stage on another host"
+    return f"stage {stage.name}: no host is {stage.on!r}", _near(spec, stage)
 
 
 def _near(spec: PipelineSpec, stage: StageSpec) -> str:

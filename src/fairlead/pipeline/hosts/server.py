@@ -17,6 +17,8 @@ from fairlead.pipeline.link.dial import serve_session
 from fairlead.pipeline.link.gateway import LINK
 from fairlead.pipeline.link.rpc import RpcServer, ServerStream, StreamRefusedError
 from fairlead.pipeline.link.wire import PROTOCOL, Hello, decode, encode
+from fairlead.pipeline.profile.messages import PROFILE
+from fairlead.pipeline.profile.serve import ProfileService
 
 MOST_RUNS: Final = 64
 _LOAD_LIMIT: Final = 120.0
@@ -32,7 +34,14 @@ class HostServer:
         self._runs: dict[str, HostRun] = {}
         self._lock = threading.Condition()
         self._stopping = False
-        self._rpc = RpcServer({CONTROL: self._control, LINK: self._link, CHECK: self._check}, log)
+        self._profiles = ProfileService(settings)
+        handlers = {
+            CONTROL: self._control,
+            LINK: self._link,
+            CHECK: self._check,
+            PROFILE: self._profile,
+        }
+        self._rpc = RpcServer(handlers, log)
         self.port = self._rpc.listen(settings.listen, settings.tls)
 
     def start(self) -> None:
@@ -107,6 +116,10 @@ class HostServer:
         if run is None:
             raise StreamRefusedError(f"this host has no run {name[:80]}")
         yield from run.gateway.serve(str(hello.get("session", "")), stream, first)
+
+    def _profile(self, stream: ServerStream) -> Iterator[bytes]:
+        _, hello = _read_hello(stream)
+        yield from self._profiles.serve(stream, hello)
 
     def _check(self, stream: ServerStream) -> Iterator[bytes]:
         """Answer which version this is, and whether it can load the stages of a pipeline."""

@@ -46,6 +46,8 @@ def _read_host(name: Any, body: Any, line: int, error_at: ErrorAt) -> HostSpec:
     if not isinstance(labels, dict) or not isinstance(host_class, str):
         raise error_at(line, f"host {name}: labels or class", "write class: jetson, labels: {room: lab}")
     address = body.get("address")
+    if address is None and host_class:  # a machine that plans may count on, and runs cannot
+        return HostSpec(name, "", host_class, {str(key): str(value) for key, value in labels.items()}, line)
     match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
     if match is None or not 0 < int(match[1]) < 1 << 16:
         raise error_at(line, f"host {name}: address {address!r} is not HOST:PORT", _WRITE)

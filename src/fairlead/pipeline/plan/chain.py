@@ -66,8 +66,13 @@ def _best_path(tables: ChainTables, latency: float) -> Path | None:
 
 
 def _candidates(tables: ChainTables) -> Costs:
-    """Return every period that a plan can have, sorted: none is below the least seconds of any stage."""
-    least = max(float(tables.busy[:, stage, stage + 1].min()) for stage in range(tables.stages))
+    """Return every period that a plan can have, sorted: none is below the least seconds of any stage.
+
+    Hops do not count for that: a stage by itself has more of them than in a run with others. Nor does the
+    last stage, whose seconds hold the way to the sink.
+    """
+    seconds = [float(tables.work[:, stage, stage + 1].min()) for stage in range(tables.stages - 1)]
+    least = max(seconds, default=0.0)
     periods = np.concatenate([each.ravel() for each in (tables.first, tables.transfer, tables.busy)])
     return np.unique(periods[(periods >= least) & (periods < math.inf)])
 

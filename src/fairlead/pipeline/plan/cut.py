@@ -62,6 +62,15 @@ class CutEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class CutSink:
+    """Where the results of a chain go, as one more transfer unless the last stage is there."""
+
+    name: str
+    node: str
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class CutProblem:
     """What a plan is made from."""
 
@@ -76,6 +85,8 @@ class CutProblem:
     """None: a chain. Otherwise a graph; an edge goes to a stage behind the one that it comes from."""
     hop_s: float = 0.0
     """Seconds that a hop keeps its two nodes busy, half of it each. 0: transfers alone count."""
+    sink: CutSink | None = None
+    """Of a chain: where its results go. None: they stay at the node of the last stage."""
 
     @property
     def all_edges(self) -> tuple[CutEdge, ...]:

@@ -82,6 +82,16 @@ def _hops(problem: CutProblem, assignment: Sequence[str]) -> _Hops | CutRefusal:
         if link is None:
             return CutRefusal(f"there is no link {source}->{target} for the frames into {stage}")
         hops[edge] = CutHop(link, stage, edge.bytes, edge.bytes / link.bytes_per_s)
+    last, sink = len(problem.stages) - 1, problem.sink
+    if sink is None or assignment[last] == sink.node:
+        return hops
+    link = links.get((assignment[last], sink.node))
+    if link is None:
+        return CutRefusal(
+            f"there is no link {assignment[last]}->{sink.node} for the results into {sink.name}"
+        )
+    edge = CutEdge(last, last + 1, sink.bytes)
+    hops[edge] = CutHop(link, sink.name, sink.bytes, sink.bytes / link.bytes_per_s)
     return hops
 
 
@@ -119,4 +129,6 @@ def _latency(problem: CutProblem, assignment: Sequence[str], hops: Mapping[CutEd
                 on_way = hop.transfer_s + hop.link.delay_s + problem.hop_s if hop else 0.0
                 arrived = max(arrived, done[edge.before] + on_way)
         done[index] = arrived + stage.seconds[assignment[index]]
-    return max(done.values())
+    back = [hop for edge, hop in hops.items() if edge.behind == len(problem.stages)]
+    on_way = sum(hop.transfer_s + hop.link.delay_s + problem.hop_s for hop in back)
+    return max(done.values()) + on_way

@@ -103,6 +103,8 @@ def _change_costs(problem: CutProblem) -> PathCosts:
         for begin in range(count):
             for end in range(begin + 1, count + 1):
                 run[node, begin, end] = _run_cost(problem, Run(node, begin, end))
+        if problem.sink is not None:
+            run[node, :, count] += _link_cost(links, names[node], problem.sink.node)
     return PathCosts(first, hop, run, (-1,) * len(names))
 
 
@@ -136,3 +138,6 @@ def _changes(problem: CutProblem, path: Path) -> Iterator[str]:
         if needed > node.memory_bytes:
             has, needs = format_amounts(node.memory_bytes, needed)
             yield f"{node.name} has {has} of memory, and these stages need {needs}"
+    last, sink = names[path.runs[-1].node], problem.sink
+    if sink is not None and _link_cost(links, last, sink.node):
+        yield f"there is no link {last}->{sink.node} for the results into {sink.name}"

@@ -21,7 +21,7 @@ class ChainTables:
 
     nodes: tuple[str, ...]
     work: Costs
-    """Seconds of a run of stages, as they count for the latency."""
+    """Seconds of a run of stages, as they count for the latency; the last run has the way to the sink."""
     busy: Costs
     """Seconds that a run keeps its node busy: with its part of hops."""
     first: Costs
@@ -63,8 +63,24 @@ def chain_tables(problem: CutProblem) -> ChainTables:
         first_delay += np.where([name == problem.source for name in names], 0.0, problem.hop_s)
         delay += problem.hop_s
     busy = work + _hop_seconds(problem, names)
-    twins = _twins(problem, names, (busy, first, first_delay, transfer, delay))
+    if problem.sink is not None:  # the last run carries its results away: the longer of the two is its period
+        back, back_delay = _return_costs(problem, names)
+        busy[:, :, count] = np.maximum(busy[:, :, count], back[:, None])
+        work[:, :, count] += (back + back_delay)[:, None]
+    twins = _twins(problem, names, (work, busy, first, first_delay, transfer, delay))
     return ChainTables(tuple(names), work, busy, first, first_delay, transfer, delay, twins)
+
+
+def _return_costs(problem: CutProblem, names: list[str]) -> tuple[Costs, Costs]:
+    """Return by node the transfer and the delay of results from there to the sink."""
+    links, sink = problem.links_by_ends(), problem.sink
+    back, delay = np.full(len(names), math.inf), np.zeros(len(names))
+    for at, name in enumerate(names):
+        if sink is None or name == sink.node:
+            back[at] = 0.0
+        elif link := links.get((name, sink.node)):
+            back[at], delay[at] = sink.bytes / link.bytes_per_s, link.delay_s + problem.hop_s
+    return back, delay
 
 
 def _runs(node: CutNode, stage: CutStage) -> bool:
@@ -98,27 +114,32 @@ def _hop_seconds(problem: CutProblem, names: list[str]) -> Costs:
             ends[at, 1:] += 1  # and the source's node sends its frames to the first run as well
         else:
             ends[at, 0] += 1
+        if problem.sink is not None and name == problem.sink.node:
+            ends[at, :, :count] += 1  # results come back from the last run
+        elif problem.sink is not None:
+            ends[at, :, count] += 1
     return ends * (problem.hop_s / 2)
 
 
 def _twins(problem: CutProblem, names: list[str], arrays: tuple[Costs, ...]) -> tuple[int, ...]:
     """Return for each node the last one before it with which it can change places."""
     twins = []
+    fixed = {problem.source, problem.sink.node if problem.sink else problem.source}
     for at, name in enumerate(names):
         others = [
             other
             for other in range(at)
-            if problem.source not in (name, names[other]) and _interchangeable(other, at, arrays)
+            if not fixed.intersection((name, names[other])) and _interchangeable(other, at, arrays)
         ]
         twins.append(others[-1] if others else -1)
     return tuple(twins)
 
 
 def _interchangeable(one: int, two: int, arrays: tuple[Costs, ...]) -> bool:
-    busy, first, first_delay, transfer, delay = arrays
-    if not all(np.array_equal(each[one], each[two]) for each in (busy, first, first_delay)):
+    *own, transfer, delay = arrays
+    if not all(np.array_equal(each[one], each[two]) for each in own):
         return False
-    order = list(range(len(busy)))
+    order = list(range(len(delay)))
     order[one], order[two] = two, one
     # Links of the two to others, of others to them, and between them.
     return all(
