@@ -17,6 +17,10 @@ from tests.pipeline.people.street import EXPECTED, FRAMES, SCENE, write_detector
 from tests.pipeline.pipelines import lines, run
 
 pytest.importorskip("onnxruntime")
+pytest.importorskip("grpc")
+
+from tests.pipeline.hosts import host, run_on_hosts
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pipeline" / "people"
 FILES = ("people.yaml", "replicas.yaml", "hosts.yaml")
 STREET = "{name: clip, source: generator, options: {function: 'tests.pipeline.people.street:images'}"
@@ -40,13 +44,19 @@ def street(folder: Path, name: str) -> str:
     return text
 
 
-def test_counts_are_the_same_with_replicas_and_after_a_crash(folder: Path) -> None:
+def test_counts_are_the_same_on_two_hosts_with_replicas_and_after_a_crash(folder: Path) -> None:
     status = run(street(folder, "people.yaml"), folder)
     one = lines(folder, "counts.jsonl")
     assert status["edges"] == [], "all stages share a process"
     assert [line["sequence"] for line in one] == [*range(FRAMES)]
     assert one[-1]["value"]["crossed"] == EXPECTED
     assert one[-1]["value"]["visited"] == {"south person": 1, "south vehicle": 1}
+    (folder / "counts.jsonl").unlink()
+    with host(folder) as edge:
+        address = f"127.0.0.1:{edge.port}"
+        status = run_on_hosts(street(folder, "hosts.yaml").replace("10.0.0.5:7070", address), folder)
+    assert [(each["from"], each["to"]) for each in status["edges"]] == [("letterbox", "detect")]
+    assert lines(folder, "counts.jsonl") == one
     (folder / "counts.jsonl").unlink()
     killed: list[int] = []
 
