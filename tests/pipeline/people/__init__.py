@@ -1,0 +1,1 @@
+"""The example that counts people and vehicles."""
