@@ -72,11 +72,18 @@ def test_a_stick_that_reappears_under_another_number_can_be_opened_in_place(site
     assert "No such device" in pods.opens("it", old)
     renumber_stick(site.machine.folder, STICK, BUS, OLD, NEW)
     assert "No such device" in pods.opens("it", new), "the container has the number already"
-    site.wait_labels_published()
+    wait_for(
+        "the grant to follow the stick", lambda: grants(site, new) and not grants(site, old), pods.explain
+    )
     pods.run("it", "kill -TERM 1")
     wait_for("the container to run again", lambda: restarts(pods, "it") and pods.running(), pods.explain)
     assert "No such device" in pods.opens("it", new)
     assert "Operation not permitted" in pods.run("it", "mknod /tmp/x c 189 1; : <> /tmp/x"), "another bus"
+
+
+def grants(site: Site, path: str) -> bool:
+    """Return whether a container that is created now would get a node: its runtime reads the CDI files."""
+    return path in site.lab.run("sh", "-c", "cat /run/cdi/*").stdout
 
 
 def waits(pods: Pods, names: set[str], resource: str) -> bool:

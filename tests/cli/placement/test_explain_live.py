@@ -93,6 +93,17 @@ async def until_shown(world: World, line: str) -> None:
             await asyncio.sleep(0.05)
 
 
+async def until_reported(world: World, name: str) -> str:
+    """Wait until an event says what the condition of a pod says, and return it; the event is written last."""
+    async with asyncio.timeout(300):
+        while True:
+            (pod,) = [pod for pod in await world.pods() if pod.metadata.name == name]
+            events = (await world.client.list(EVENTS, world.namespace)).items
+            if pod.condition(SCHEDULED).message in {event.message for event in events}:
+                return pod.condition(SCHEDULED).message
+            await asyncio.sleep(0.05)
+
+
 def has_reason(name: str) -> Callable[[tuple[LivePod, ...]], bool]:
     """Return a predicate: the pod's condition has the reason why it waits."""
     return lambda pods: any(
@@ -106,10 +117,8 @@ def test_condition_event_and_explanation_agree(real_cluster: RealCluster) -> Non
             await world.pod(f"large-{number}", mib=3072)
         await world.until(lambda pods: len(pods) == 2 and bound()(pods))
         await world.pod("late", mib=2048)
-        pods = await world.until(has_reason("late"))
-        (condition,) = [pod.condition(SCHEDULED).message for pod in pods if pod.metadata.name == "late"]
-        events = (await world.client.list(EVENTS, world.namespace)).items
-        assert condition in {event.message for event in events}
+        await world.until(has_reason("late"))
+        condition = await until_reported(world, "late")
         code, found = await ask.explain("late")
         assert (code, found["source"], found["state"]) == (1, "scheduler", "unschedulable")
         assert OWN_REASON in condition
