@@ -118,9 +118,9 @@ bench-run: $(VENV)/.dev ## Run 60 mixed jobs beside pueue and task-spooler (half
 	$(BIN)/python -m bench.run_decide
 	$(BIN)/python -m bench.run $(if $(SHORT),--short)
 
-bench-pipeline: $(VENV)/.dev $(VENV)/bench/.installed ## Measure hops beside iceoryx2 and grpcio, ordered replicas, overload (a quarter of an hour; SHORT=1)
-	$(BIN)/python bench/pipeline_hop.py --peers $(VENV)/bench $(if $(SHORT),--short)
-	$(BIN)/python bench/pipeline_link.py
+bench-pipeline: $(VENV)/.dev $(VENV)/bench/.installed $(VENV)/bench-peers/.installed ## Measure hops beside iceoryx2 and grpcio, ordered replicas, overload (a quarter of an hour; SHORT=1)
+	$(BIN)/python -m bench.pipeline_hop --peers $(VENV)/bench --large-peers $(VENV)/bench-peers $(if $(SHORT),--short)
+	$(BIN)/python -m bench.pipeline_link $(if $(SHORT),--short)
 	$(BIN)/python bench/pipeline_replicas.py $(if $(SHORT),--rounds 3)
 	$(BIN)/python bench/pipeline_overload.py $(if $(SHORT),--short)
 
@@ -156,7 +156,7 @@ bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 de
 	$(BIN)/python -m bench.telemetry_decide
 
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11; do \
+	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11 bench-peers:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
 	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \
@@ -185,6 +185,12 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@echo "Installing the peers of the benchmarks"
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
+	@touch $@
+
+# Ray and dora take hundreds of megabytes: of all benchmarks only the hop's measures them.
+$(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/python
+	@echo "Installing the large peers of the benchmark of hops"
+	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench-peers.txt
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \

@@ -1,4 +1,4 @@
-"""Be one end of a hop in a process of its own, and print its wall and CPU seconds.
+"""Be one end of a peer's hop in a process of its own, and print its wall and CPU seconds.
 
 Run by pipeline_hop.py: `pipeline_hop_worker.py TRANSPORT END ADDRESS`, with the facts as JSON on standard
 input. A receiver prints a line once a sender may start: the sender's address, or nothing. The last line of
@@ -8,7 +8,6 @@ either end is its result.
 import ctypes
 import importlib
 import json
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -34,11 +33,11 @@ class Meter:
         if sequence == self._warm:
             self._wall, self._cpu = time.perf_counter(), time.process_time()
 
-    def result(self, frames: int) -> dict[str, float]:
-        """Return the seconds of the frames that count; an error if one is missing."""
+    def result(self, frames: int, seen: int | None = None) -> dict[str, float]:
+        """Return the seconds of the frames that count; an error if one is missing, unless `seen` says so."""
         assert frames == self._frames, f"{frames} frames of {self._frames}"
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
-        return {"frames": frames - self._warm, "wall": wall, "cpu": cpu}
+        return {"frames": (frames if seen is None else seen) - self._warm, "wall": wall, "cpu": cpu}
 
 
 class Camera:
@@ -53,7 +52,16 @@ class Camera:
         """Write a frame into a buffer, as a decoder does."""
         view = np.frombuffer(buffer, np.uint8)
         view[:] = self._frames[sequence % VARIANTS]
-        view[:STAMP] = (*sequence.to_bytes(8, "little"), (self._sums[sequence % VARIANTS] + sequence) & 255)
+        view[:STAMP] = self._stamp(sequence)
+
+    def read(self, sequence: int) -> Any:
+        """Return a frame, which the transport copies."""
+        frame = self._frames[sequence % VARIANTS]
+        frame[:STAMP] = self._stamp(sequence)
+        return frame
+
+    def _stamp(self, sequence: int) -> tuple[int, ...]:
+        return *sequence.to_bytes(8, "little"), (self._sums[sequence % VARIANTS] + sequence) & 255
 
 
 def check(view: Any, sequence: int) -> None:
@@ -66,43 +74,6 @@ def check(view: Any, sequence: int) -> None:
 def ready(address: object = "") -> None:
     """Let the sender start."""
     print(address, flush=True)
-
-
-def ring_sender(facts: Facts, address: str) -> dict[str, float]:
-    """Send through the ring of this project."""
-    from fairlead.pipeline.frame import FrameHeader, PartHeader, boottime  # noqa: PLC0415 - its own process only
-    from fairlead.pipeline.ring import RingSender  # noqa: PLC0415
-
-    sender = RingSender(socket.socket(fileno=int(address)), facts["depth"])
-    camera, meter, parts = Camera(facts), Meter(facts), (PartHeader(2, (facts["size"],), facts["size"]),)
-    for sequence in range(facts["frames"]):
-        meter.count(sequence)
-        slot = sender.reserve((facts["size"],), None)
-        assert slot is not None
-        camera.write(slot.buffers[0], sequence)
-        sender.send(FrameHeader(0, sequence, boottime(), parts=parts), slot)
-    result = meter.result(facts["frames"])
-    sender.close()
-    return result
-
-
-def ring_receiver(facts: Facts, address: str) -> dict[str, float]:
-    """Receive through the ring of this project."""
-    from fairlead.pipeline.ring import RingReceiver  # noqa: PLC0415
-    from fairlead.pipeline.transport import PeerGone  # noqa: PLC0415
-
-    receiver, meter, count = RingReceiver(socket.socket(fileno=int(address))), Meter(facts), 0
-    ready()
-    try:
-        while frame := receiver.receive(None):
-            meter.count(count)
-            assert frame.header.sequence == count
-            check(frame.buffers[0], count)
-            frame.release()
-            count += 1
-    except PeerGone:
-        return meter.result(count)
-    raise AssertionError("without a timeout there is a frame, or an end")
 
 
 def iceoryx2_service(facts: Facts, name: str) -> tuple[Any, Any, Any]:
@@ -224,8 +195,6 @@ def grpcio_receiver(facts: Facts, _address: str) -> dict[str, float]:
 
 
 ENDS: dict[tuple[str, str], Callable[[Facts, str], dict[str, float]]] = {
-    ("ring", "sender"): ring_sender,
-    ("ring", "receiver"): ring_receiver,
     ("iceoryx2", "sender"): iceoryx2_sender,
     ("iceoryx2", "receiver"): iceoryx2_receiver,
     ("grpcio", "sender"): grpcio_sender,
@@ -235,5 +204,4 @@ ENDS: dict[tuple[str, str], Callable[[Facts, str], dict[str, float]]] = {
 
 if __name__ == "__main__":
     _, transport, end, where = sys.argv
-    result = ENDS[transport, end](json.loads(sys.stdin.readline()), where)
-    print(json.dumps(result), flush=True)
+    print(json.dumps(ENDS[transport, end](json.loads(sys.stdin.readline()), where)), flush=True)

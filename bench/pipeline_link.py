@@ -2,35 +2,38 @@
 
 A sender writes frames of 720p (2,764,800 bytes) as fast as the transport lets it; the receiver checks the
 sequence number and a checksum of every frame. Both without TLS, and both with mutual TLS. A round runs each
-of the four once, in another order than the round before; ratios are medians over the rounds. Exit code 1: a
-target is missed.
+of the four once, in another order than the round before; ratios are medians over the rounds. A hop waits for
+a quiet moment, and is measured again if other processes used more than a sixth of a core meanwhile. Exit code
+1: a target is missed.
 """
 
 import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from bench.pipeline_rounds import Result, Round, Rounds, summary
 from fairlead.cli.output.show import to_table
 from fairlead.pipeline.hosts.certificates import write_certificates
 
 ROOT: Final = Path(__file__).parent.parent
 WORKER: Final = Path(__file__).with_name("pipeline_link_worker.py")
 SIZE: Final = 720 * 1280 * 3
-FRAMES: Final = 400
-WARM: Final = 40
+FRAMES: Final = 250
+WARM: Final = 30
 DEPTH: Final = 8
 TARGET: Final = 1.2
 """The least frames/s of the link, as a multiple of the peer's, without and with TLS."""
-KINDS: Final = tuple((transport, tls) for tls in (False, True) for transport in ("link", "grpcio"))
-Result = dict[str, float]
+PEERS: Final = {"link": "", "grpcio": "link", "link with TLS": "", "grpcio with TLS": "link with TLS"}
+"""The kinds of hops, and which of them is measured against a peer."""
 
 
 def start(transport: str, end: str, facts: dict[str, Any]) -> "subprocess.Popen[str]":
@@ -52,8 +55,10 @@ def start(transport: str, end: str, facts: dict[str, Any]) -> "subprocess.Popen[
     return process
 
 
-def hop(transport: str, keys: str) -> Result:
+def hop(kind: str, keys: str) -> Result:
     """Pass frames between two processes; return frames/s, and the CPU milliseconds of both for a frame."""
+    transport, _, tls = kind.partition(" ")
+    keys = keys if tls else ""
     facts = {"frames": FRAMES, "warm": WARM, "size": SIZE, "depth": DEPTH, "keys": keys, "port": 0}
     receiver = start(transport, "receiver", facts)
     assert receiver.stdout is not None
@@ -69,21 +74,16 @@ def hop(transport: str, keys: str) -> Result:
     return {"rate": received["frames"] / received["wall"], "cpu": cpu}
 
 
-def report(rounds: list[dict[tuple[str, bool], Result]]) -> bool:
+def report(rounds: Sequence[Round]) -> bool:
     """Print the medians and the ratios; return whether both targets are met."""
     rows = []
     passed = True
-    for transport, tls in KINDS:
-        rates = sorted(each[transport, tls]["rate"] for each in rounds)
-        cpu = statistics.median(each[transport, tls]["cpu"] for each in rounds)
-        ratio = statistics.median(each["link", tls]["rate"] / each[transport, tls]["rate"] for each in rounds)
-        verdict = "" if transport == "link" else "ok" if ratio >= TARGET else "MISSED"
+    for kind, link in PEERS.items():
+        rate, spread, cpu, ratio = summary(rounds, kind, link or kind)
+        verdict = "" if not link else "ok" if ratio >= TARGET else "MISSED"
         passed = passed and verdict != "MISSED"
-        name = f"{transport}{' with TLS' if tls else ''}"
         bar = f"{TARGET:g}x" if verdict else ""
-        spread = f"{rates[0]:,.0f}-{rates[-1]:,.0f}"
-        median = f"{statistics.median(rates):,.0f}"
-        rows.append((name, median, spread, f"{cpu:.2f}", f"{ratio:.2f}x", bar, verdict))
+        rows.append((kind, rate, spread, cpu, f"{ratio:.2f}x", bar, verdict))
     head = ("TRANSPORT", "FRAMES/S", "SPREAD", "CPU MS", "LINK IS", "TARGET", "VERDICT")
     print(to_table(head, rows))
     return passed
@@ -94,19 +94,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--short", action="store_true", help="three rounds")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--short", action="store_true", help="five rounds")
     options = parser.parse_args()
-    number = 3 if options.short else options.rounds
     peers = ", ".join(f"{name} {version(name)}" for name in ("grpcio", "protobuf"))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {peers}")
-    results = []
     with TemporaryDirectory() as keys:
         write_certificates(keys, ["host,127.0.0.1"], 1)
-        for index in range(number):
-            order = KINDS[index % len(KINDS) :] + KINDS[: index % len(KINDS)]
-            results.append({(kind, tls): hop(kind, keys if tls else "") for kind, tls in order})
-    print(f"720p, {SIZE:,} bytes, {number} interleaved rounds, {DEPTH} frames under way")
+        rounds = Rounds(partial(hop, keys=keys), tuple(PEERS))
+        results = rounds.run(5 if options.short else options.rounds)
+    print(f"720p, {SIZE:,} bytes, {DEPTH} frames under way; {rounds.describe(results)}")
     return 0 if report(results) else 1
 
 

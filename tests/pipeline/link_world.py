@@ -4,11 +4,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from fairlead.pipeline.frame import FrameError
+from fairlead.pipeline.link.pace import ChunkPace
 from fairlead.pipeline.link.session import LinkSession
 from fairlead.pipeline.link.window import OpenMessage
-from fairlead.pipeline.link.wire import CHUNK_DATA
 
-_LONG = bytes(CHUNK_DATA + 1)
+_LONG = bytes(ChunkPace().most + 1)
 """A message of two chunks."""
 
 

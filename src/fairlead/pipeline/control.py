@@ -1,6 +1,7 @@
 """Messages between the coordinator and a worker: JSON with descriptors, one in each packet."""
 
 import json
+import select
 import socket
 from array import array
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         sock.setblocking(True)
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
 
     @classmethod
     def pair(cls) -> "tuple[Channel, Channel]":
@@ -46,6 +49,8 @@ class Channel:
 
     def receive(self) -> tuple[Message, list[int]] | None:
         """Return the next message and its descriptors; None: there is none yet. EOFError at the end."""
+        if not self._readable.poll(0):  # a worker asks for each frame, and room for a message is dear
+            return None
         try:  # recv_fds of the standard library ignores its flags
             data, ancillary, _, _ = self._socket.recvmsg(_LONGEST, _ROOM, socket.MSG_DONTWAIT)
         except (BlockingIOError, InterruptedError):

@@ -118,6 +118,8 @@ class EdgeBuffer(Generic[T]):
         """Take the time from which an item's age counts; by default that of its offer."""
         self.contract = contract
         self._captured = captured
+        self._places = contract.capacity
+        self._is_waiting = contract.is_lossless
         self._held: deque[tuple[T, float]] = deque()
         self._offered = 0
         self._taken = 0
@@ -129,12 +131,12 @@ class EdgeBuffer(Generic[T]):
     @property
     def is_full(self) -> bool:
         """Whether every place is taken."""
-        return len(self._held) >= self.contract.capacity
+        return len(self._held) >= self._places
 
     @property
     def must_wait(self) -> bool:
         """Whether the next offer has to wait for a `take`: the stage before is to be slowed down."""
-        return self.contract.is_lossless and self.is_full and self._is_sampled
+        return len(self._held) >= self._places and self._is_waiting and self._is_sampled
 
     @property
     def counts(self) -> EdgeCounts:

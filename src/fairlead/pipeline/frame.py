@@ -73,13 +73,7 @@ class PartHeader:
     @classmethod
     def of(cls, array: Array) -> "PartHeader":
         """Describe an array; FrameError for a dtype or a shape that frames do not carry."""
-        code = _CODES.get(array.dtype)
-        if code is None:
-            known = ", ".join(dtype.name for dtype in _CODES)
-            raise FrameError(f"dtype {array.dtype} cannot travel in a frame", f"convert it to one of {known}")
-        if array.ndim > MOST_DIMENSIONS:
-            raise FrameError(f"{array.ndim} dimensions: a frame carries at most {MOST_DIMENSIONS}")
-        return cls(code, array.shape, array.nbytes)
+        return _part_of(array.dtype, array.shape, array.nbytes)
 
     @classmethod
     def of_record(cls, nbytes: int) -> "PartHeader":
@@ -186,7 +180,18 @@ def decode_header(data: bytes | bytearray | memoryview) -> FrameHeader:
     return FrameHeader(stream, sequence, captured, deadline, trace, epoch, parts)
 
 
-# The parts of a stream's frames are mostly the same, so both ways are kept.
+# The parts of a stream's frames are mostly the same, so all of this is kept; one object is compared at once.
+@lru_cache(maxsize=256)
+def _part_of(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> PartHeader:
+    code = _CODES.get(dtype)
+    if code is None:
+        known = ", ".join(each.name for each in _CODES)
+        raise FrameError(f"dtype {dtype} cannot travel in a frame", f"convert it to one of {known}")
+    if len(shape) > MOST_DIMENSIONS:
+        raise FrameError(f"{len(shape)} dimensions: a frame carries at most {MOST_DIMENSIONS}")
+    return PartHeader(code, shape, nbytes)
+
+
 @lru_cache(maxsize=256)
 def encode_parts(parts: tuple[PartHeader, ...]) -> bytes:
     """Pack the entries of the parts; FrameError for a part that cannot be, and where a header has no room."""

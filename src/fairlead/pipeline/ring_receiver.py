@@ -18,6 +18,8 @@ from fairlead.pipeline.segment import layout, map_received
 from fairlead.pipeline.transport import MOST_DEPTH, PeerGone
 
 _DESCRIPTOR_BYTES: Final = array.array("i").itemsize
+_Views = tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]
+"""The shape, dtype and offset of each part."""
 _ANCILLARY_BYTES: Final = socket.CMSG_SPACE(2 * _DESCRIPTOR_BYTES)
 
 
@@ -34,6 +36,10 @@ class RingReceiver:
         self._leases: dict[int, _Lease] = {}
         """By identity: the last reference to a lease may be this one."""
         self._lent: set[int] = set()
+        self._parts: tuple[PartHeader, ...] | None = None
+        """Of the last frame, with the `_total` of its bytes and the `_views` of its slot."""
+        self._total = 0
+        self._views: _Views = ()
         self._control: mmap.mmap | None = None
         """Comes with the first frame."""
         self._returns = bytearray(MOST_DEPTH)
@@ -90,7 +96,10 @@ class RingReceiver:
         (number,) = NUMBER.unpack_from(self._message)
         try:
             header = decode_header(self._message[NUMBER.size : length])
-            total, views = _views(header.parts)
+            if header.parts is not self._parts:  # mostly they are: decoded parts are kept
+                self._total, self._views = _views(header.parts)
+                self._parts = header.parts
+            total, views = self._total, self._views
             if number >= MOST_DEPTH or number in self._lent:
                 raise FrameError(f"frame {header.sequence} in slot {number}, which is not free")
             memory = self._mapped(number, descriptors) if descriptors else self._memory.get(number)
@@ -170,9 +179,7 @@ def _end(lease: _Lease) -> None:
 
 
 @lru_cache(maxsize=256)
-def _views(
-    parts: tuple[PartHeader, ...],
-) -> tuple[int, tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]]:
+def _views(parts: tuple[PartHeader, ...]) -> tuple[int, _Views]:
     """Return the bytes of a payload, and the shape, dtype and offset of each part."""
     offsets, total = layout(tuple(part.nbytes for part in parts))
     placed = zip(parts, offsets, strict=True)

@@ -11,7 +11,6 @@ Each byte has one writer, which never reads it: neither end can be misled about 
 """
 
 import math
-import os
 import select
 import socket
 import struct
@@ -19,6 +18,7 @@ import time
 from _thread import allocate_lock
 from typing import Final
 
+from fairlead.pipeline.awake import AwakeWait
 from fairlead.pipeline.transport import MOST_DEPTH
 
 NUMBER: Final = struct.Struct("<I")
@@ -29,8 +29,6 @@ WAKE: Final = b"\1"
 CONTROL_BYTES: Final = 4096
 WAITS: Final = 1024
 """Where the control page says that the sender waits."""
-_AWAKE: Final = 0.0002
-"""Seconds: the longest wait without sleep."""
 assert MOST_DEPTH <= WAITS
 
 
@@ -55,30 +53,19 @@ class SocketWait:
         self._socket = end
         self._readable = select.poll()
         self._readable.register(end, select.POLLIN)
-        self._was_short = False
+        self._awake = AwakeWait()
 
     def wait(self, until: float | None) -> bool:
         """Wait for a message or for the end of the peer; False after `until` on the monotonic clock."""
         if self._socket.fileno() < 0:
             return True  # the caller's next call says so; the number may be another descriptor's by now
-        if until is None:
-            return bool(self._readable.poll())
-        return bool(self._readable.poll(max(0, math.ceil((until - time.monotonic()) * 1000))))
+        return bool(self._poll(None if until is None else until - time.monotonic()))
 
     def wait_awake(self, until: float | None) -> bool:
-        """Do as `wait`, but for a moment without sleep if the last wait was as short.
-
-        A sender that has to wake its receiver spends a tenth of the time of a 720p frame on it. Other
-        processes that wait for this core get it in between; at the rate of a camera no wait is that short.
-        """
-        begin = time.monotonic()
-        while self._was_short and time.monotonic() - begin < _AWAKE:
-            if self.is_readable():
-                return True
-            os.sched_yield()
-        is_there = self.wait(until)
-        self._was_short = time.monotonic() - begin < _AWAKE
-        return is_there
+        """Do as `wait`, but for a moment without sleep where that pays."""
+        if self._socket.fileno() < 0:
+            return True
+        return bool(self._awake.wait(self._poll, None if until is None else until - time.monotonic()))
 
     def is_readable(self) -> bool:
         """Return whether a message is there, or the peer is gone."""
@@ -89,6 +76,9 @@ class SocketWait:
         writable = select.poll()
         writable.register(self._socket, select.POLLOUT)
         writable.poll()
+
+    def _poll(self, seconds: float | None) -> list[tuple[int, int]]:
+        return self._readable.poll(None if seconds is None else max(0, math.ceil(seconds * 1000)))
 
 
 def until(timeout: float | None) -> float | None:

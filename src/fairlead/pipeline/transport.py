@@ -53,7 +53,8 @@ class Slot:
             abandon(self)
 
     def __del__(self) -> None:
-        self.abandon()
+        if self._abandon is not None:
+            self.abandon()
 
 
 class Sender(Protocol):

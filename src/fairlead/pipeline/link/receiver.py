@@ -89,7 +89,7 @@ class LinkReceiver:
 
     def _release(self, memory: memoryview) -> None:
         with self.session.changed:
-            if len(self._spare) < self._depth:
+            if len(self._spare) < self._depth and not memory.readonly:
                 self._spare.append(memory)
         self.session.release()
 
@@ -104,6 +104,9 @@ class LinkReceiver:
         size = sum(header.sizes)
         if size > MOST_FRAME or total != length + size:
             raise FrameError(f"frame {header.sequence} of {size} bytes in a message of {total}")
+        if len(first) == total and all(DTYPES[part.dtype].itemsize == 1 for part in header.parts):
+            # One copy less; wider elements would not be aligned.
+            return OpenMessage((header, first[length:]), None, length)
         return OpenMessage((header, memory := self._memory(size)), memory, length)
 
     def _memory(self, size: int) -> memoryview:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from fairlead.pipeline.frame import FrameError, FrameHeader, encode_header
+from fairlead.pipeline.frame import HEADER_BYTES, FrameError, FrameHeader, encode_header
+from fairlead.pipeline.link.memory import MessageMemory
 from fairlead.pipeline.link.session import LinkLostError, LinkSession
 from fairlead.pipeline.link.window import Bytes, OpenMessage
+from fairlead.pipeline.link.wire import CHUNK_HEAD_BYTES, chunk_head
 from fairlead.pipeline.transport import PeerGone, Slot
 
 
@@ -21,8 +23,10 @@ class LinkSender:
             hello, depth, _refuse, lambda content: None, self._on_change
         )
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._spare: list[bytearray] = []
-        self._reserved: dict[int, bytearray] = {}
+        self._spare: list[MessageMemory] = []
+        self._reserved: dict[int, MessageMemory] = {}
+        self._header = HEADER_BYTES
+        """The length of the last frame header: mostly that of the next one too."""
         self._number = 0
         self._closed = False
 
@@ -38,11 +42,7 @@ class LinkSender:
             memory = self._memory(sum(sizes))
             self._number += 1
             self._reserved[self._number] = memory
-        view, buffers, at = memoryview(memory), [], 0
-        for size in sizes:
-            buffers.append(view[at : at + size])
-            at += size
-        return Slot(self._number, tuple(buffers), self._abandon)
+        return Slot(self._number, memory.buffers(sizes), self._abandon)
 
     def send(self, header: FrameHeader, slot: Slot) -> None:
         """Hand a slot over; FrameError if the header describes other sizes, and the slot stays open then."""
@@ -53,11 +53,19 @@ class LinkSender:
             raise FrameError(
                 f"frame {header.sequence} has parts of {header.sizes} bytes, its slot of {sizes}"
             )
-        parts: list[Bytes] = [encode_header(header), *slot.buffers]
+        head = encode_header(header)
         with self.session.changed:
             memory = self._reserved.pop(slot.number)
+            buffers = slot.buffers
             slot.close()
-            self.session.post(parts, lambda: self._spare.append(memory))
+            if len(head) == memory.header:
+                number, total = self.session.next_number, len(head) + memory.payload
+                whole = memory.message(chunk_head(number, 0, total), head)
+                parts: list[Bytes] = [memoryview(whole)[CHUNK_HEAD_BYTES:]]
+                self.session.post(parts, lambda: self._spare.append(memory), whole)
+            else:
+                self._header = len(head)
+                self.session.post([head, *buffers], lambda: self._spare.append(memory))
 
     def credits(self) -> int:
         """Return the number of slots that can be reserved at once."""
@@ -83,13 +91,13 @@ class LinkSender:
             raise PeerGone("the receiver of the link is gone")
         return self.session.credits - len(self._reserved)
 
-    def _memory(self, total: int) -> bytearray:
-        """Return memory of at least this size; what came back is used again while it is large enough."""
+    def _memory(self, payload: int) -> MessageMemory:
+        """Return memory of this size; what came back is used again while frames stay as they are."""
         while self._spare:
             memory = self._spare.pop()
-            if len(memory) >= total:
+            if (memory.header, memory.payload) == (self._header, payload):
                 return memory
-        return bytearray(total)
+        return MessageMemory(self._header, payload)
 
     def _abandon(self, slot: Slot) -> None:
         with self.session.changed:

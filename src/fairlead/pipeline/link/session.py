@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from fairlead.errors import FairleadError
 from fairlead.pipeline.frame import FrameError, boottime
 from fairlead.pipeline.link.clock import ClockOffset
+from fairlead.pipeline.link.pace import ChunkPace
 from fairlead.pipeline.link.window import Assembler, Bytes, OpenMessage, SendWindow
 from fairlead.pipeline.link.wire import PROTOCOL, Ack, Chunk, Close, Hello, Ping, Pong, decode, encode
 
@@ -32,6 +33,13 @@ class LinkLostError(FairleadError):
 class LinkSession(Generic[T]):
     """Numbered messages both ways; any thread may call it."""
 
+    connections = 0
+    """How often the two sides were connected."""
+    is_over = False
+    """Neither side sends or receives any more."""
+    failure = ""
+    """Why the session is over, unless one side has closed it or is not wanted any more."""
+
     def __init__(
         self,
         hello: Mapping[str, Any],
@@ -47,10 +55,9 @@ class LinkSession(Generic[T]):
         """
         self._now = now
         self.clock = ClockOffset()
-        self.connections = 0
-        """How often the two sides were connected."""
         self._hello = dict(hello)
         self._window = SendWindow(depth)
+        self._pace = ChunkPace()
         self._assembler = Assembler(open_message)
         self._on_message = on_message
         self._on_change = on_change
@@ -59,8 +66,11 @@ class LinkSession(Generic[T]):
         self._free_since = 0.0
         """Since when a credit waits to be given back."""
         self._depth = depth
-        self.changed = threading.Condition()
-        """Reentrant: the ends of a link wait with it as well."""
+        lock = threading.RLock()
+        self.changed = threading.Condition(lock)
+        """For the ends of a link, which wait for credits and messages."""
+        self._to_send = threading.Condition(lock)
+        """For streams, which wait for something to send; a thread that wakes for nothing is dear."""
         self._connection = 0
         self._is_ready = False
         self._pong: Ping | None = None
@@ -68,10 +78,6 @@ class LinkSession(Generic[T]):
         self._pinged = -math.inf
         self._pings = 0
         self._closing = False
-        self.is_over = False
-        """Neither side sends or receives any more."""
-        self.failure = ""
-        """Why the session is over, unless one side has closed it or is not wanted any more."""
 
     @property
     def is_connected(self) -> bool:
@@ -89,25 +95,41 @@ class LinkSession(Generic[T]):
         with self.changed:
             return self._window.credits
 
-    def post(self, parts: Sequence[Bytes], on_ack: Callable[[], None] | None = None) -> None:
-        """Send a message, now or with the next connection; ValueError without a credit."""
+    def post(
+        self,
+        parts: Sequence[Bytes],
+        on_ack: Callable[[], None] | None = None,
+        whole: bytes | None = None,
+    ) -> None:
+        """Send a message, now or with the next connection; ValueError without a credit.
+
+        The caller may have it as one chunk as well, `whole`, with the `next_number` in its head.
+        """
         with self.changed:
-            self._window.post(parts, on_ack)
-            self.changed.notify_all()
+            self._window.post(parts, on_ack, whole)
+            self._to_send.notify_all()
+
+    @property
+    def next_number(self) -> int:
+        """The number of the message that is posted next."""
+        with self.changed:
+            return self._window.next_number
 
     def release(self) -> None:
         """Give the other side one credit back."""
         with self.changed:
-            if self._released == self._acked.released:
+            is_first = self._released == self._acked.released
+            if is_first:
                 self._free_since = self._now()
             self._released += 1
-            self.changed.notify_all()
+            if is_first or self._is_ack_due():
+                self._to_send.notify_all()
 
     def close(self) -> None:
         """Leave, once the other side has every message; does not wait for it."""
         with self.changed:
             self._closing = True
-            self.changed.notify_all()
+            self._notify_all()
 
     def abandon(self, failure: str = "") -> None:
         """End the session here: the other side is not wanted any more, or it cannot go on, and why."""
@@ -122,7 +144,7 @@ class LinkSession(Generic[T]):
             self._connection += 1
             self._is_ready = False
             self._pings, self._pinged, self._pong = 0, -math.inf, None
-            self.changed.notify_all()
+            self._notify_all()
             return self._connection
 
     def disconnect(self, connection: int) -> None:
@@ -131,15 +153,18 @@ class LinkSession(Generic[T]):
             if connection == self._connection:
                 self._connection += 1
                 self._is_ready = False
-                self.changed.notify_all()
+                self._notify_all()
 
     def outgoing(self, connection: int) -> Iterator[bytes]:
         """Yield what this side sends on a connection, until that ends."""
         if (hello := self.greet(connection)) is None:
             return
         yield hello
+        self._pace = ChunkPace()
         while (message := self._wait_for_next(connection)) is not None:
+            begin = self._now()
             yield message
+            self._pace.on_sent(len(message), self._now() - begin)
         if self.has_left:
             yield encode(Close())
 
@@ -180,13 +205,17 @@ class LinkSession(Generic[T]):
                 if content is not None:
                     self._on_message(content)
                     self.changed.notify_all()
+                    if self._is_ack_due():
+                        self._to_send.notify_all()
             case Ack():
                 self._window.on_ack(message)
                 self._on_change()
                 self.changed.notify_all()
+                if self._closing:
+                    self._to_send.notify_all()
             case Ping():
                 self._pong, self._pong_arrived = message, self._now()
-                self.changed.notify_all()
+                self._to_send.notify_all()
             case Pong():
                 self.clock.add(message.sent, message.arrived, message.answered, self._now())
                 self.changed.notify_all()
@@ -211,12 +240,16 @@ class LinkSession(Generic[T]):
         self._is_ready = True
         self.connections += 1
         self._on_change()
-        self.changed.notify_all()
+        self._notify_all()
 
     def _finish(self) -> None:
         self.is_over = True
         self._on_change()
+        self._notify_all()
+
+    def _notify_all(self) -> None:
         self.changed.notify_all()
+        self._to_send.notify_all()
 
     def _wait_for_next(self, connection: int) -> bytes | None:
         """Return the next message to send; None: the connection or the session is over."""
@@ -228,7 +261,7 @@ class LinkSession(Generic[T]):
                 if self.is_over:
                     break
                 pending = self._released > self._acked.released
-                self.changed.wait(_ACK_DELAY if pending else self._ping_period())
+                self._to_send.wait(_ACK_DELAY if pending else self._ping_period())
         return None
 
     def _next(self) -> bytes | None:
@@ -241,7 +274,7 @@ class LinkSession(Generic[T]):
         if self._closing and self._window.is_empty:
             self._finish()
             return None
-        chunk = self._window.next_chunk() if not self._is_first_exchange() else None
+        chunk = self._window.next_chunk(self._pace.most) if not self._is_first_exchange() else None
         if chunk is None and self._is_ping_due():
             self._pings += 1
             self._pinged = self._now()

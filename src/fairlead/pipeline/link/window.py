@@ -19,6 +19,8 @@ class _Posted:
     parts: tuple[Bytes, ...]
     total: int
     on_ack: Callable[[], None] | None
+    whole: bytes | None
+    """The chunk that is the whole message."""
 
 
 class SendWindow:
@@ -43,19 +45,32 @@ class SendWindow:
         """Whether the other side has every message."""
         return not self._posted
 
-    def post(self, parts: Sequence[Bytes], on_ack: Callable[[], None] | None = None) -> None:
-        """Add a message; ValueError without a credit."""
+    @property
+    def next_number(self) -> int:
+        """The number of the message that is posted next."""
+        return self._acked + len(self._posted)
+
+    def post(
+        self,
+        parts: Sequence[Bytes],
+        on_ack: Callable[[], None] | None = None,
+        whole: bytes | None = None,
+    ) -> None:
+        """Add a message, also as one chunk if the caller has that; ValueError without a credit."""
         if self.credits < 1:
             raise ValueError("no credit for another message")
-        self._posted.append(_Posted(tuple(parts), sum(map(len, parts)), on_ack))
+        self._posted.append(_Posted(tuple(parts), sum(map(len, parts)), on_ack, whole))
 
-    def next_chunk(self) -> bytes | None:
-        """Return the next bytes to send; None: everything was sent."""
+    def next_chunk(self, most: int = CHUNK_DATA) -> bytes | None:
+        """Return the next bytes to send, with at most so many of a message; None: everything was sent."""
         if self._cursor >= len(self._posted):
             return None
         posted = self._posted[self._cursor]
+        if posted.whole is not None and not self._offset and posted.total <= most:
+            self._cursor += 1
+            return posted.whole
         pieces: list[Bytes] = [chunk_head(self._acked + self._cursor, self._offset, posted.total)]
-        end = min(self._offset + CHUNK_DATA, posted.total)
+        end = min(self._offset + most, posted.total)
         start = 0
         for part in posted.parts:
             first, last = max(self._offset - start, 0), min(end - start, len(part))
@@ -102,8 +117,8 @@ class OpenMessage(Generic[T]):
     """A message whose first bytes have arrived."""
 
     content: T
-    buffer: memoryview
-    """Where its bytes go, from `skip` on."""
+    buffer: memoryview | None
+    """Where its bytes go, from `skip` on; None: they came at once, and the content refers to them."""
     skip: int
 
 
@@ -136,8 +151,9 @@ class Assembler(Generic[T]):
             data = data[self._open.skip :]
         if self._open is None or chunk.offset != self._at or chunk.total != self._total:
             raise FrameError(f"byte {chunk.offset} of message {chunk.number} where byte {self._at} is next")
-        start = self._at - self._open.skip if self._at else 0
-        self._open.buffer[start : start + len(data)] = data
+        if self._open.buffer is not None:
+            start = self._at - self._open.skip if self._at else 0
+            self._open.buffer[start : start + len(data)] = data
         self._at += len(chunk.data)
         if self._at < self._total:
             return None

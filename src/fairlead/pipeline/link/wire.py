@@ -19,8 +19,8 @@ from fairlead.pipeline.frame import FrameError
 
 PROTOCOL: Final = 1
 """The version that a hello states; both ends must have the same."""
-CHUNK_BYTES: Final = 1 << 20
-"""The most bytes of one message of gRPC; its own limit is 4 MiB. Smaller and larger ones are slower."""
+CHUNK_BYTES: Final = 1 << 22
+"""The most bytes of one message of gRPC: its own limit, unless an end states another."""
 MOST_MESSAGE: Final = 1 << 30
 """The most bytes of a message in all its chunks."""
 _HELLO, _CHUNK, _ACK, _PING, _PONG, _CLOSE = range(1, 7)
@@ -30,7 +30,8 @@ _ACK_BODY: Final = struct.Struct("<B7xQQ")
 _PING_BODY: Final = struct.Struct("<B7xd")
 _PONG_BODY: Final = struct.Struct("<B7xddd")
 _ZERO: Final = bytes(7)
-CHUNK_DATA: Final = CHUNK_BYTES - _CHUNK_HEAD.size
+CHUNK_HEAD_BYTES: Final = _CHUNK_HEAD.size
+CHUNK_DATA: Final = CHUNK_BYTES - CHUNK_HEAD_BYTES
 """The most bytes of a message in one chunk."""
 
 

@@ -90,8 +90,9 @@ class Intake:
     def take(self) -> Frame | None:
         """Return the next frame, or a frame without parts for one that is not to come; None: nothing yet."""
         with self._lock:
-            with suppress(BlockingIOError):
-                os.eventfd_read(self._wake)
+            if self._threaded:
+                with suppress(BlockingIOError):
+                    os.eventfd_read(self._wake)
             self._drain()
             now = boottime()
             self._asked = self._asked or now
@@ -108,7 +109,8 @@ class Intake:
                 elif not self._marks and not self._pass_over(now):
                     break
             frame = self._ready.popleft() if self._ready else None
-        self._room.set()
+        if self._threaded:
+            self._room.set()
         if frame is not None and frame.header.parts:
             now = boottime()
             self._age = now - frame.header.captured
@@ -160,6 +162,8 @@ class Intake:
 
     def due(self) -> float:
         """Return when a missing frame is passed over; inf: none is."""
+        if not self._merged:
+            return float("inf")
         with self._lock:
             return min((buffer.due() for buffer in self._reorder.values()), default=float("inf"))
 

@@ -1,12 +1,12 @@
 """The loop of a worker: frames in, through its stages, and out; messages of the coordinator in between."""
 
-import select
 import socket
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from fairlead.pipeline.awake import AwakeWait
 from fairlead.pipeline.checkpoints import read_memory
 from fairlead.pipeline.control import Channel, Message, stage_from_json
 from fairlead.pipeline.endpoints.reading import Pending
@@ -35,6 +35,7 @@ class PipelineWorker:
     def __init__(self, channel: Channel, body: Message, page: ProgressPage) -> None:
         self._channel = channel
         self._page = page
+        self._awake = AwakeWait()
         self._stages = [stage_from_json(each) for each in body["stages"]]
         self._epoch: int = body["epoch"]
         self._skip = {tuple(each) for each in body["skip"]}
@@ -91,7 +92,7 @@ class PipelineWorker:
     ) -> None:
         """Wait for a descriptor or a message, at most until the next report is due or until a moment."""
         seconds = min(until - boottime(), self._reports.due_in)
-        select.select([*descriptors, self._channel.fileno()], writing, [], max(0.0, seconds))
+        self._awake.select([*descriptors, self._channel.fileno()], writing, max(0.0, seconds))
         self._poll()
 
     def _open(self, body: Message) -> OpenStages:

@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from fairlead.pipeline.frame import DTYPES, Array, FrameHeader
+from fairlead.pipeline.frame import DTYPES, Array, FrameHeader, PartHeader
 from fairlead.pipeline.observe.histogram import DurationHistogram
-from fairlead.pipeline.transport import PeerGone, Sender
+from fairlead.pipeline.transport import PeerGone, Sender, Slot
 
 Wait = Callable[[Sequence[int]], None]
 """Wait until a descriptor is readable or the coordinator has sent a message, which is then handled."""
+_Targets = tuple[tuple[memoryview, ...], tuple[PartHeader, ...], list[Array]]
+"""The buffers of a slot, the parts of a frame in it, and the arrays of both."""
+_NO_TARGETS: Final[_Targets] = ((), (), [])
 
 
 class Outlet:
@@ -23,14 +26,18 @@ class Outlet:
         self.name = name
         self.marked = marked
         self._senders: list[Sender | None] = [None] * links
+        self._is_single = links == 1
         self._wait = wait
         self._is_stale = is_stale
         self._turn = 0
         self._sent = 0
         self._times = DurationHistogram()
+        self._targets: dict[int, _Targets] = {}
+        """Of a single link: the arrays of each slot."""
 
     def attach(self, index: int, sender: Sender) -> None:
         """Use a new ring for one of the links."""
+        self._targets.clear()
         self._senders[index], old = sender, self._senders[index]
         if old is not None:
             old.close()
@@ -45,13 +52,13 @@ class Outlet:
         begin = time.perf_counter()
         while not self._is_stale(header.epoch):
             index = self._choose()
-            if index is None:
-                self._wait([sender.fileno() for sender in self._senders if sender is not None])
-            elif self._send_on(index, header, arrays):
+            if index is not None and self._send_on(index, header, arrays):
                 if header.parts:
                     self._sent += 1
                     self._times.observe(time.perf_counter() - begin)
                 return
+            if index is None or self._is_single:
+                self._wait([sender.fileno() for sender in self._senders if sender is not None])
 
     def send_end(self, header: FrameHeader) -> None:
         """End every link."""
@@ -67,13 +74,17 @@ class Outlet:
         return {"sent": self._sent, "times": {"send": self._times.to_json()}}
 
     def _choose(self) -> int | None:
-        """Return the link with the most credits, in turn; None: no link has one."""
+        """Return the link with the most credits, in turn; None: none has one. A single link is not asked."""
         number = len(self._senders)
-        order = [(self._turn + step) % number for step in range(number)]
-        best = max(order, key=self._credits)
-        if not self._credits(best):
-            return None
-        self._turn = (best + 1) % number
+        if self._is_single:  # nothing to choose from, and an attempt says as much as its credits
+            return 0
+        best, most = None, 0
+        for step in range(number):
+            index = (self._turn + step) % number
+            if (free := self._credits(index)) > most:
+                best, most = index, free
+        if best is not None:
+            self._turn = (best + 1) % number
         return best
 
     def _credits(self, index: int) -> int:
@@ -85,7 +96,7 @@ class Outlet:
             return 0
 
     def _send_on(self, index: int, header: FrameHeader, arrays: Sequence[Array]) -> bool:
-        """Send on one link; False: its receiver is gone, and another link must take the frame."""
+        """Send on one link; False: it has no credit, or its receiver is gone."""
         sender = self._senders[index]
         if sender is None:
             return False
@@ -93,8 +104,7 @@ class Outlet:
             slot = sender.reserve(header.sizes, 0)
             if slot is None:
                 return False
-            for part, array, buffer in zip(header.parts, arrays, slot.buffers, strict=True):
-                target = np.frombuffer(buffer, DTYPES[part.dtype]).reshape(part.shape)
+            for target, array in zip(self._targets_in(slot, header.parts), arrays, strict=True):
                 np.copyto(target, array)
             sender.send(header, slot)
         except PeerGone:
@@ -102,7 +112,22 @@ class Outlet:
             return False
         return True
 
+    def _targets_in(self, slot: Slot, parts: tuple[PartHeader, ...]) -> list[Array]:
+        """Return the buffers of a slot as arrays; those of its last frame mostly serve again."""
+        if not self._is_single:
+            return _arrays(slot.buffers, parts)
+        buffers, of_parts, targets = self._targets.get(slot.number, _NO_TARGETS)
+        if buffers is not slot.buffers or of_parts != parts:
+            targets = _arrays(slot.buffers, parts)
+            self._targets[slot.number] = slot.buffers, parts, targets
+        return targets
+
     def _lose(self, index: int) -> None:
         sender, self._senders[index] = self._senders[index], None
         if sender is not None:
             sender.close()
+
+
+def _arrays(buffers: Sequence[memoryview], parts: Sequence[PartHeader]) -> list[Array]:
+    pairs = zip(buffers, parts, strict=True)
+    return [np.frombuffer(buffer, DTYPES[part.dtype]).reshape(part.shape) for buffer, part in pairs]
