@@ -25,15 +25,20 @@ def test_the_sdist_has_no_links_and_no_absolute_paths(release: Release) -> None:
 def test_the_wheel_contains_every_file_that_messages_name(release: Release) -> None:
     wheel, _ = environments.contents(release)
     for name, folder in FOLDERS.items():
-        files = [each.relative_to(HOUSE / folder) for each in (HOUSE / folder).rglob("*") if each.is_file()]
+        files = [each.relative_to(HOUSE / folder) for each in (HOUSE / folder).rglob("*") if is_shipped(each)]
         assert files
         assert not sorted(str(file) for file in files if f"fairlead/share/{name}/{file}" not in wheel)
     assert not [name for name in wheel if name.startswith(("tests/", "bench/"))]
 
 
+def is_shipped(path: Path) -> bool:
+    """Return whether a file belongs to the release; a test may have compiled a module of an example."""
+    return path.is_file() and path.suffix != ".pyc"
+
+
 def test_the_wheel_contains_every_source(release: Release) -> None:
     wheel, _ = environments.contents(release)
-    sources = [each for each in (HOUSE / "src").rglob("*") if each.is_file() and each.suffix != ".pyc"]
+    sources = [each for each in (HOUSE / "src").rglob("*") if is_shipped(each)]
     pins = [each for each in (HOUSE / "lab").rglob("*") if each.is_file()]
     expected = {str(source.relative_to(HOUSE / "src")) for source in sources}
     expected |= {f"fairlead/lab/go/{pin.relative_to(HOUSE / 'lab')}" for pin in pins}
@@ -80,5 +85,5 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
 def _tree(env: Environment) -> dict[str, str]:
     """Return the digests of the package's files; compiled files differ by the path they were built in."""
     top = env.site / "fairlead"
-    files = [each for each in top.rglob("*") if each.is_file() and each.suffix != ".pyc"]
+    files = [each for each in top.rglob("*") if is_shipped(each)]
     return {str(file.relative_to(top)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import starmap
 from typing import Final, Protocol
 
-from fairlead.errors import LedgerError
+from fairlead.errors import FairleadError, LedgerError
 from fairlead.history.store import JobHistory
 from fairlead.job import LocalJob, LocalState
 from fairlead.ledger.ledger import JobLedger
@@ -90,8 +90,18 @@ class Supervisor:
 
     def decide(self) -> bool:
         """Start what can start; False: no submit waits, the lock is released and this process must end."""
+        self._require_place()
+        try:
+            return self._decide()
+        except (FairleadError, OSError):
+            self._require_place()  # gone meanwhile: that is the reason, not the file that was missed
+            raise
+
+    def _require_place(self) -> None:
         if not self._lock.is_in_place():
             raise LedgerError(f"{self._ledger.place.private}: it was removed or replaced")
+
+    def _decide(self) -> bool:
         began = time.process_time()
         jobs = self._ledger.jobs()
         seen = frozenset((job.id, job.state, job.measured is None) for job in jobs if not job.state.ended)
@@ -142,6 +152,7 @@ class Supervisor:
             if not own:
                 if self._is_recording():
                     return True
+                self._require_place()  # a folder that is gone has no jobs either
                 self._lock.close()  # under the ledger's lock: a later submit starts another supervisor
                 return False
             plan = plan_queue(view, jobs)
