@@ -27,6 +27,8 @@ from fairlead.lab.run.state import Lab, LabPhase, load
 
 DEFAULT_NAME: Final = "lab"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+_STAGING: Final = "."
+"""What the name of a folder begins with until its lab is recorded and locked; no name of a lab does."""
 _PORTS: Final = range(20_000, 32_000)
 """Below the ephemeral range, whose ports outgoing connections take by the thousand."""
 
@@ -115,6 +117,14 @@ def hold_lock(folder: Path, patience: float = 0.0) -> Iterator[bool]:
         os.close(handle)
 
 
+def make_staging(folder: Path) -> Path:
+    """Create the folder of a lab under a name that no lab has; the caller holds the lock of all labs."""
+    staging = folder.with_name(f"{_STAGING}{folder.name}")
+    shutil.rmtree(staging, ignore_errors=True)  # of a starter that was killed
+    staging.mkdir(mode=0o700)
+    return staging
+
+
 def is_unused(folder: Path) -> bool:
     """Return whether a lab is unused: half started or orphaned; the caller holds its lock."""
     lab = load(folder)
@@ -129,6 +139,8 @@ def remove(home: LabHome, folder: Path) -> None:
             break
         time.sleep(0.05)  # a process that is just ending wrote another file
     with hold_root_lock(home), suppress(OSError):  # not empty: other labs are there
+        for staging in home.root.glob(f"{_STAGING}*"):
+            shutil.rmtree(staging, ignore_errors=True)
         home.root.rmdir()
         home.root.parent.rmdir()
 

@@ -57,7 +57,7 @@ def up(where: LabHome, spec: LabSpec, steps: StepPrinter) -> Lab:
     more = [prometheus.PART] if spec.prometheus else []
     prerequisites = gather(spec.profile, steps, kwok=bool(spec.fleet), more=more)
     began = time.monotonic()
-    with _claim_name(where, spec) as claimed:
+    with claim_name(where, spec) as claimed:
         try:
             lab = _start_programs(where, claimed, spec, prerequisites, steps)
         except BaseException:  # also Ctrl-C: half a lab is of no use
@@ -97,7 +97,7 @@ def check_spec(where: LabHome, spec: LabSpec) -> None:
 
 
 @contextmanager
-def _claim_name(where: LabHome, spec: LabSpec) -> Iterator[Lab]:
+def claim_name(where: LabHome, spec: LabSpec) -> Iterator[Lab]:
     """Create the folder of a new lab, and hold its lock inside the block."""
     folder = where.folder(spec.name)
     with ExitStack() as stack:
@@ -108,8 +108,8 @@ def _claim_name(where: LabHome, spec: LabSpec) -> Iterator[Lab]:
                     hint=f"end it with: fairlead lab down --name {spec.name}, or choose another --name",
                 )
             taken = [port for other in where.labs() for port in other.ports.values()]
-            folder.mkdir(mode=0o700)
-            stack.enter_context(home.hold_lock(folder))
+            staging = home.make_staging(folder)
+            stack.enter_context(home.hold_lock(staging))
             lab = Lab(
                 name=spec.name,
                 profile=spec.profile,
@@ -120,7 +120,8 @@ def _claim_name(where: LabHome, spec: LabSpec) -> Iterator[Lab]:
                 nodes=len(spec.fleet) + (spec.nodes if spec.profile is LabProfile.NODE else 0),
                 layout=spec.layout,
             )
-            save(lab)
+            save(replace(lab, folder=staging))
+            staging.rename(folder)  # a folder without a state or a lock is one that any process may reap
         for name in ("logs", "tmp"):
             (folder / name).mkdir()
         yield lab
