@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.sharebench.document import kept_arrangements, with_ratios
+from fairlead.sharebench.arrangements import in_rounds
+from fairlead.sharebench.document import kept_rounds, with_ratios
 from fairlead.sharebench.events import EngineEvents
 from fairlead.sharebench.figures import SoloRun, arrangement_figures, predicted_slowdown, solo_run
 from fairlead.sharebench.outcome import EngineOutcome
 from fairlead.sharebench.plot import svg
+from fairlead.sharebench.rounds import medians
 from fairlead.sharebench.samples import GpuSample, gpu_figures
 from fairlead.sharebench.workload import ServingEngine
 from tests.sharebench.worlds import GIB, LARGE, SMALL, outcome, steady
@@ -116,6 +118,32 @@ def test_ratios_against_exclusive_and_the_best_fixed_number() -> None:
     assert [row["against_best_fixed"] for row in rows] == [0.3, 0.75, 1.0, 1.2, None]
 
 
+def test_rounds_become_the_median_and_the_worst() -> None:
+    rows = [
+        _round(1, 30.0, within=16, failures=[]),
+        _round(2, 20.0, within=15, failures=["one"]),
+        _round(3, 25.0, within=16, failures=[]),
+    ]
+    (row,) = medians([*rows[1:], rows[0]])
+    assert (row["makespan_s"], row["makespans_s"]) == (25.0, [30.0, 20.0, 25.0])
+    assert (row["failures"], row["outputs_equal"]) == (["one"], False)
+    assert row["slowdown"]["engines_within"] == 15
+    assert "round" not in row
+
+
+def _round(number: int, seconds: float, *, within: int, failures: list[str]) -> dict[str, object]:
+    slowdown = {"predicted_worst": 9.0, "measured_worst": 3.0, "engines_within": within, "engines": 16}
+    return {
+        **{"round": number, "mode": "fixed-8", "limiter": "plain", "makespan_s": seconds},
+        **{"failures": failures, "outputs_equal": not failures, "slowdown": slowdown},
+    }
+
+
+def test_every_second_round_runs_in_reverse() -> None:
+    turns = [(number, each.mode) for number, each in in_rounds(["exclusive", "fixed-4"], ["plain"], 2)]
+    assert turns == [(1, "exclusive"), (1, "fixed-4"), (2, "fixed-4"), (2, "exclusive")]
+
+
 def test_the_picture_has_a_bar_for_each_arrangement() -> None:
     picture = svg({"arrangements": _rows(), "machine": {"gpu": "NVIDIA <H200>"}, "settings": {"engines": 16}})
     assert picture.count("<rect ") == 5 * 5
@@ -126,13 +154,13 @@ def test_the_picture_has_a_bar_for_each_arrangement() -> None:
 @pytest.mark.parametrize(
     ("earlier", "kept"),
     [
-        ({"machine": 1, "settings": 2, "arrangements": ["row"]}, ["row"]),
-        ({"machine": 1, "settings": 3, "arrangements": ["row"]}, []),
-        ({"machine": 9, "settings": 2, "arrangements": ["row"]}, []),
+        ({"machine": 1, "settings": 2, "rounds": ["row"]}, ["row"]),
+        ({"machine": 1, "settings": 3, "rounds": ["row"]}, []),
+        ({"machine": 9, "settings": 2, "rounds": ["row"]}, []),
         ({}, []),
     ],
 )
 def test_arrangements_of_other_engines_or_machines_are_not_kept(
     earlier: dict[str, object], kept: list[object]
 ) -> None:
-    assert kept_arrangements(earlier, {"machine": 1, "settings": 2}) == kept
+    assert kept_rounds(earlier, {"machine": 1, "settings": 2}) == kept

@@ -1,6 +1,6 @@
 """The arrangements that are compared: their names, and how each one runs its engines."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +40,19 @@ def arrangements_of(modes: Sequence[str], limiters: Sequence[str]) -> tuple[Arra
     """Return the arrangements: every mode under every limiter, but one engine alone never under MPS."""
     every = (Arrangement(mode, limiter) for limiter in limiters for mode in modes)
     return tuple(each for each in every if each.mode != EXCLUSIVE or not each.mps or limiters == (MPS,))
+
+
+def in_rounds(
+    modes: Sequence[str], limiters: Sequence[str], rounds: int
+) -> Iterator[tuple[int, Arrangement]]:
+    """Yield the arrangements of each round, numbered from 1; every second round runs them in reverse.
+
+    A machine that gets slower or faster over time then changes all of them alike.
+    """
+    forward = arrangements_of(tuple(modes), tuple(limiters))
+    for number in range(1, rounds + 1):
+        for arrangement in forward if number % 2 else reversed(forward):
+            yield number, arrangement
 
 
 def job_options(mode: str, limiter: str, gpu: str) -> tuple[str, ...]:

@@ -25,10 +25,10 @@ def machine_of(gpu: Gpu | None) -> dict[str, Any]:
     }
 
 
-def kept_arrangements(earlier: Mapping[str, Any], document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the arrangements of an earlier document, if it has the same settings and machine."""
+def kept_rounds(earlier: Mapping[str, Any], document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the measured rounds of an earlier document, if it has the same settings and machine."""
     same = all(earlier.get(key) == document[key] for key in ("machine", "settings"))
-    return list(earlier.get("arrangements", ())) if same else []
+    return list(earlier.get("rounds", ())) if same else []
 
 
 def _version(package: str) -> str:

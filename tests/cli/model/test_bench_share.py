@@ -28,14 +28,14 @@ def test_a_comparison_on_the_processor(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(*words, *modes, "--out", str(out), "--plot", str(plot)) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
-    assert list(document) == ["command", "machine", "settings", "skipped", "solo", "arrangements"]
+    assert list(document) == ["command", "machine", "settings", "skipped", "solo", "rounds", "arrangements"]
     assert json.loads(out.read_text()) == document
     alone, fixed, safe = document["arrangements"]
     assert list(alone) == [
         *("mode", "limiter", "makespan_s", "pending_mean_s", "pending_worst_s", "most_at_once"),
         *("query_p50_ms", "query_p99_ms", "networks", "memory_mean_mib", "memory_max_mib"),
         *("utilisation_percent", "power_w", "energy_j", "failures", "outputs_equal", "slowdown"),
-        *("against_exclusive", "against_best_fixed"),
+        *("makespans_s", "against_exclusive", "against_best_fixed"),
     ]
     assert [each["outputs_equal"] for each in (alone, fixed, safe)] == [True] * 3
     assert alone["most_at_once"] == 1, "each engine has every core"
@@ -53,6 +53,7 @@ def test_a_comparison_on_the_processor(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (("--engines", "0"), "--engines 0: must be from 1 to 256"),
         (("--queries", "0"), "--queries 0: must be from 1"),
+        (("--rounds", "0"), "--rounds 0: must be from 1 to 100"),
         (("--limit", "nan"), "--limit nan: must be from 1"),
         (("--modes", "fixed-5"), "--modes fixed-5: unknown name fixed-5"),
         (("--limiters", ","), "--limiters ,: unknown name"),

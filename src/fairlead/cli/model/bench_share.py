@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,13 +16,14 @@ from fairlead.cli.output.show import show
 from fairlead.cli.output.terminal import show_error, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import FairleadError, SettingsError
-from fairlead.sharebench.arrangements import LIMITERS, MODES, SAFE
+from fairlead.sharebench.arrangements import LIMITERS, MODES, SAFE, Arrangement, in_rounds
 
 if TYPE_CHECKING:
     from fairlead.sharebench.comparison import Comparison, SharePlan
 
 _MOST_ENGINES: Final = 256
 _MOST_QUERIES: Final = 1_000_000
+_MOST_ROUNDS: Final = 100
 
 
 def add(verbs: Any) -> None:
@@ -66,6 +67,10 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--seed", metavar="S", type=int, default=0, help="orders the engines (default: 0)")
     command.add_argument(
+        "--rounds", metavar="N", type=int, default=1,
+        help="run all arrangements that many times in turn, and compare medians (default: 1)",
+    )  # fmt: skip
+    command.add_argument(
         "--limit", metavar="SECONDS", type=float, default=300.0,
         help="end an arrangement after this time (default: 300)",
     )  # fmt: skip
@@ -96,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     limiters = usable_limiters(limiters, skipped) if plan.gpu is not None else limiters
     document = _document(options, plan, skipped)
     if options.resume:
-        document["arrangements"] = _kept(options.out, document)
+        document["rounds"] = _kept(options.out, document)
     keep = _keeper(options.out, document)
     from fairlead.sharebench.comparison import Comparison
 
@@ -110,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
             if options.enforce:
                 _enforce(comparison, document, limiters, keep)
             else:
-                _compare(comparison, document, modes, limiters, keep)
+                _compare(comparison, document, in_rounds(modes, limiters, options.rounds), keep)
         finally:
             comparison.close()
     _show(options, document)
@@ -121,24 +126,22 @@ def run(options: argparse.Namespace) -> int:
 def _compare(
     comparison: "Comparison",
     document: dict[str, Any],
-    modes: Sequence[str],
-    limiters: Sequence[str],
+    turns: Iterable[tuple[int, Arrangement]],
     keep: Callable[[], None],
 ) -> None:
-    from fairlead.sharebench.arrangements import arrangements_of
     from fairlead.sharebench.document import with_ratios
+    from fairlead.sharebench.rounds import medians
 
-    rows: list[dict[str, Any]] = document["arrangements"]
-    known = {(row["mode"], row["limiter"]) for row in rows}
-    for arrangement in arrangements_of(tuple(modes), tuple(limiters)):
-        if (arrangement.mode, arrangement.limiter) in known:
-            continue
-        try:
-            rows.append(comparison.run(arrangement))
-        except (FairleadError, OSError, SubprocessError) as error:  # the others can still be compared
-            document["skipped"].append(f"{arrangement.name}: {error}")
-            comparison.report(f"{arrangement.name} is left out: {error}")
-        document["arrangements"] = rows = with_ratios(rows)
+    rows: list[dict[str, Any]] = document["rounds"]
+    known = {(row["round"], row["mode"], row["limiter"]) for row in rows}
+    for number, arrangement in turns:
+        if (number, arrangement.mode, arrangement.limiter) not in known:
+            try:
+                rows.append({"round": number, **comparison.run(arrangement)})
+            except (FairleadError, OSError, SubprocessError) as error:  # the others can still be compared
+                document["skipped"].append(f"{arrangement.name}, round {number}: {error}")
+                comparison.report(f"{arrangement.name}, round {number}, is left out: {error}")
+        document["arrangements"] = with_ratios(medians(rows))
         keep()
 
 
@@ -158,6 +161,8 @@ def _check(options: argparse.Namespace) -> None:
         raise SettingsError(f"--engines {options.engines}: must be from 1 to {_MOST_ENGINES}")
     if not 1 <= options.queries <= _MOST_QUERIES:
         raise SettingsError(f"--queries {options.queries}: must be from 1 to {_MOST_QUERIES}")
+    if not 1 <= options.rounds <= _MOST_ROUNDS:
+        raise SettingsError(f"--rounds {options.rounds}: must be from 1 to {_MOST_ROUNDS}")
     if options.enforce and options.device == "cpu":
         raise SettingsError("--enforce --device cpu: shares of a GPU are enforced; leave out one of them")
     if options.resume and not options.out:
@@ -188,12 +193,13 @@ def _document(options: argparse.Namespace, plan: "SharePlan", skipped: Sequence[
         },
         "skipped": list(skipped),
         "solo": {},
+        "rounds": [],
         "arrangements": [],
     }
 
 
 def _kept(path: str, document: dict[str, Any]) -> list[dict[str, Any]]:
-    from fairlead.sharebench.document import kept_arrangements
+    from fairlead.sharebench.document import kept_rounds
 
     try:
         with open(path, encoding="utf-8") as stream:
@@ -202,7 +208,7 @@ def _kept(path: str, document: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     except (OSError, ValueError) as error:
         raise SettingsError(f"--resume: {path}: cannot be read: {error}", "leave out --resume") from None
-    return kept_arrangements(earlier, document) if isinstance(earlier, dict) else []
+    return kept_rounds(earlier, document) if isinstance(earlier, dict) else []
 
 
 def _keeper(path: str | None, document: dict[str, Any]) -> Callable[[], None]:

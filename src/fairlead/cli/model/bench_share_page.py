@@ -41,7 +41,7 @@ def page(document: dict[str, Any]) -> Page:
     parts: list[Any] = [title, "", _solo(document["solo"])]
     if rows := document["arrangements"]:
         parts += ["", Table.of(_HEAD, [_row(row) for row in rows]), "", _networks(rows)]
-        parts += _failures(rows)
+        parts += _rounds(rows) + _failures(rows)
     parts += _enforcement(document.get("enforcement", {}))
     return Page.of(*parts, "", f"repeat: {document['command']}")
 
@@ -102,6 +102,20 @@ def _pair(row: dict[str, Any], name: str) -> str:
     if figures.get("query_p50_ms") is None:
         return _NONE
     return f"{figures['query_p50_ms']:.2f} / {figures['query_p99_ms']:.2f}"
+
+
+def _rounds(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return the makespan of every round, where there were several: the table above shows their medians."""
+    most = max(len(row["makespans_s"]) for row in rows)
+    if most == 1:
+        return []
+    head = ("MAKESPAN OF ROUND, s", "LIMITER", *(str(number) for number in range(1, most + 1)))
+    lines = [
+        (row["mode"], row["limiter"], *(_number(each, "{:.1f}") for each in row["makespans_s"]),
+         *[_NONE] * (most - len(row["makespans_s"])))
+        for row in rows
+    ]  # fmt: skip
+    return ["", Table.of(head, lines)]
 
 
 def _failures(rows: Sequence[dict[str, Any]]) -> list[str]:
