@@ -240,7 +240,7 @@ COMMANDS: dict[str, set[str]] = {
     "bench openb": {"--pods", "--nodes", "--policy", "--seeds", *OUTPUT},
     "bench share": {
         *("--engines", "--queries", "--modes", "--limiters", "--runtimes", "--device", "--seed", "--limit"),
-        *("--enforce", "--engine", "--plot", "--out", "--resume", *OUTPUT),
+        *("--enforce", "--engine", "--rounds", "--plot", "--out", "--resume", *OUTPUT),
     },
     "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", *LISTING},
     "nodes": {

@@ -127,9 +127,11 @@ def test_a_pod_is_confirmed_by_an_event_of_the_pod(world: World, end: str) -> No
         world.cache.sync()
     elif end == "unschedulable":
         world.on_pod_event(with_condition(first, status), first)
+        assert world.filter(other, "a", now=4.0).may_change_soon, "the mark may be of the attempt before"
     elif end == "filtered again":
         world.filter(first, "b")
-    assert world.filter(other, "a", now=31.0 if end == "late" else 0.0).passed == ("a",)
+    later = {"late": 31.0, "unschedulable": 5.1}.get(end, 0.0)
+    assert world.filter(other, "a", now=later).passed == ("a",)
 
 
 def with_condition(of: LivePod, condition: dict[str, str]) -> LivePod:

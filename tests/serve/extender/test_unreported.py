@@ -57,6 +57,17 @@ def test_the_accelerators_of_two_pods_are_uncertain_until_the_agent_reports(worl
     assert world.filter(pod("large", mib=4096), "a").passed
 
 
+def test_the_accelerator_of_one_pod_is_uncertain_while_another_is_being_bound(world: World) -> None:
+    """The kubelet may admit the other one first, and then it takes the room."""
+    bind_to(world, "old", "a", 1792)
+    world.evaluator.on_event(ObjectChange(reported("a"), reported("a", old=1792)))
+    bind_to(world, "one", "a", 2304)  # beside the old one, according to the cache
+    assert world.filter(pod("fits", mib=3072), "a").passed
+    world.evaluator.on_event(ObjectChange(pod("fits", mib=3072), None))
+    assert world.filter(pod("first", mib=512), "a").passed
+    assert world.filter(pod("large", mib=3072), "a").may_change_soon
+
+
 def test_a_deleted_pod_is_not_unconfirmed_any_more(world: World) -> None:
     for name in ("one", "two", "three"):
         bind_to(world, name, "a", 64)

@@ -4,7 +4,7 @@ kube-scheduler decides for the next pod before the binding of this one is visibl
 node it chose. So the next pod must fit wherever the unconfirmed pods are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,8 @@ from fairlead.schedule.state.columns import Ints, Mask
 
 EXPIRES_AFTER: Final = 30.0
 """Seconds after which a pod is no longer unconfirmed: kube-scheduler has retried it by then, or will."""
+UNSCHEDULABLE_AFTER: Final = 5.0
+"""The same for a pod marked unschedulable: the mark may be late, of the attempt before the one that passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class UnconfirmedPod:
     compute: int
     """The most compute that it may take of one accelerator."""
     since: float
+    is_alone: bool = False
+    """Whether its accelerator is known as long as no other unconfirmed pod may be on its rows."""
 
 
 class UnconfirmedPods:
@@ -36,10 +40,11 @@ class UnconfirmedPods:
 
     def __init__(self) -> None:
         self._pods: dict[str, UnconfirmedPod] = {}
-        self._sums: Ints = np.zeros((0, 3), np.int64)
+        self._sums: Ints = np.zeros((0, 6), np.int64)
+        """By row: accelerators, memory and compute; and the same of the pods that are alone."""
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return sum(not pod.is_alone for pod in self._pods.values())
 
     def add(self, uid: str, compiled: CompiledRequest, rows: Ints, now: float) -> None:
         """Add a pod that may be bound to any one of these rows."""
@@ -52,7 +57,7 @@ class UnconfirmedPods:
         self.drop(uid)
         size = int(pod.rows.max(initial=-1)) + 1
         if size > len(self._sums):
-            self._sums = np.concatenate([self._sums, np.zeros((size - len(self._sums), 3), np.int64)])
+            self._sums = np.concatenate([self._sums, np.zeros((size - len(self._sums), 6), np.int64)])
         self._pods[uid] = pod
         self._count(pod, 1)
 
@@ -62,6 +67,12 @@ class UnconfirmedPods:
         if pod is not None:
             self._count(pod, -1)
         return pod
+
+    def on_unschedulable(self, uid: str) -> None:
+        """Let a pod expire soon: kube-scheduler has bound it nowhere, now or in the attempt before."""
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self.put(uid, replace(pod, since=pod.since - EXPIRES_AFTER + UNSCHEDULABLE_AFTER))
 
     def expire(self, now: float) -> None:
         """Remove pods that have been unconfirmed for too long."""
@@ -110,10 +121,12 @@ class UnconfirmedPods:
 
     def _sums_of(self, rows: Ints) -> Ints:
         """Return the sums of rows; zero for rows that are newer than the last unconfirmed pod."""
-        sums = np.zeros((len(rows), 3), np.int64)
+        sums = np.zeros((len(rows), 6), np.int64)
         old = rows < len(self._sums)
         sums[old] = self._sums[rows[old]]
-        return sums
+        unconfirmed, alone = sums[:, :3], sums[:, 3:]
+        return unconfirmed + np.where(unconfirmed[:, :1] > 0, alone, 0)
 
     def _count(self, pod: UnconfirmedPod, sign: int) -> None:
-        self._sums[pod.rows] += np.array([pod.devices, pod.memory, pod.compute], np.int64) * sign
+        part = slice(3, 6) if pod.is_alone else slice(3)
+        self._sums[pod.rows, part] += np.array([pod.devices, pod.memory, pod.compute], np.int64) * sign

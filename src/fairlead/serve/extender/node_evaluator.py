@@ -80,7 +80,7 @@ class NodeEvaluator:
             if unconfirmed is not None:
                 self._on_bound(now, unconfirmed)
         elif _became_unschedulable(before, now):
-            self.unconfirmed.drop(uid)
+            self.unconfirmed.on_unschedulable(uid)
 
     def _on_bound(self, pod: LivePod, unconfirmed: UnconfirmedPod) -> None:
         """Wait for the agent's report of a pod, where the node has an agent and several accelerators."""

@@ -2,10 +2,11 @@
 
 The accelerator of one such pod is known all the same: the agent takes the one with the least memory that
 suffices, and so does the cache. With several pods it depends on the kubelet's order of admission, and where a
-pod ends meanwhile, on whether the kubelet admits before or after that; so these pods stay unconfirmed.
+pod ends meanwhile, on whether the kubelet admits before or after that; so these pods stay unconfirmed. The
+others may be pods whose binding is not visible yet: the kubelet may admit those first, too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairlead.schedule.state.unconfirmed import EXPIRES_AFTER, UnconfirmedPod, UnconfirmedPods
 
@@ -70,11 +71,9 @@ class UnreportedPods:
 
     def _update(self, node: str) -> None:
         pods = self._by_node[node]
+        is_alone = len(pods) == 1 and node not in self._changed_nodes
         for uid, each in pods.items():
-            if len(pods) > 1 or node in self._changed_nodes:
-                self._unconfirmed.put(uid, each.unconfirmed)
-            else:
-                self._unconfirmed.drop(uid)
+            self._unconfirmed.put(uid, replace(each.unconfirmed, is_alone=is_alone))
         if not pods:
             del self._by_node[node]
             self._changed_nodes.discard(node)
