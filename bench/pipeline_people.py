@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.pipeline_replicas import MOST_FOREIGN, cpu_seconds, own_seconds
-from examples.pipeline.people import fetch
+from examples.pipeline import packages
 from fairlead.pipeline.check import require_sound
 from fairlead.pipeline.driver import PipelineDriver
 from fairlead.pipeline.fuse import plan_workers
@@ -217,8 +217,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--frames", type=int, default=300)
     options = parser.parse_args()
-    cache = fetch.cache_folder(os.environ)
-    results = [cache / pin.result for pin in fetch.PINS]
+    cache = packages.cache_folder(EXAMPLE, os.environ)
+    results = [cache / pin.result for pin in packages.read_pins(EXAMPLE)]
     if not all(map(Path.is_file, results)):
         print("the detector or the clip is not there; get both: make people-data", file=sys.stderr)
         return 2
@@ -228,7 +228,7 @@ def main() -> int:
         folder = Path(name)
         ignored = shutil.ignore_patterns("data", "*.jsonl")
         shutil.copytree(EXAMPLE, folder, ignore=ignored, dirs_exist_ok=True)
-        fetch.link(results, folder / "data")
+        packages.link(results, folder / "data")
         os.environ["READ_TIMES"] = str(folder / "read.json")
         fast, paced = gather(folder, options.rounds, options.frames)
     return 0 if report(fast, paced) else 1

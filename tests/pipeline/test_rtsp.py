@@ -13,6 +13,7 @@ import pytest
 
 from fairlead.errors import PipelineFailedError
 from fairlead.pipeline.driver import PipelineDriver
+from tests.pipeline import gstreamer
 from tests.pipeline.clips import pyav
 from tests.pipeline.pipelines import plan, sequences
 
@@ -41,16 +42,26 @@ class Server:
         python = "/usr/bin/python3"  # the bindings of GStreamer belong to the system's Python
         if not shutil.which(python):
             pytest.skip("no Python of the system for GStreamer's RTSP server")
-        environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
-        self._child = subprocess.Popen(
-            [python, str(SERVER), self.port], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        assert self._child.stdout is not None
-        line = self._child.stdout.readline().strip()
+        line = self._started(python, {})
+        if not line.isdigit():
+            try:
+                line = self._started(python, gstreamer.variables())
+            except gstreamer.NotThereError as error:
+                line = f"{line}; {error}"
         if not line.isdigit():
             self.kill()
             pytest.skip(f"{line or 'the RTSP server did not start'}: see CONTRIBUTING.md")
         self.port = line
+
+    def _started(self, python: str, more: dict[str, str]) -> str:
+        """Return the port of a new server, or what it lacks."""
+        self.kill()
+        environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        self._child = subprocess.Popen(
+            [python, str(SERVER), self.port], stdout=subprocess.PIPE, text=True, env={**environment, **more}
+        )
+        assert self._child.stdout is not None
+        return self._child.stdout.readline().strip()
 
     def kill(self) -> None:
         """End the server at once."""
