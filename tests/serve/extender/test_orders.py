@@ -50,7 +50,7 @@ class Orders:
     def _schedule(self) -> None:
         waiting = [name for name, each in self.objects.items() if not each.spec.node_name]
         name = self.dice.choice([*waiting, f"p{self.allocated}-{len(self.objects)}-{self.clock:.2f}"])
-        if name in self.assumed or len(self.objects) > 12 and name not in self.objects:
+        if name in self.assumed or (len(self.objects) > 12 and name not in self.objects):
             return
         if name not in self.objects:
             self.sizes[name] = self.dice.choice(SIZES)
