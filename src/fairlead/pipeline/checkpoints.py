@@ -49,7 +49,7 @@ class CheckpointStore:
             if final is not None and before is not None:
                 held[before] = final
             if held:
-                self._held[*new, key[2]] = held
+                self._held[(new[0], new[1], key[2])] = held
 
     def count_final(self, worker: str) -> int:
         """Return how many final states of a worker are here."""

@@ -77,7 +77,7 @@ class Coordinator:
         self._failure = ("", "")
         self._move: Move | None = None
         self._others: dict[str, _Worker] = {}
-        """Workers that start for a move, are drained by it, or were ended by it, while their processes run."""
+        """Workers that start for a move, are drained by it, or were ended by it; while they run."""
         self.epoch = 0
 
     def begin(self, resumed: Acknowledged | None = None) -> list[RunEffect]:
@@ -104,10 +104,8 @@ class Coordinator:
                 return self._on_stop()
             case ClockTick():
                 return [*self._overdue(event, now), *self._oversized(event), *self._late_move(event, now)]
-            case MoveRequested():
-                return self._on_move(event, now)
-            case PathJoined() | PathSwitched():
-                return self._on_path(event, now)
+            case MoveRequested() | PathJoined() | PathSwitched():
+                return self._on_move_event(event, now)
 
     @property
     def plans(self) -> tuple[RunPlan, ...]:
@@ -282,8 +280,10 @@ class Coordinator:
         self._others |= {name: _Worker(event.plan.worker(name)) for name in self._move.arriving}
         return [*self._move.start(self.epoch)]
 
-    def _on_path(self, event: PathJoined | PathSwitched, now: float) -> list[RunEffect]:
+    def _on_move_event(self, event: MoveRequested | PathJoined | PathSwitched, now: float) -> list[RunEffect]:
         move = self._move
+        if isinstance(event, MoveRequested):
+            return self._on_move(event, now)
         if move is None or event.path != move.path:  # of a move that is over
             return []
         if isinstance(event, PathJoined):

@@ -59,6 +59,10 @@ class RunPlan:
         """Return the process of this name."""
         return next(worker for worker in self.workers if worker.name == name)
 
+    def place_of(self, stage: str, name: str) -> tuple[str, int]:
+        """Return a process with the index of a stage in it."""
+        return name, [each.name for each in self.worker(name).stages].index(stage)
+
     def is_source(self, name: str) -> bool:
         """Return whether frames begin in a process."""
         return self.worker(name).stages[0].role is StageRole.SOURCE

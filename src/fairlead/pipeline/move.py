@@ -1,8 +1,8 @@
 """A move of stages to other hosts while a pipeline runs. Pure.
 
-New workers start beside the old ones; the workers that stay get links to both. Then the worker before the moved
-stages ends the old path at a frame and sends that frame and all later ones to the new path. The worker behind
-them takes the old path to its end, then the new one. Old workers end once they are drained.
+New workers start beside the old ones; the workers that stay get links to both. Then the worker before the
+moved stages ends the old path at a frame, and sends that frame and all later ones to the new path. The worker
+behind them takes the old path to its end, then the new one. Old workers end once they are drained.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from fairlead.pipeline.run_events import (
 START_LIMIT: Final = 60.0
 """Seconds until new workers must have opened their stages; later the move is given up."""
 DRAIN_LIMIT: Final = 4.0
-"""Seconds until old workers must be drained; then frames that can be read again are replayed on the new path."""
+"""Seconds until old workers must be drained; later, frames that can be read again are replayed."""
 
 
 @dataclass(slots=True)

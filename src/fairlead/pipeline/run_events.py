@@ -182,6 +182,11 @@ class CarryState:
     sequence: int | None
     """The frame before which the state was handed over; None: it was not."""
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The old worker and the new one."""
+        return self.source, self.target
+
 
 @dataclass(frozen=True, slots=True)
 class SwitchPath:
@@ -249,6 +254,9 @@ class FinishRun:
     """The user has ended the sources: there may be more frames."""
 
 
+MoveEffect = (
+    HandOverState | CarryState | SwitchPath | CommitPaths | CancelPaths | DropLink | AdoptPlan | MoveEnded
+)
 RunEffect = (
     SpawnWorker
     | JoinWorkers
@@ -257,14 +265,7 @@ RunEffect = (
     | DrainSource
     | EndWorker
     | KillWorker
-    | HandOverState
-    | CarryState
-    | SwitchPath
-    | CommitPaths
-    | CancelPaths
-    | DropLink
-    | AdoptPlan
-    | MoveEnded
     | LogLine
     | FinishRun
+    | MoveEffect
 )

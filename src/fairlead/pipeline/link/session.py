@@ -37,6 +37,10 @@ class LinkSession(Generic[T]):
     """How often the two sides were connected."""
     is_over = False
     """Neither side sends or receives any more."""
+    sent_bytes = 0
+    """Bytes that the transport has taken."""
+    send_seconds = 0.0
+    """How long it took to take them: what it waited for room on the link counts."""
     failure = ""
     """Why the session is over, unless one side has closed it or is not wanted any more."""
 
@@ -164,7 +168,10 @@ class LinkSession(Generic[T]):
         while (message := self._wait_for_next(connection)) is not None:
             begin = self._now()
             yield message
-            self._pace.on_sent(len(message), self._now() - begin)
+            seconds = self._now() - begin
+            self._pace.on_sent(len(message), seconds)
+            self.sent_bytes += len(message)
+            self.send_seconds += seconds
         if self.has_left:
             yield encode(Close())
 

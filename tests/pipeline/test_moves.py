@@ -1,0 +1,184 @@
+"""Stages that move between hosts of the loopback while frames flow: each frame once and in order."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("grpc")
+
+from fairlead.pipeline.check import require_sound
+from fairlead.pipeline.driver import PipelineDriver
+from fairlead.pipeline.fuse import plan_workers
+from fairlead.pipeline.hosts.remote import RemoteHosts
+from fairlead.pipeline.replan.moves import ProposedMove
+from fairlead.pipeline.yaml_file import parse_pipeline
+from tests.pipeline.hosts import host
+from tests.pipeline.pipelines import STAGES, lines, sequences
+from tests.pipeline.relay import relay
+
+CHAIN = """
+pipeline: moves
+hosts:
+  a: {{address: "127.0.0.1:{port}"}}
+stages:
+  - {{name: camera, source: numbers, options: {{count: {count}, rate: {rate}}}, on_error: restart}}
+  - {{name: slow, run: "$S:slow", on_error: restart}}
+  - {{name: work, run: "$S:{work}", on_error: restart}}
+  - {{name: log, sink: jsonl, options: {{path: out.jsonl}}, on_error: restart}}
+"""
+MOVABLE = frozenset({"slow", "work"})
+
+
+@dataclass
+class Script:
+    """A planner that proposes its moves one after another, each once frames have flowed since the last."""
+
+    moves: list[dict[str, str]]
+    frames: int = 30
+    ended: list[Mapping[str, str] | None] = field(default_factory=list)
+    _after: int = 0
+
+    def propose(self, status: Mapping[str, Any], now: float) -> ProposedMove | None:
+        """Return the next move."""
+        written = status["stages"][-1]["out"]
+        if not self.moves or written < self._after + self.frames:
+            return None
+        self._after = written
+        return ProposedMove(self.moves.pop(0), "the script says so")
+
+    def on_move_ended(self, nodes: Mapping[str, str] | None, now: float) -> None:
+        """Keep how the move has ended."""
+        self.ended.append(nodes)
+
+    def close(self) -> None:
+        """End nothing."""
+
+
+def run_moves(
+    text: str,
+    folder: Path,
+    script: Script,
+    on_status: Callable[[dict[str, Any]], None] = lambda status: None,
+    stop: socket.socket | None = None,
+) -> dict[str, Any]:
+    """Run a chain whose stages between source and sink may move, and return its counters."""
+    spec = require_sound(parse_pipeline(text.replace("$S", STAGES).encode(), f"{folder}/p.yaml"))
+    movable = frozenset(stage.name for stage in spec.stages if stage.name in MOVABLE)
+    plan = plan_workers(spec, movable)
+    hosts = RemoteHosts(plan, None, {}, candidates=[each.name for each in spec.hosts])
+    return PipelineDriver(plan, print, on_status, None, hosts, planner=script).run(stop)
+
+
+def test_stages_move_to_another_host_and_back(tmp_path: Path) -> None:
+    script = Script([{"work": "a"}, {"slow": "a"}, {"slow": "local", "work": "local"}])
+    with host(tmp_path) as other:
+        text = CHAIN.format(port=other.port, count=400, rate=100, work="number")
+        status = run_moves(text, tmp_path, script)
+    assert sequences(tmp_path) == list(range(400))
+    assert script.ended == [
+        {"slow": "local", "work": "a"},
+        {"slow": "a", "work": "a"},
+        {"slow": "local", "work": "local"},
+    ]
+    moves = status["moves"]
+    assert [[(each["name"], each["from"], each["to"]) for each in move["stages"]] for move in moves] == [
+        [("work", "local", "a")],
+        [("slow", "local", "a")],
+        [("slow", "a", "local"), ("work", "a", "local")],
+    ]
+    numbers = [move["sequence"] for move in moves]
+    assert numbers == sorted(set(numbers))
+    assert [move["replayed"] for move in moves] == ["", "", ""], "every old path was drained"
+    assert [stage["restarts"] for stage in status["stages"]] == [0, 0, 0, 0]
+    assert status["stages"][1]["in"] == 400, "no frame was computed twice"
+
+
+def test_state_is_carried_to_the_new_host(tmp_path: Path) -> None:
+    script = Script([{"work": "a"}, {"work": "local"}])
+    with host(tmp_path) as other:
+        text = CHAIN.format(port=other.port, count=250, rate=120, work="RunningCount")
+        status = run_moves(text, tmp_path, script)
+    assert len(status["moves"]) == 2
+    assert [line["value"]["sum"] for line in lines(tmp_path)] == [
+        sum(number % 251 for number in range(last + 1)) for last in range(250)
+    ]
+    assert status["stages"][2]["in"] == 250, "no frame was computed twice"
+
+
+def test_a_new_worker_that_is_killed_ends_the_move_and_the_old_one_goes_on(tmp_path: Path) -> None:
+    script = Script([{"work": "a"}])
+    killed: list[int] = []
+
+    def kill(status: dict[str, Any]) -> None:
+        for name, pid in status["hosts"]["a"]["processes"].items():
+            if "@" in name and not killed:
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+
+    with host(tmp_path) as other:
+        text = CHAIN.format(port=other.port, count=200, rate=100, work="OpensSlowly")
+        status = run_moves(text, tmp_path, script, kill)
+    assert len(killed) == 1
+    assert script.ended == [None]
+    assert status["moves"] == []
+    assert sequences(tmp_path) == list(range(200))
+    assert status["stages"][2]["restarts"] == 0
+
+
+def test_a_worker_that_is_killed_after_the_switch_is_replayed_on_the_new_path(tmp_path: Path) -> None:
+    script = Script([{"work": "a"}])
+    killed: list[int] = []
+
+    def kill(status: dict[str, Any]) -> None:
+        pid = status["hosts"]["a"]["processes"].get("work@1")
+        if pid and not killed and status["stages"][2]["hosts"] == ["a"]:
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    with host(tmp_path) as other:
+        text = CHAIN.format(port=other.port, count=250, rate=100, work="number")
+        status = run_moves(text, tmp_path, script, kill)
+    assert len(killed) == 1
+    assert status["stages"][2]["hosts"] == ["a"]
+    assert sequences(tmp_path) == list(range(250))
+
+
+def test_an_old_path_that_is_too_slow_to_drain_is_replayed(tmp_path: Path) -> None:
+    with host(tmp_path) as other, relay(other.port) as between:
+        script = Script([{"slow": "a", "work": "a"}, {"slow": "local", "work": "local"}])
+
+        def stall(status: dict[str, Any]) -> None:
+            if len(script.ended) == 1 and len(script.moves) == 0:
+                between.most, between.pause = 1 << 10, 0.05  # 20 kB/s
+
+        text = CHAIN.format(port=between.port, count=150, rate=60, work="number")
+        text = text.replace("count:", "shape: [64, 64, 3], count:")
+        status = run_moves(text, tmp_path, script, stall)
+    assert len(status["moves"]) == 2
+    assert status["moves"][1]["replayed"] == "the old path was too slow to drain"
+    assert sequences(tmp_path) == list(range(150))
+
+
+def test_a_drain_during_a_move_ends_cleanly(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    script = Script([{"work": "a"}])
+
+    def drain(status: dict[str, Any]) -> None:
+        if not script.moves and not sent:
+            sent.append(1)
+            theirs.send(b"x")
+
+    sent: list[int] = []
+    with host(tmp_path) as other, ours, theirs:
+        text = CHAIN.format(port=other.port, count=4000, rate=100, work="OpensSlowly")
+        run_moves(text, tmp_path, script, drain, ours)
+    written = sequences(tmp_path)
+    assert sent
+    assert written == list(range(len(written)))
+    assert len(written) < 4000
