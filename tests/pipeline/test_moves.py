@@ -41,6 +41,8 @@ class Script:
 
     moves: list[dict[str, str]]
     frames: int = 30
+    before_last: Callable[[], None] = lambda: None
+    """Called before the last move is proposed."""
     ended: list[Mapping[str, str] | None] = field(default_factory=list)
     _after: int = 0
 
@@ -50,6 +52,8 @@ class Script:
         if not self.moves or written < self._after + self.frames:
             return None
         self._after = written
+        if len(self.moves) == 1:
+            self.before_last()
         return ProposedMove(self.moves.pop(0), "the script says so")
 
     def on_move_ended(self, nodes: Mapping[str, str] | None, now: float) -> None:
@@ -122,7 +126,7 @@ def test_a_new_worker_that_is_killed_ends_the_move_and_the_old_one_goes_on(tmp_p
                 os.kill(pid, signal.SIGKILL)
 
     with host(tmp_path) as other:
-        text = CHAIN.format(port=other.port, count=200, rate=100, work="OpensSlowly")
+        text = CHAIN.format(port=other.port, count=200, rate=100, work="LoadsSlowly")
         status = run_moves(text, tmp_path, script, kill)
     assert len(killed) == 1
     assert script.ended == [None]
@@ -151,15 +155,14 @@ def test_a_worker_that_is_killed_after_the_switch_is_replayed_on_the_new_path(tm
 
 def test_an_old_path_that_is_too_slow_to_drain_is_replayed(tmp_path: Path) -> None:
     with host(tmp_path) as other, relay(other.port) as between:
-        script = Script([{"slow": "a", "work": "a"}, {"slow": "local", "work": "local"}])
 
-        def stall(status: dict[str, Any]) -> None:
-            if len(script.ended) == 1 and len(script.moves) == 0:
-                between.most, between.pause = 1 << 10, 0.05  # 20 kB/s
+        def slow_down() -> None:
+            between.most, between.pause = 1 << 10, 0.05  # 20 kB/s
 
+        moves = [{"slow": "a", "work": "a"}, {"slow": "local", "work": "local"}]
         text = CHAIN.format(port=between.port, count=150, rate=60, work="number")
         text = text.replace("count:", "shape: [64, 64, 3], count:")
-        status = run_moves(text, tmp_path, script, stall)
+        status = run_moves(text, tmp_path, Script(moves, before_last=slow_down))
     assert len(status["moves"]) == 2
     assert status["moves"][1]["replayed"] == "the old path was too slow to drain"
     assert sequences(tmp_path) == list(range(150))
@@ -176,7 +179,7 @@ def test_a_drain_during_a_move_ends_cleanly(tmp_path: Path) -> None:
 
     sent: list[int] = []
     with host(tmp_path) as other, ours, theirs:
-        text = CHAIN.format(port=other.port, count=4000, rate=100, work="OpensSlowly")
+        text = CHAIN.format(port=other.port, count=4000, rate=100, work="LoadsSlowly")
         run_moves(text, tmp_path, script, drain, ours)
     written = sequences(tmp_path)
     assert sent

@@ -364,7 +364,7 @@ class Coordinator:
         ended = MoveEnded(done=True, sequence=move.sequence, reason=reason)
         late = [name for name in move.arriving if name not in move.begun]
         begun = [] if self._replayable else [StartEpoch(name, self.epoch, {}) for name in late]
-        return [*killed, *move.force(), *begun, ended], move.carried(labels)
+        return [*killed, *move.force(replayed=self._replayable), *begun, ended], move.carried(labels)
 
     def _give_up_move(self, move: Move, reason: str) -> list[RunEffect]:
         self._move = None

@@ -115,12 +115,16 @@ class Move:
         yield from map(CancelPaths, self.staying)
         yield from map(DropLink, self._new_links())
 
-    def force(self) -> Iterator[RunEffect]:
-        """Yield what leaves the new path alone, after the old workers were ended."""
+    def force(self, *, replayed: bool) -> Iterator[RunEffect]:
+        """Yield what leaves the new path alone, after the old workers were ended.
+
+        Where frames are replayed, the next epoch begins on the new path: no frame of this one may pass first.
+        """
         for stage, old in self._states():
             if (new := _worker_of(self.new, stage)[0]) not in self.begun:
                 yield CarryState(stage, old, new, None)
-        yield from map(CommitPaths, self.staying)
+        if not replayed:
+            yield from map(CommitPaths, self.staying)
         yield from map(DropLink, (link for link in self.old.links if link not in self.new.links))
 
     def carried(self, labels: Labels) -> Labels:

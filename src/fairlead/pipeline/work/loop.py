@@ -177,6 +177,8 @@ class PipelineWorker:
         start: dict[int, int] = {int(key): value for key, value in message["start"].items()}
         self._opened.restore(self._states.of_epoch(self._epoch))
         self._done = False
+        for end in self._ends:
+            end.commit()
         for intake in self._intakes:
             intake.start_epoch(self._epoch, start)
         if self._input is not None:
