@@ -109,7 +109,8 @@ def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> R
 
 def place_workers(plan: RunPlan, nodes: Mapping[str, str], path: int) -> RunPlan:
     """Return the plan with movable stages on other hosts; processes and links that stay keep their names."""
-    stages = [replace(each, on=nodes.get(each.name, each.on)) for each in plan.spec.stages]
+    moved = {name: node for name, node in nodes.items() if name in plan.movable}
+    stages = [replace(each, on=moved.get(each.name, each.on)) for each in plan.spec.stages]
     placed = plan_workers(replace(plan.spec, stages=tuple(stages)), plan.movable)
     kept = {(each.name.partition(PATH_MARK)[0], each.host): each.name for each in plan.workers}
     names = {
