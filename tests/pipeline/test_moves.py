@@ -14,9 +14,19 @@ pytest.importorskip("grpc")
 
 from fairlead.pipeline.check import require_sound
 from fairlead.pipeline.driver import PipelineDriver
-from fairlead.pipeline.fuse import plan_workers
+from fairlead.pipeline.fuse import place_workers, plan_workers
 from fairlead.pipeline.hosts.remote import RemoteHosts
+from fairlead.pipeline.profile.facts import (
+    EdgeFacts,
+    LinkFacts,
+    MachineFacts,
+    PipelineProfile,
+    StageCost,
+    StageFacts,
+)
 from fairlead.pipeline.replan.moves import ProposedMove
+from fairlead.pipeline.replan.replanner import Replanner
+from fairlead.pipeline.replan.replanning import RunReplanning
 from fairlead.pipeline.yaml_file import parse_pipeline
 from tests.pipeline.hosts import host
 from tests.pipeline.pipelines import STAGES, lines, sequences
@@ -41,8 +51,6 @@ class Script:
 
     moves: list[dict[str, str]]
     frames: int = 30
-    before_last: Callable[[], None] = lambda: None
-    """Called before the last move is proposed."""
     ended: list[Mapping[str, str] | None] = field(default_factory=list)
     _after: int = 0
 
@@ -52,8 +60,6 @@ class Script:
         if not self.moves or written < self._after + self.frames:
             return None
         self._after = written
-        if len(self.moves) == 1:
-            self.before_last()
         return ProposedMove(self.moves.pop(0), "the script says so")
 
     def on_move_ended(self, nodes: Mapping[str, str] | None, now: float) -> None:
@@ -153,19 +159,47 @@ def test_a_worker_that_is_killed_after_the_switch_is_replayed_on_the_new_path(tm
     assert sequences(tmp_path) == list(range(250))
 
 
-def test_an_old_path_that_is_too_slow_to_drain_is_replayed(tmp_path: Path) -> None:
+def test_a_link_that_becomes_slow_moves_the_stages_behind_it(tmp_path: Path) -> None:
     with host(tmp_path) as other, relay(other.port) as between:
+        text = CHAIN.format(port=between.port, count=240, rate=60, work="number")
+        text = text.replace("count:", "shape: [128, 128, 3], count:")
+        spec = require_sound(parse_pipeline(text.replace("$S", STAGES).encode(), f"{tmp_path}/p.yaml"))
+        nodes = {"camera": "local", "slow": "a", "work": "a", "log": "local"}
+        replanner = Replanner(spec, quick_host(), nodes)
+        planner = RunReplanning(replanner, lambda route: 1.0, window=0.5)
 
-        def slow_down() -> None:
-            between.most, between.pause = 1 << 10, 0.05  # 20 kB/s
+        def slow_down(status: dict[str, Any]) -> None:
+            if status["stages"][-1]["out"] >= 60:
+                between.most, between.pause = 1 << 12, 0.02  # 200 kB/s: four frames a second
 
-        moves = [{"slow": "a", "work": "a"}, {"slow": "local", "work": "local"}]
-        text = CHAIN.format(port=between.port, count=150, rate=60, work="number")
-        text = text.replace("count:", "shape: [64, 64, 3], count:")
-        status = run_moves(text, tmp_path, Script(moves, before_last=slow_down))
-    assert len(status["moves"]) == 2
-    assert status["moves"][1]["replayed"] == "the old path was too slow to drain"
-    assert sequences(tmp_path) == list(range(150))
+        plan = place_workers(plan_workers(spec, MOVABLE), nodes, 0)
+        hosts = RemoteHosts(plan, None, {}, candidates=["a"])
+        status = PipelineDriver(plan, print, slow_down, None, hosts, planner=planner).run()
+    (move,) = status["moves"]
+    assert {each["name"]: each["to"] for each in move["stages"]} == {"slow": "local", "work": "local"}
+    assert move["reason"].startswith("local->a carries ")
+    assert move["planned_period_s"] < move["period_s"] / 2
+    assert move["replayed"] == "the old path was too slow to drain"
+    assert sequences(tmp_path) == list(range(240))
+
+
+def quick_host() -> PipelineProfile:
+    """Return a profile in which the other host is four times as fast, and the link no limit."""
+    machines = tuple(MachineFacts(name, 4, 1 << 33) for name in ("local", "a"))
+    links = (LinkFacts("local", "a", 5e7, 1e-4), LinkFacts("a", "local", 5e7, 1e-4))
+    cost = {"local": StageCost(0.04, 0.04, 1 << 20), "a": StageCost(0.01, 0.01, 1 << 20)}
+    quick = {name: StageCost(1e-4, 1e-4, 1 << 20) for name in ("local", "a")}
+    stages = (
+        StageFacts("camera", 1.0, {"local": quick["local"]}),
+        StageFacts("slow", 1.0, cost),
+        StageFacts("work", 1.0, quick),
+    )
+    edges = (
+        EdgeFacts("camera", "slow", 49_000, 1.0),
+        EdgeFacts("slow", "work", 49_000, 1.0),
+        EdgeFacts("work", "log", 120, 1.0),
+    )
+    return PipelineProfile("moves", machines, links, stages, edges)
 
 
 def test_a_drain_during_a_move_ends_cleanly(tmp_path: Path) -> None:

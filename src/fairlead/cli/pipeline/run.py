@@ -59,9 +59,8 @@ def _run(options: argparse.Namespace) -> int:
         plan = plan_workers(placed, frozenset() if moves is None else moves.movable)
         output = stack.enter_context(RunOutput(options, plan))
         stop = stack.enter_context(stop_signals())
-        driver = PipelineDriver(
-            plan, output.log, output.on_status, output.trace, others, state, moves and moves.planner
-        )
+        planner = None if moves is None else moves.planner
+        driver = PipelineDriver(plan, output.log, output.on_status, output.trace, others, state, planner)
         try:
             output.finish(driver.run(stop))
         except PipelineFailedError as error:

@@ -18,10 +18,12 @@ MeasureLink = Callable[[Route], float]
 class RunReplanning:
     """The `MovePlanner` of a run."""
 
-    def __init__(self, replanner: Replanner, measure_link: MeasureLink) -> None:
+    def __init__(self, replanner: Replanner, measure_link: MeasureLink, window: float = WINDOW) -> None:
+        """Take how many seconds pass from one measurement to the next."""
         self._replanner = replanner
         self._measure_link = measure_link
         self._rates = RunRates()
+        self._window = window
         self._next = 0.0
         self._probes: SimpleQueue[tuple[Route, float]] = SimpleQueue()
         self._probe: threading.Thread | None = None
@@ -30,7 +32,7 @@ class RunReplanning:
         """Return a move that pays, at most once in a window and while every host is connected."""
         if now < self._next:
             return None
-        self._next = now + WINDOW
+        self._next = now + self._window
         while not self._probes.empty():
             self._replanner.on_probe(*self._probes.get(), now)
         self._probe_links(now)
