@@ -11,6 +11,8 @@ _BUSY: Final = 0.5
 """The share of a window in which a link must be busy for its rate to be what it can carry."""
 _ENOUGH: Final = 1 << 18
 """Bytes of a window that say something of a link that is mostly idle."""
+_LEAST: Final = 1 << 15
+"""Bytes of a window below which a link is slow by its delay, not by its rate."""
 _MATERIAL: Final = 0.0005
 """Seconds that a stage must take for its time to say something of its machine."""
 
@@ -99,6 +101,8 @@ def _rate(use: LinkUse, known: float, profiled: float) -> float | None:
 
     A link that is mostly idle takes bytes faster than it carries them: it can only come back to its profile.
     """
+    if use.bytes < _LEAST:
+        return None
     if use.share >= _BUSY:
         return use.rate
     if use.bytes < _ENOUGH or use.rate <= known:
