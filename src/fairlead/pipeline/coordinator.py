@@ -147,10 +147,13 @@ class Coordinator:
         effects = []
         if move is not None and not move.switched:  # the sources have ended: nothing is left to move
             effects = self._give_up_move(move, "the sources have ended")
+        return [*effects, *self._end_if_done()]
+
+    def _end_if_done(self) -> list[RunEffect]:
         if self._ending or self._move or not all(worker.done for worker in self._workers.values()):
-            return effects
+            return []
         self._ending = True
-        return [*effects, *(EndWorker(name) for name in self._workers)]
+        return [EndWorker(name) for name in self._workers]
 
     def _on_stop(self) -> list[RunEffect]:
         if self._ending or self._draining:
@@ -319,12 +322,7 @@ class Coordinator:
         if not move.is_over:
             return []
         self._move = None
-        ended = [MoveEnded(done=True, sequence=move.sequence)]
-        all_done = all(worker.done for worker in self._workers.values())
-        if self._ending or not all_done:
-            return [*ended]
-        self._ending = True
-        return [*ended, *(EndWorker(name) for name in self._workers)]
+        return [MoveEnded(done=True, sequence=move.sequence), *self._end_if_done()]
 
     def _on_other_exit(self, worker: _Worker, event: WorkerExited) -> list[RunEffect]:
         """Return what follows the end of a worker that starts for a move, or is drained by it."""
