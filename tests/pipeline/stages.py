@@ -121,6 +121,16 @@ class OpensSlowly:
         return {"after": record["made"] >= self._opened}
 
 
+class LoadsSlowly:
+    """Returns the number of an image; takes two seconds to open, as a stage that loads a large model."""
+
+    def open(self) -> None:
+        time.sleep(2.0)
+
+    def process(self, image: Any) -> dict[str, Any]:
+        return {"n": int(image.flat[0])}
+
+
 class RunningCount:
     """Counts the frames of its stream; each record has the count, and the sum of all frames so far."""
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fairlead.pipeline.coordinator import (
-    MOST_RESTARTS,
+from fairlead.pipeline.coordinator import MOST_RESTARTS, Coordinator
+from fairlead.pipeline.progress import WorkedOn
+from fairlead.pipeline.run_events import (
     ClockTick,
-    Coordinator,
     DrainSource,
     EndWorker,
     FinishRun,
@@ -20,7 +20,6 @@ from fairlead.pipeline.coordinator import (
     WorkerFailed,
     WorkerReady,
 )
-from fairlead.pipeline.progress import WorkedOn
 from fairlead.units import Bytes
 from tests.pipeline.pipelines import plan
 

@@ -67,6 +67,9 @@ def _run_metrics(document: Document) -> Iterator[MetricFamily]:
     yield from gauge("fairlead_pipeline_info", text, ("pipeline", "version", "python"), facts)
     rows: list[Row] = [((name,), document["seconds"])]
     yield from gauge("fairlead_pipeline_uptime_seconds", "Time since the run began.", ("pipeline",), rows)
+    moves: list[Row] = [((name,), len(document.get("moves", ())))]
+    text = "Moves of stages to other hosts."
+    yield from counter("fairlead_pipeline_moves_total", text, ("pipeline",), moves)
 
 
 def _stage_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamily]:
@@ -85,6 +88,9 @@ def _stage_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamil
     yield from counter("fairlead_pipeline_stage_restarts_total", text, _STAGE, rows)
     rows = [(key, len(each["workers"])) for key, each in stages]
     yield from gauge("fairlead_pipeline_stage_processes", "Processes of a stage.", _STAGE, rows)
+    places: list[Row] = [((*key, host), 1.0) for key, each in stages for host in each.get("hosts", ())]
+    text = "The host that a stage is on; always 1."
+    yield from gauge("fairlead_pipeline_stage_host_info", text, (*_STAGE, "host"), places)
     for share, text in _SHARES.items():
         rows = [(key, each[share]) for key, each in stages]
         yield from gauge(f"fairlead_pipeline_stage_{share}_ratio", text, _STAGE, rows)

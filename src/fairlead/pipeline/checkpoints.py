@@ -13,6 +13,8 @@ EVERY: Final = 16
 """Frames of a stream from one checkpoint to the next."""
 MOST_BYTES: Final = 16 << 20
 """Of all checkpoints of one stage and stream; beyond it the oldest go, and a replay begins earlier."""
+_FINAL: Final = -1
+"""The label of a state that is handed over, until its frame is known."""
 Key = tuple[str, int, int]
 """The worker, the index of its stage, and the stream."""
 
@@ -35,11 +37,29 @@ class CheckpointStore:
         while len(held) > 1 and sum(map(len, held.values())) > MOST_BYTES:
             del held[min(held)]
 
+    def add_final(self, key: Key, state: bytes) -> None:
+        """Keep the state of a stage that moves, after its last frame here."""
+        self._held.setdefault(key, {})[_FINAL] = state
+
+    def carry(self, old: tuple[str, int], new: tuple[str, int], before: int | None) -> None:
+        """Give the checkpoints of a stage to its new worker; its final state is that before a frame."""
+        for key in [key for key in self._held if key[:2] == old]:
+            held = self._held.pop(key)
+            final = held.pop(_FINAL, None)
+            if final is not None and before is not None:
+                held[before] = final
+            if held:
+                self._held[(new[0], new[1], key[2])] = held
+
+    def count_final(self, worker: str) -> int:
+        """Return how many final states of a worker are here."""
+        return sum(key[0] == worker and _FINAL in held for key, held in self._held.items())
+
     def labels(self) -> dict[tuple[str, int], dict[int, frozenset[int]]]:
         """Return the labels by worker and stage, and then by stream."""
         found: dict[tuple[str, int], dict[int, frozenset[int]]] = {}
         for (worker, stage, stream), held in self._held.items():
-            found.setdefault((worker, stage), {})[stream] = frozenset(held)
+            found.setdefault((worker, stage), {})[stream] = frozenset(held) - {_FINAL}
         return found
 
     def at(self, worker: str, start: Mapping[int, int], *, latest: bool) -> list[tuple[int, int, bytes]]:

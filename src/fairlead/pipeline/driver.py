@@ -4,24 +4,24 @@ import os
 import selectors
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
 from typing import Any, Final, Protocol
 
 from fairlead.errors import PipelineFailedError
-from fairlead.pipeline import coordinator as decide
+from fairlead.pipeline import run_events as decide
 from fairlead.pipeline.checkpoints import CheckpointStore
-from fairlead.pipeline.control import stage_to_json
+from fairlead.pipeline.coordinator import Coordinator
 from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.frame import boottime
-from fairlead.pipeline.fuse import LinkPlan, RunPlan, is_merged
-from fairlead.pipeline.link.joins import LinkJoin, RingJoin
+from fairlead.pipeline.fuse import LinkPlan, RunPlan, place_workers
 from fairlead.pipeline.observe.trace_file import TraceFile
 from fairlead.pipeline.place import LOCAL, LinkOpener, LocalPlace, Place, PlaceEvents, Positions
 from fairlead.pipeline.progress import WorkedOn
+from fairlead.pipeline.replan.moves import MovePlanner, RunMoves, hosts_of
 from fairlead.pipeline.spec import StageRole
 from fairlead.pipeline.state.folder import StateFolder
 from fairlead.pipeline.state.kept_run import KeptRun
 from fairlead.pipeline.status import RunStatus
+from fairlead.pipeline.worker_settings import link_joins, ring_join, worker_settings
 from fairlead.units import Bytes
 
 _TICK: Final = 0.25
@@ -63,16 +63,16 @@ class PipelineDriver:
         trace: TraceFile | None = None,
         hosts: OtherHosts | None = None,
         state: StateFolder | None = None,
+        planner: MovePlanner | None = None,
     ) -> None:
-        """Take what prints a line for people, what receives counters and spans, other hosts, and a folder."""
-        self._plan = plan
+        """Take what prints lines and receives counters and spans; hosts, a folder, and what plans moves."""
         self._log = log
         self._on_status = on_status
         self._trace = trace
         self._publish_at = 0.0
         sources = readable_again(plan, hosts.replayable if hosts is not None else {})
         self._replayable = all(sources.values()) and all(stage.ordered for stage in plan.spec.stages)
-        self._coordinator = decide.Coordinator(plan, replayable=self._replayable)
+        self._coordinator = Coordinator(plan, replayable=self._replayable)
         self._status = RunStatus(plan, boottime())
         self._checkpoints = CheckpointStore()
         self._kept = (
@@ -84,9 +84,16 @@ class PipelineDriver:
         local = LocalPlace(self._selector, self, hosts.links if hosts is not None else None, held)
         others = hosts.open(self._selector, self) if hosts is not None else {}
         self._places: dict[str, Place] = {LOCAL: local, **others}
+        self._planner = planner
+        self._moves = RunMoves(boottime())
+        self._open_links: dict[LinkPlan, str] = {}
+        """The sessions of links between hosts."""
         self._sessions = state.record.attempt * _SESSIONS if state is not None else 0
         self._numbers: dict[int, int] = {}
         """By stream: the number that comes next."""
+        self._plans = {worker.name: plan for worker in plan.workers}
+        """By worker: the plan for which it was first started."""
+        self._paths = 0
         self._finished: decide.FinishRun | None = None
 
     def run(self, stop: socket.socket | None = None) -> dict[str, Any]:
@@ -116,11 +123,16 @@ class PipelineDriver:
         for place in self._places.values():
             place.tick()
             memory.update(place.memory())
-        self._handle(decide.ClockTick(self._calls(), memory))
+        is_moving = len(self._coordinator.plans) > 1
+        sinks = _sequences(self._positions()) if is_moving else {}
+        labels = self._checkpoints.labels() if is_moving else {}
+        self._handle(decide.ClockTick(self._calls(), memory, sinks, labels))
         if boottime() >= self._publish_at:  # not with every report: the status has all workers in it
             self._publish_at = boottime() + _TICK
             self._count_links()
-            self._on_status(self._document())
+            document = self._document()
+            self._on_status(document)
+            self._propose(document)
         if self._kept is not None and self._kept.is_due:
             self._keep()
 
@@ -128,14 +140,31 @@ class PipelineDriver:
         """Keep how far the run has come."""
         if self._kept is None:
             return
-        places = self._places.values()
-        positions = {name: taken for place in places for name, taken in place.positions().items()}
+        positions = self._positions()
         starts = self._first_lost(positions) if self._replayable else self._next_numbers()
         if finished is None:
             self._kept.update(starts, positions, self._checkpoints)
         else:
             done = not (finished.failure or finished.drained)
             self._kept.finish(starts, positions, self._checkpoints, done=done)
+
+    def _positions(self) -> Positions:
+        """Return what the sinks of all places have taken."""
+        return {name: at for place in self._places.values() for name, at in place.positions().items()}
+
+    def _propose(self, document: Mapping[str, Any]) -> None:
+        """Let stages move if that pays now."""
+        if self._planner is None or not self._coordinator.can_move:
+            return
+        now = boottime()
+        proposed = self._planner.propose(document, now)
+        if proposed is not None:
+            plan = self._coordinator.plan
+            self._paths += 1
+            moved = place_workers(plan, proposed.nodes, self._paths)
+            self._plans |= {worker.name: moved for worker in moved.workers if worker.name not in self._plans}
+            self._log(self._moves.begin(plan, moved, proposed, now))
+            self._handle(decide.MoveRequested(moved))
 
     def _first_lost(self, positions: Positions) -> Mapping[int, int]:
         """Return by stream the frame with which a replay would begin now."""
@@ -148,7 +177,7 @@ class PipelineDriver:
         return self._numbers
 
     def _note_number(self, worker: str, call: WorkedOn) -> None:
-        if self._plan.is_source(worker):
+        if self._plan_of(worker).is_source(worker):
             self._numbers[call.stream] = call.sequence + bool(call.sequence or call.since)
 
     def _calls(self) -> dict[str, WorkedOn]:
@@ -171,7 +200,7 @@ class PipelineDriver:
     def _document(self) -> dict[str, Any]:
         others = {name: place.status() for name, place in self._places.items() if name != LOCAL}
         body = self._status.document(boottime(), self._calls()) | {"pid": os.getpid()}
-        body |= self._places[LOCAL].status()
+        body |= self._places[LOCAL].status() | {"moves": self._moves.document()}
         return body | {"hosts": others} if others else body
 
     def on_message(self, worker: str, message: Mapping[str, Any]) -> None:
@@ -186,31 +215,49 @@ class PipelineDriver:
         elif message["event"] == "ready":
             self._handle(decide.WorkerReady(worker))
         elif message["event"] == "done":
-            self._handle(decide.WorkerDone(worker, message["epoch"]))
+            has_state = self._checkpoints.count_final(worker) == message["states"]
+            self._handle(decide.WorkerDone(worker, message["epoch"], has_state))
         elif message["event"] == "checkpoint":
-            key = (worker, message["stage"], message["stream"])
-            acknowledged = self._acknowledged(message["stream"])
-            self._checkpoints.add(key, message["before"], message["state"], acknowledged)
+            self._on_checkpoint(worker, message)
+        elif message["event"] == "joined":
+            self._handle(decide.PathJoined(worker, message["edge"], message["path"]))
+        elif message["event"] == "switched":
+            ends = (worker, message["edge"], message["path"], message["sequence"])
+            self._handle(decide.PathSwitched(*ends))
         elif message["event"] == "failed":
             self._handle(decide.WorkerFailed(worker, message["line"]))
+
+    def _on_checkpoint(self, worker: str, message: Mapping[str, Any]) -> None:
+        key = (worker, message["stage"], message["stream"])
+        if message["before"] is None:
+            self._checkpoints.add_final(key, message["state"])
+        else:
+            acknowledged = self._acknowledged(message["stream"])
+            self._checkpoints.add(key, message["before"], message["state"], acknowledged)
 
     def on_exit(self, worker: str, how: str, at: WorkedOn) -> None:
         """Take note of a worker that has ended."""
         self._note_number(worker, at)
-        places = self._places.values()
-        positions = {name: taken for place in places for name, taken in place.positions().items()}
-        labels = self._checkpoints.labels()
+        positions, labels = self._positions(), self._checkpoints.labels()
         self._handle(decide.WorkerExited(worker, how, at, _sequences(positions), labels))
 
     def _acknowledged(self, stream: int) -> int:
         """Return the first frame of a stream that a sink may lack."""
-        plans = [each for each in self._plan.workers if each.stages[-1].role is StageRole.SINK]
-        reached = [each.name for each in plans if stream in self._plan.streams_of(each.name)]
-        taken = {name: at for place in self._places.values() for name, at in place.positions().items()}
+        plan, taken = self._coordinator.plan, self._positions()
+        sinks = [each for each in plan.workers if each.stages[-1].role is StageRole.SINK]
+        reached = [each.name for each in sinks if stream in plan.streams_of(each.name)]
         return min((taken.get(name, {}).get(stream, (0, 0))[0] for name in reached), default=0)
 
     def _place_of(self, worker: str) -> Place:
-        return self._places[self._plan.worker(worker).host]
+        return self._places[self._plan_of(worker).worker(worker).host]
+
+    def _plan_of(self, worker: str) -> RunPlan:
+        """Return the plan that has a worker: that of now, or another one for which it was started."""
+        plan = self._coordinator.plan
+        return plan if any(each.name == worker for each in plan.workers) else self._plans[worker]
+
+    def _tell(self, worker: str, message: dict[str, Any]) -> None:
+        self._place_of(worker).tell(worker, message)
 
     def _perform(self, effects: list[decide.RunEffect]) -> None:
         for effect in effects:
@@ -222,21 +269,54 @@ class PipelineDriver:
                 case decide.StartEpoch():
                     self._restore(effect.worker, effect.epoch, effect.start)
                     message = {"do": "epoch", "epoch": effect.epoch, "start": effect.start}
-                    self._place_of(effect.worker).tell(effect.worker, message)
+                    self._tell(effect.worker, message)
                 case decide.StartSource():
                     if self._kept is not None:
                         self._kept.begin()
-                    self._place_of(effect.worker).tell(effect.worker, {"do": "start"})
+                    self._tell(effect.worker, {"do": "start"})
                 case decide.DrainSource():
-                    self._place_of(effect.worker).tell(effect.worker, {"do": "drain"})
+                    self._tell(effect.worker, {"do": "drain"})
                 case decide.EndWorker():
-                    self._place_of(effect.worker).tell(effect.worker, {"do": "end"})
+                    self._tell(effect.worker, {"do": "end"})
                 case decide.KillWorker():
                     self._place_of(effect.worker).kill(effect.worker)
                 case decide.LogLine():
                     self._log(effect.line)
                 case decide.FinishRun():
                     self._finished = effect
+                case _:
+                    self._perform_move(effect)
+
+    def _perform_move(self, effect: decide.MoveEffect) -> None:
+        match effect:
+            case decide.HandOverState():
+                self._tell(effect.worker, {"do": "hand_over"})
+            case decide.SwitchPath():
+                self._tell(effect.worker, {"do": "switch", "edge": effect.edge})
+            case decide.CommitPaths():
+                self._tell(effect.worker, {"do": "commit"})
+            case decide.CancelPaths():
+                self._tell(effect.worker, {"do": "cancel"})
+            case decide.CarryState():
+                old, new = (self._plan_of(each).place_of(effect.stage, each) for each in effect.ends)
+                self._checkpoints.carry(old, new, effect.sequence)
+            case decide.DropLink():
+                session = self._open_links.pop(effect.link, "")
+                for place in self._places.values() if session else ():
+                    place.drop_link(session)
+            case decide.AdoptPlan():
+                self._status.on_plan(effect.plan)
+                if self._kept is not None:
+                    self._kept.on_plan(effect.plan)
+            case decide.MoveEnded():
+                self._on_move_ended(effect)
+
+    def _on_move_ended(self, effect: decide.MoveEnded) -> None:
+        now = boottime()
+        self._log(self._moves.end(effect.done, effect.sequence, effect.reason, now))
+        if self._planner is not None:
+            nodes = hosts_of(self._coordinator.plan) if effect.done else None
+            self._planner.on_move_ended(nodes, now)
 
     def _spawn(self, effect: decide.SpawnWorker) -> None:
         self._status.on_spawn(effect.worker)
@@ -245,7 +325,13 @@ class PipelineDriver:
             self._kept.known(effect.worker) if self._kept is not None and effect.resume else {}
         )
         restores = self._checkpoints.at(effect.worker, effect.start, latest=not self._replayable)
-        place.spawn(effect.worker, self._settings(effect) | {"restores": len(restores)}, known)
+        settings = worker_settings(
+            self._plan_of(effect.worker),
+            effect,
+            replayable=self._replayable,
+            trace_every=self._trace.every if self._trace is not None else 0,
+        )
+        place.spawn(effect.worker, settings | {"restores": len(restores)}, known)
         self._restore(effect.worker, effect.epoch, effect.start)
 
     def _restore(self, worker: str, epoch: int, start: Mapping[int, int]) -> None:
@@ -256,70 +342,24 @@ class PipelineDriver:
         if self._replayable:
             self._checkpoints.drop_after(worker, start)
 
-    def _settings(self, effect: decide.SpawnWorker) -> dict[str, Any]:
-        """Return what a new process has to know."""
-        plan, spec = self._plan.worker(effect.worker), self._plan.spec
-        first, last = plan.stages[0], plan.stages[-1]
-        return {
-            "stages": [stage_to_json(stage) for stage in plan.stages],
-            "stream": spec.sources.index(first) if first in spec.sources else 0,
-            "inputs": [
-                {
-                    "edge": edge.name,
-                    "contract": asdict(edge.contract),
-                    "links": self._count(edge.name, receiver=plan.name),
-                    "merged": is_merged(spec, edge),
-                }
-                for edge in spec.inputs_of(first.name)
-            ],
-            "outputs": [
-                {
-                    "edge": edge.name,
-                    "links": self._count(edge.name, sender=plan.name),
-                    "marked": edge.name in self._plan.marked,
-                }
-                for edge in spec.outputs_of(last.name)
-            ],
-            "epoch": effect.epoch,
-            "start": effect.start,
-            "resume": effect.resume,
-            "skip": effect.skip,
-            "replayable": self._replayable,
-            "folder": spec.folder,
-            "cores": first.cores,
-            "trace_every": self._trace.every if self._trace is not None else 0,
-        }
-
-    def _count(self, edge: str, sender: str = "", receiver: str = "") -> int:
-        links = [link for link in self._plan.links if link.edge.name == edge]
-        return sum(sender in ("", link.sender) and receiver in ("", link.receiver) for link in links)
-
     def _join(self, link: LinkPlan) -> None:
         """Make a ring for a link on one host, or both ends of a link between two."""
-        links = [each for each in self._plan.links if each.edge == link.edge]
-        output = [each for each in links if each.sender == link.sender].index(link)
-        entry = [each for each in links if each.receiver == link.receiver].index(link)
-        start, end = self._plan.worker(link.sender).host, self._plan.worker(link.receiver).host
+        plan = next(plan for plan in self._coordinator.plans if link in plan.links)
+        start, end = plan.worker(link.sender).host, plan.worker(link.receiver).host
         if start == end:
-            join = RingJoin(link.edge.name, link.sender, link.receiver, output, entry, link.slots)
-            self._places[start].join_ring(join)
+            self._places[start].join_ring(ring_join(plan, link))
             return
         self._sessions += 1
-        contract, encode = asdict(link.edge.contract), link.edge.encode
-        addresses = {host.name: host.address for host in self._plan.spec.hosts}
-        first = LinkJoin(
-            *(str(self._sessions), True, link.sender, link.edge.name, output, link.slots, contract, encode),
-            dial=addresses.get(end, ""),
-        )
-        # The coordinator's machine does not listen: a host that sends to it is connected to as well.
-        back = addresses[start] if end == LOCAL else ""
-        last = replace(first, sends=False, worker=link.receiver, index=entry, dial=back)
+        self._open_links[link] = str(self._sessions)
+        first, last = link_joins(plan, link, str(self._sessions))
         self._places[end].open_link(last)
         self._places[start].open_link(first)
 
     def _end_all(self) -> None:
         """Leave no process behind, whatever has happened here."""
         self._count_links()
+        if self._planner is not None:
+            self._planner.close()
         if self._kept is not None:
             self._kept.close()
         for place in self._places.values():

@@ -1,6 +1,7 @@
 """Which processes a pipeline becomes: fused neighbours, replicas, and the links between them. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -10,6 +11,8 @@ from fairlead.pipeline.transport import MOST_DEPTH
 
 _SPARE_SLOTS: Final = 2
 """Beside the frames that an edge holds: one is worked on, one is on its way."""
+PATH_MARK: Final = "@"
+"""Before the number of the placement that a process was started for: `detect@1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class LinkPlan:
     sender: str
     receiver: str
     slots: int
+    path: int = 0
+    """The number of the placement that made the link: the links of an edge change together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,16 @@ class RunPlan:
     links: tuple[LinkPlan, ...]
     marked: frozenset[str]
     """Edges on which a dropped or filtered frame leaves a mark: a stage behind waits for it."""
+    movable: frozenset[str] = frozenset()
+    """Stages that may be moved while the pipeline runs: they share no process with others."""
 
     def worker(self, name: str) -> WorkerPlan:
         """Return the process of this name."""
         return next(worker for worker in self.workers if worker.name == name)
+
+    def place_of(self, stage: str, name: str) -> tuple[str, int]:
+        """Return a process with the index of a stage in it."""
+        return name, [each.name for each in self.worker(name).stages].index(stage)
 
     def is_source(self, name: str) -> bool:
         """Return whether frames begin in a process."""
@@ -71,9 +82,9 @@ class RunPlan:
         return frozenset(numbers[stage] for stage in seen if stage in numbers)
 
 
-def plan_workers(spec: PipelineSpec) -> RunPlan:
-    """Return the processes of a checked pipeline."""
-    groups = _groups(spec)
+def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> RunPlan:
+    """Return the processes of a checked pipeline; movable stages share no process with others."""
+    groups = _groups(spec, movable)
     workers = tuple(
         WorkerPlan(
             "+".join(stage.name for stage in group) + (f"/{index}" if group[0].replicas > 1 else ""),
@@ -93,7 +104,27 @@ def plan_workers(spec: PipelineSpec) -> RunPlan:
         for receiver in workers
         if receiver.stages[0].name == edge.target
     )
-    return RunPlan(spec, workers, links, _marked(spec))
+    return RunPlan(spec, workers, links, _marked(spec), movable)
+
+
+def place_workers(plan: RunPlan, nodes: Mapping[str, str], path: int) -> RunPlan:
+    """Return the plan with movable stages on other hosts; processes and links that stay keep their names."""
+    moved = {name: node for name, node in nodes.items() if name in plan.movable}
+    stages = [replace(each, on=moved.get(each.name, each.on)) for each in plan.spec.stages]
+    placed = plan_workers(replace(plan.spec, stages=tuple(stages)), plan.movable)
+    kept = {(each.name.partition(PATH_MARK)[0], each.host): each.name for each in plan.workers}
+    names = {
+        each.name: kept.get((each.name, each.host), f"{each.name}{PATH_MARK}{path}")
+        for each in placed.workers
+    }
+    old_links = {(link.edge.name, link.sender, link.receiver): link for link in plan.links}
+    links = []
+    for link in placed.links:
+        ends = (link.edge.name, names[link.sender], names[link.receiver])
+        made = replace(link, sender=ends[1], receiver=ends[2], path=path)
+        links.append(old_links.get(ends, made))
+    workers = tuple(replace(each, name=names[each.name]) for each in placed.workers)
+    return replace(placed, workers=workers, links=tuple(links))
 
 
 def is_merged(spec: PipelineSpec, edge: EdgeSpec) -> bool:
@@ -102,9 +133,9 @@ def is_merged(spec: PipelineSpec, edge: EdgeSpec) -> bool:
     return (start.replicas > 1 and start.ordered and end.replicas == 1) or len(spec.inputs_of(end.name)) > 1
 
 
-def _groups(spec: PipelineSpec) -> list[tuple[StageSpec, ...]]:
+def _groups(spec: PipelineSpec, movable: frozenset[str]) -> list[tuple[StageSpec, ...]]:
     """Return the stages that share a process, each group in the order of its edges."""
-    after = {edge.source: edge.target for edge in spec.edges if _is_fused(spec, edge)}
+    after = {edge.source: edge.target for edge in spec.edges if _is_fused(spec, edge, movable)}
     inner = set(after.values())
     groups = []
     for stage in spec.stages:
@@ -116,11 +147,12 @@ def _groups(spec: PipelineSpec) -> list[tuple[StageSpec, ...]]:
     return groups
 
 
-def _is_fused(spec: PipelineSpec, edge: EdgeSpec) -> bool:
+def _is_fused(spec: PipelineSpec, edge: EdgeSpec, movable: frozenset[str]) -> bool:
     """Return whether the two stages of an edge share a process: nothing can queue between them."""
     start, end = spec.stage(edge.source), spec.stage(edge.target)
     return (
         spec.fuse
+        and (start.name in movable) == (end.name in movable)
         and edge.contract.policy is EdgePolicy.BLOCK
         and edge.contract.max_age is None
         and len(spec.outputs_of(start.name)) == len(spec.inputs_of(end.name)) == 1

@@ -46,6 +46,10 @@ class LinkOpener(Protocol):
         """Take a ring over, and pass its frames on to the other host or from it."""
         ...
 
+    def drop(self, session: str) -> None:
+        """End a link with the frames that are on it."""
+        ...
+
     def take_faults(self) -> list[tuple[str, str]]:
         """Return the workers whose links cannot go on, each once, and why."""
         ...
@@ -56,6 +60,10 @@ class LinkOpener(Protocol):
 
     def states(self) -> list[dict[str, Any]]:
         """Return how the links are doing."""
+        ...
+
+    def transfers(self) -> list[dict[str, Any]]:
+        """Return what links have sent to other hosts, and how long that took."""
         ...
 
 
@@ -88,6 +96,10 @@ class Place(Protocol):
 
     def open_link(self, join: LinkJoin) -> None:
         """Join a worker of this place with one of another place."""
+        ...
+
+    def drop_link(self, session: str) -> None:
+        """End a link with the frames that are on it; nothing if it is not known here."""
         ...
 
     def calls(self) -> Mapping[str, WorkedOn]:
@@ -205,10 +217,11 @@ class LocalPlace:
         """Make a ring, and hand its ends over."""
         sender, receiver = ring_pair(join.slots)
         with sender, receiver:
-            output = {"do": "output", "edge": join.edge, "index": join.output, "slots": join.slots}
-            self._send(join.sender, output, (sender.fileno(),))
-            entry = {"do": "input", "edge": join.edge, "index": join.input}
-            self._send(join.receiver, entry, (receiver.fileno(),))
+            both = {"edge": join.edge, "path": join.path}
+            output = {"do": "output", "index": join.output, "links": join.outputs, "slots": join.slots}
+            self._send(join.sender, both | output, (sender.fileno(),))
+            entry = {"do": "input", "index": join.input, "links": join.inputs}
+            self._send(join.receiver, both | entry, (receiver.fileno(),))
 
     def open_link(self, join: LinkJoin) -> None:
         """Make a ring to a worker, and hand its other end to the link."""
@@ -217,8 +230,14 @@ class LocalPlace:
         ours, theirs = (receiver, sender) if join.sends else (sender, receiver)
         with theirs:
             message = {"do": "output" if join.sends else "input", "edge": join.edge, "index": join.index}
-            self._send(join.worker, message | {"slots": join.slots}, (theirs.fileno(),))
+            message |= {"slots": join.slots, "path": join.path, "links": join.links}
+            self._send(join.worker, message, (theirs.fileno(),))
         self._links.open(join, ours)
+
+    def drop_link(self, session: str) -> None:
+        """End a link with the frames that are on it."""
+        if self._links is not None:
+            self._links.drop(session)
 
     def calls(self) -> Mapping[str, WorkedOn]:
         """Return what the running workers are doing."""
@@ -231,7 +250,10 @@ class LocalPlace:
     def status(self) -> dict[str, Any]:
         """Return the process numbers."""
         processes = {name: process.child.pid for name, process in self._processes.items()}
-        return {"processes": processes} | ({"links": self._links.states()} if self._links else {})
+        if self._links is None:
+            return {"processes": processes}
+        links = {"links": self._links.states(), "transfers": self._links.transfers()}
+        return {"processes": processes} | links
 
     def edge_counts(self) -> dict[str, Any]:
         """Return what was dropped before links that begin here."""

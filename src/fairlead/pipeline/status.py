@@ -23,12 +23,19 @@ class RunStatus:
 
     def __init__(self, plan: RunPlan, now: float) -> None:
         self._plan = plan
+        self._crossed = {link.edge.name for link in plan.links}
+        """Edges that are or were between processes."""
         self._began = now
         self._ended: Sums = {"stages": {}, "edges": {}}
         """What the processes that are no more have counted."""
         self._reports: dict[str, Report] = {}
         self._windows: dict[str, ReportWindow] = {}
         self._lives: Counter[str] = Counter()
+
+    def on_plan(self, plan: RunPlan) -> None:
+        """Take the plan of a run whose stages have moved."""
+        self._plan = plan
+        self._crossed |= {link.edge.name for link in plan.links}
 
     def on_spawn(self, worker: str) -> None:
         """Count a new process of a worker; what its predecessor has counted stays."""
@@ -70,6 +77,7 @@ class RunStatus:
             "name": stage.name,
             "role": str(stage.role),
             "workers": workers,
+            "hosts": list(dict.fromkeys(self._plan.worker(name).host for name in workers)),
             "restarts": sum(self._lives[name] - 1 for name in workers if self._lives[name]),
             "rate": _total_rate(windows, lambda report: report["stages"][stage.name]["out"], now),
         }
@@ -116,7 +124,7 @@ class RunStatus:
                 for stage in self._plan.spec.stages
             },
             "edges": {
-                link.edge.name: {
+                name: {
                     "sent": 0,
                     "received": 0,
                     "taken": 0,
@@ -125,7 +133,7 @@ class RunStatus:
                     "age": 0.0,
                     "times": empty_times("send", "receive", "age"),
                 }
-                for link in self._plan.links
+                for name in self._crossed
             },
         }
         for report in (self._ended, *self._reports.values()):

@@ -65,6 +65,8 @@ COMMANDS: dict[str, set[str]] = {
         "--trace-every",
         "--state",
         "--resume",
+        "--replan",
+        "--profile",
         *HOST_TLS,
         *OUTPUT,
     },

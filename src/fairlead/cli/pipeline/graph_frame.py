@@ -143,6 +143,8 @@ def _title(status: Document, controls: GraphControls) -> StyledLine:
         pieces.append(Piece(f"  {dropped} dropped", Style.WARN))
     if restarts := sum(each["restarts"] for each in status["stages"]):
         pieces.append(Piece(f"  {pluralize(restarts, 'restart')}", Style.BAD))
+    if moves := len(status.get("moves", ())):
+        pieces.append(Piece(f"  {pluralize(moves, 'move')}", Style.WARN))
     if status["bottleneck"]:
         pieces.append(Piece("  * bottleneck", Style.WARN))
     if controls.order is not StageOrder.GRAPH:
@@ -166,6 +168,9 @@ def _stage_line(stage: Document, limits: bool, glyphs: Glyphs) -> StyledLine:
         *_bar(busy, busy >= _NEARLY_ALL, glyphs),
         Piece(f" {busy:>4.0%} {figures}"),
     ]
+    others = [host for host in stage.get("hosts", ()) if host != "local"]
+    if others:
+        pieces.append(Piece(f" on {', '.join(others)}", Style.DIM))
     troubles = [(stage["failed"], "failed"), (stage["restarts"], "restarted")]
     return (*pieces, *(Piece(f" {number} {what}", Style.BAD) for number, what in troubles if number))
 

@@ -9,6 +9,8 @@ from fairlead.errors import PipelineError, SettingsError
 from fairlead.units import parse_duration, pluralize
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fairlead.pipeline.check import Problem
     from fairlead.pipeline.driver import OtherHosts
     from fairlead.pipeline.hosts.ask import HostAnswers
@@ -103,10 +105,16 @@ def require_private_hosts(spec: "PipelineSpec", options: argparse.Namespace) -> 
 
 
 def open_hosts(
-    spec: "PipelineSpec", options: argparse.Namespace, state: "StateFolder | None"
+    spec: "PipelineSpec",
+    options: argparse.Namespace,
+    state: "StateFolder | None",
+    candidates: "Collection[str]" = (),
 ) -> "tuple[PipelineSpec, OtherHosts | None]":
-    """Return the pipeline with the ports that its hosts declare, and the hosts; PipelineError."""
-    if all(stage.on == "local" for stage in spec.stages):
+    """Return the pipeline with the ports that its hosts declare, and the hosts; PipelineError.
+
+    `candidates` are hosts that stages may move to.
+    """
+    if all(stage.on == "local" for stage in spec.stages) and not candidates:
         return spec, None
     from fairlead.pipeline.fuse import plan_workers
     from fairlead.pipeline.hosts.remote import RemoteHosts
@@ -115,7 +123,7 @@ def open_hosts(
     require_none(answers.problems)
     plan = plan_workers(answers.spec)
     kept = (state.record.run, state.record.attempt) if state is not None else ("", 0)
-    return answers.spec, RemoteHosts(plan, tls_files(options), answers.replayable, *kept)
+    return answers.spec, RemoteHosts(plan, tls_files(options), answers.replayable, *kept, candidates)
 
 
 def require_none(problems: "tuple[Problem, ...]") -> None:

@@ -120,12 +120,7 @@ def _solve(planned: "PipelineProblem", options: argparse.Namespace) -> "CutPlan 
 
 
 def _known(spec: "PipelineSpec", options: argparse.Namespace, links: "list[LinkFacts]") -> "PipelineProfile":
-    known = profile.measure(spec, options) if options.profile is None else _read_profile(options.profile)
-    if known.pipeline != spec.name:
-        raise PipelineError(
-            f"{options.profile}: a profile of pipeline {known.pipeline}, not of {spec.name}",
-            "make one: fairlead pipeline profile",
-        )
+    known = known_profile(spec, options)
     names = [machine.name for machine in known.machines]
     for link in links:
         for name in (link.source, link.target):
@@ -134,6 +129,17 @@ def _known(spec: "PipelineSpec", options: argparse.Namespace, links: "list[LinkF
     stated = {(link.source, link.target) for link in links}
     kept = [link for link in known.links if (link.source, link.target) not in stated]
     return replace(known, links=(*kept, *links))
+
+
+def known_profile(spec: "PipelineSpec", options: argparse.Namespace) -> "PipelineProfile":
+    """Return the profile of a pipeline: that of --profile, or one that is measured now; PipelineError."""
+    known = profile.measure(spec, options) if options.profile is None else _read_profile(options.profile)
+    if known.pipeline != spec.name:
+        raise PipelineError(
+            f"{options.profile}: a profile of pipeline {known.pipeline}, not of {spec.name}",
+            "make one: fairlead pipeline profile",
+        )
+    return known
 
 
 def _read_profile(path: str) -> "PipelineProfile":

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.output.terminal import show_error
-from fairlead.cli.pipeline import hosts
+from fairlead.cli.pipeline import hosts, replan
 from fairlead.cli.pipeline.run_output import RunOutput, add_run_options
 from fairlead.errors import PipelineFailedError, SettingsError
 
@@ -29,6 +29,7 @@ def add(verbs: Any) -> None:
         help="keep the progress of the run in a folder: what sinks have taken, and the states of stages",
     )
     run.add_argument("--resume", action="store_true", help="go on with the run whose progress --state holds")
+    replan.add_options(run)
     add_run_options(run)
     hosts.add_tls(run)
     run.set_defaults(run=_run)
@@ -45,17 +46,21 @@ def _run(options: argparse.Namespace) -> int:
         raise SettingsError(
             "--resume needs --state DIR", "name the folder that holds the progress of the run"
         )
+    replan.check_options(options)
     spec = require_sound(read_pipeline(options.file))
     with ExitStack() as stack:
         state = stack.enter_context(_open_state(options, spec)) if options.state is not None else None
         if state is not None and state.is_done:
             show_error(f"fairlead: {options.state}: this run is done; there is nothing to go on with")
             return 0
-        spec, others = hosts.open_hosts(spec, options, state)
-        plan = plan_workers(spec)
+        moves = replan.prepare(spec, options) if options.replan else None
+        placed, candidates = (spec, ()) if moves is None else (moves.spec, moves.candidates)
+        placed, others = hosts.open_hosts(placed, options, state, candidates)
+        plan = plan_workers(placed, frozenset() if moves is None else moves.movable)
         output = stack.enter_context(RunOutput(options, plan))
         stop = stack.enter_context(stop_signals())
-        driver = PipelineDriver(plan, output.log, output.on_status, output.trace, others, state)
+        planner = None if moves is None else moves.planner
+        driver = PipelineDriver(plan, output.log, output.on_status, output.trace, others, state, planner)
         try:
             output.finish(driver.run(stop))
         except PipelineFailedError as error:

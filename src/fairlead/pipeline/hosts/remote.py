@@ -2,7 +2,7 @@
 
 import selectors
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 from uuid import uuid4
@@ -90,6 +90,10 @@ class RemoteHost:
         """Join a worker of the host with one of another place."""
         self._send({"do": "link", "join": asdict(join)})
 
+    def drop_link(self, session: str) -> None:
+        """End a link with the frames that are on it."""
+        self._send({"do": "drop", "session": session})
+
     def calls(self) -> Mapping[str, WorkedOn]:
         """Return what the workers were doing when the host last said so, by the clock of this machine."""
         offset = self._queue.session.clock.seconds
@@ -116,6 +120,7 @@ class RemoteHost:
             "clock_offset": session.clock.seconds,
             "processes": self._status.get("processes", {}),
             "links": self._status.get("links", []),
+            "transfers": self._status.get("transfers", []),
             "counters": self._status.get("counters", {}),
         }
 
@@ -200,14 +205,15 @@ class RemoteHosts:
         replayable: Mapping[str, bool],
         run: str = "",
         coordinator: int = 0,
+        candidates: Iterable[str] = (),
     ) -> None:
-        """Take what the hosts say of their sources, and name and coordinator of a run that is kept."""
+        """Take what hosts say of their sources, name and coordinator of a kept run, and further hosts."""
         self.replayable = replayable
         self._run = run or f"{plan.spec.name}-{uuid4().hex}"
         self._attempts = coordinator * _ATTEMPTS
         self.links = LinkGateway(self._run, tls)
         self._tls = tls
-        used = {worker.host for worker in plan.workers}
+        used = {worker.host for worker in plan.workers} | {*candidates}
         self._hosts = [host for host in plan.spec.hosts if host.name in used]
 
     def open(self, selector: selectors.BaseSelector, events: PlaceEvents) -> Mapping[str, Place]:

@@ -123,6 +123,8 @@ class HostRun:
                 self._place.join_ring(RingJoin(**message["join"]))
             case "link":
                 self._place.open_link(LinkJoin(**message["join"]))
+            case "drop":
+                self._place.drop_link(message["session"])
             case "finish":
                 self._stop.set()
 

@@ -34,9 +34,9 @@ class _LinkEnd:
         """The coordinator has joined its worker again, with another session."""
 
     @property
-    def place(self) -> tuple[str, str, int, bool]:
+    def place(self) -> tuple[str, str, int, int, bool]:
         """Which end of which link of which worker this is."""
-        return self.join.worker, self.join.edge, self.join.index, self.join.sends
+        return self.join.worker, self.join.edge, self.join.path, self.join.index, self.join.sends
 
     def replace(self) -> None:
         """Leave the session: its frames are not wanted any more, and neither are its faults."""
@@ -87,6 +87,15 @@ class LinkGateway:
                 link.session, join.dial, self._tls, LINK, lambda line: setattr(end, "trouble", line)
             )
 
+    def drop(self, session: str) -> None:
+        """End a link with the frames that are on it."""
+        end = self._ends.get(session)
+        if end is not None:
+            end.replace()
+            end.link.session.abandon()
+            if end.dialer is not None:
+                end.dialer.stop()
+
     def take_faults(self) -> list[tuple[str, str]]:
         """Return the workers whose links cannot go on, each once, and why."""
         faults = [self._faults.popleft() for _ in range(len(self._faults))]
@@ -126,6 +135,20 @@ class LinkGateway:
             }
             for end in self._all()
             if not end.link.session.is_over
+        ]
+
+    def transfers(self) -> list[dict[str, Any]]:
+        """Return by route what links have sent since the run began, and how long that took the transport."""
+        sums: dict[tuple[str, str], tuple[int, float]] = {}
+        for end in self._all():
+            if end.join.sends:
+                route = end.join.route[0], end.join.route[1]
+                size, seconds = sums.get(route, (0, 0.0))
+                session = end.link.session
+                sums[route] = size + session.sent_bytes, seconds + session.send_seconds
+        return [
+            {"from": route[0], "to": route[1], "bytes": size, "seconds": seconds}
+            for route, (size, seconds) in sums.items()
         ]
 
     def _all(self) -> list[_LinkEnd]:

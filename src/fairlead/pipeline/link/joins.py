@@ -17,6 +17,12 @@ class RingJoin:
     input: int
     """Which link of the edge at the receiver."""
     slots: int
+    path: int = 0
+    """The number of the placement that the ring is for."""
+    outputs: int = 1
+    """How many links of the edge the sender has on this path."""
+    inputs: int = 1
+    """How many links of the edge the receiver has on this path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +43,9 @@ class LinkJoin:
     """`jpeg`: how frames travel; empty: as they are."""
     dial: str = ""
     """The address of the other host; empty: it connects to this one."""
+    path: int = 0
+    """The number of the placement that the link is for."""
+    links: int = 1
+    """How many links of the edge its worker has on this path."""
+    route: tuple[str, str] = ("", "")
+    """The host that sends, and the one that receives."""

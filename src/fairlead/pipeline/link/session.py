@@ -65,6 +65,11 @@ class LinkSession(Generic[T]):
         self._acked = Ack(0, 0)
         self._free_since = 0.0
         """Since when a credit waits to be given back."""
+        self._behind_since = 0.0
+        """Since when a message is received and not acknowledged."""
+        self._busy_since = 0.0
+        """Since when the other side lacks a message; 0: it has every one."""
+        self._busy = 0.0
         self._depth = depth
         lock = threading.RLock()
         self.changed = threading.Condition(lock)
@@ -95,6 +100,21 @@ class LinkSession(Generic[T]):
         with self.changed:
             return self._window.credits
 
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that the other side has received."""
+        return self._window.acked_bytes
+
+    @property
+    def send_seconds(self) -> float:
+        """How long messages were on their way to it, without what a single one takes to be acknowledged."""
+        with self.changed:
+            return self._busy + (self._on_way() if self._busy_since else 0.0)
+
+    def _on_way(self) -> float:
+        overhead = _ACK_DELAY + (self.clock.round_trip or 0.0)
+        return max(0.0, self._now() - self._busy_since - overhead)
+
     def post(
         self,
         parts: Sequence[Bytes],
@@ -107,6 +127,7 @@ class LinkSession(Generic[T]):
         """
         with self.changed:
             self._window.post(parts, on_ack, whole)
+            self._busy_since = self._busy_since or self._now()
             self._to_send.notify_all()
 
     @property
@@ -203,12 +224,16 @@ class LinkSession(Generic[T]):
                     raise FrameError(f"message {message.number} without a credit")
                 content = self._assembler.add(message)
                 if content is not None:
+                    is_first = self._assembler.received - self._acked.received == 1
+                    self._behind_since = self._now() if is_first else self._behind_since
                     self._on_message(content)
                     self.changed.notify_all()
-                    if self._is_ack_due():
+                    if is_first or self._is_ack_due():
                         self._to_send.notify_all()
             case Ack():
                 self._window.on_ack(message)
+                if self._busy_since and self._window.is_empty:
+                    self._busy, self._busy_since = self._busy + self._on_way(), 0.0
                 self._on_change()
                 self.changed.notify_all()
                 if self._closing:
@@ -260,7 +285,9 @@ class LinkSession(Generic[T]):
                     return message
                 if self.is_over:
                     break
-                pending = self._released > self._acked.released
+                pending = self._released > self._acked.released or (
+                    self._assembler.received > self._acked.received
+                )
                 self._to_send.wait(_ACK_DELAY if pending else self._ping_period())
         return None
 
@@ -285,7 +312,10 @@ class LinkSession(Generic[T]):
         """Return whether the other side waits for news: a credit, or room for what it keeps."""
         behind = self._assembler.received - self._acked.received
         free = self._released - self._acked.released
-        waited = free > 0 and self._now() - self._free_since >= _ACK_DELAY
+        now = self._now()
+        waited = (free > 0 and now - self._free_since >= _ACK_DELAY) or (
+            behind > 0 and now - self._behind_since >= _ACK_DELAY
+        )
         return waited or free >= max(1, self._depth // 2) or behind >= max(1, self._depth // 2)
 
     def _is_first_exchange(self) -> bool:

@@ -34,6 +34,7 @@ class SendWindow:
         self._cursor = 0
         """The message, counted from the first one that is not acknowledged, that is sent next."""
         self._offset = 0
+        self.acked_bytes = 0
 
     @property
     def credits(self) -> int:
@@ -95,6 +96,7 @@ class SendWindow:
         self._released = ack.released
         while self._acked < ack.received:
             posted = self._posted.popleft()
+            self.acked_bytes += posted.total
             self._acked, self._cursor = self._acked + 1, self._cursor - 1
             if posted.on_ack is not None:
                 posted.on_ack()

@@ -54,6 +54,10 @@ class KeptRun:
         """Return what the sink of a worker had taken before."""
         return self._record.positions.get(self._plan.worker(worker).stages[-1].name, {})
 
+    def on_plan(self, plan: RunPlan) -> None:
+        """Take the plan of a run whose stages have moved."""
+        self._plan = plan
+
     @property
     def is_due(self) -> bool:
         """Whether the progress should be updated."""

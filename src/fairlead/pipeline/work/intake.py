@@ -4,7 +4,7 @@ import os
 import select
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -25,10 +25,20 @@ class Intake:
     """The frames of one edge. If the edge may drop frames, a thread empties its rings meanwhile."""
 
     def __init__(
-        self, name: str, contract: EdgeContract, links: int, *, merged: bool, replayable: bool
+        self,
+        name: str,
+        contract: EdgeContract,
+        links: int,
+        *,
+        merged: bool,
+        replayable: bool,
+        path: int = 0,
     ) -> None:
         self.name = name
+        self._path = path
         self._receivers: list[Receiver | None] = [None] * links
+        self._next: tuple[int, list[Receiver | None]] | None = None
+        """The number and the rings of a new path: its frames come behind the end of the old one."""
         self._ended = [False] * links
         self._early: list[Frame | None] = [None] * links
         """Frames of an epoch that has not begun here yet."""
@@ -59,13 +69,31 @@ class Intake:
         if self._threaded:
             threading.Thread(target=self._empty_rings, name=f"intake {name}", daemon=True).start()
 
-    def attach(self, index: int, receiver: Receiver) -> None:
-        """Use a new ring for one of the links."""
+    def attach(self, index: int, receiver: Receiver, path: int = 0, links: int = 1) -> bool:
+        """Use a new ring for one of the links; return whether that makes a new path whole."""
         with self._lock:
+            if path > self._path:
+                if self._next is None or self._next[0] != path:
+                    self._next = path, [None] * links
+                self._next[1][index] = receiver
+                return all(each is not None for each in self._next[1])
             self._receivers[index], old = receiver, self._receivers[index]
             self._ended[index] = False
             if old is not None:
                 old.close()
+        return False
+
+    def commit(self) -> None:
+        """Use the new path at once; what is still on the old one is lost."""
+        with self._lock:
+            if self._next is not None:
+                self._use_next()
+
+    def cancel(self) -> None:
+        """Forget the new path."""
+        with self._lock:
+            dropped, self._next = self._next, None
+            _close_all(dropped[1] if dropped is not None else [])
 
     @property
     def is_attached(self) -> bool:
@@ -212,7 +240,19 @@ class Intake:
                     break
                 moved = True
                 self._accept(index, frame)
+        if self._next is not None and all(self._ended) and all(each is not None for each in self._next[1]):
+            self._use_next()
+            return self._drain() or moved
         return moved
+
+    def _use_next(self) -> None:
+        assert self._next is not None
+        old = self._receivers
+        self._path, self._receivers = self._next
+        self._next = None
+        self._ended = [False] * len(self._receivers)
+        self._early = [None] * len(self._receivers)
+        _close_all(old)
 
     def _receive(self, index: int) -> Frame | None:
         receiver, early = self._receivers[index], self._early[index]
@@ -266,7 +306,20 @@ class Intake:
                     select.select(waits, [], [], _PAUSE)
 
 
+def _close_all(receivers: Sequence[Receiver | None]) -> None:
+    for receiver in receivers:
+        if receiver is not None:
+            receiver.close()
+
+
 def make_intake(body: Message, *, replayable: bool) -> Intake:
     """Return the intake of an edge as the driver describes it."""
     contract = contract_from_json(body["contract"])
-    return Intake(body["edge"], contract, body["links"], merged=body["merged"], replayable=replayable)
+    return Intake(
+        body["edge"],
+        contract,
+        body["links"],
+        merged=body["merged"],
+        replayable=replayable,
+        path=body["path"],
+    )

@@ -26,7 +26,7 @@ from fairlead.pipeline.work.runners import SinkRunner, StageFaultError
 from fairlead.pipeline.work.source_reader import SourceReader
 from fairlead.pipeline.work.stage_batches import StageBatches, make_batches
 from fairlead.pipeline.work.stateful import RestoredStates, StatefulRunner
-from fairlead.pipeline.work.values import decode_value
+from fairlead.pipeline.work.values import decode_value, end_of
 
 
 class PipelineWorker:
@@ -42,11 +42,21 @@ class PipelineWorker:
         self._done = False
         self._reads = False
         self._draining = False
+        self._hands_over = False
+        """Its stages go on elsewhere, with the states that they have here after the last frame."""
         self._free = time.perf_counter()
         """Since when the worker waits for a frame."""
         self._intakes = [make_intake(each, replayable=body["replayable"]) for each in body["inputs"]]
         self._outlets = [
-            Outlet(each["edge"], each["links"], marked=each["marked"], wait=self.wait, is_stale=self.is_stale)
+            Outlet(
+                each["edge"],
+                each["links"],
+                marked=each["marked"],
+                wait=self.wait,
+                is_stale=self.is_stale,
+                path=each["path"],
+                on_switch=self._on_switch,
+            )
             for each in body["outputs"]
         ]
         self._ends: list[Intake | Outlet] = [*self._intakes, *self._outlets]
@@ -114,11 +124,11 @@ class PipelineWorker:
     def _handle(self, message: Message, descriptors: list[int]) -> None:
         match message["do"]:
             case "input":
-                receiver = RingReceiver(socket.socket(fileno=descriptors[0]))
-                self._end_named(self._intakes, message["edge"]).attach(message["index"], receiver)
+                self._attach_input(message, RingReceiver(socket.socket(fileno=descriptors[0])))
             case "output":
                 sender = RingSender(socket.socket(fileno=descriptors[0]), message["slots"])
-                self._end_named(self._outlets, message["edge"]).attach(message["index"], sender)
+                outlet = self._end_named(self._outlets, message["edge"])
+                outlet.attach(message["index"], sender, message["path"], message["links"])
             case "restore":
                 self._states.add(message, read_memory(descriptors[0]))
             case "epoch":
@@ -127,11 +137,36 @@ class PipelineWorker:
                 self._reads = True
             case "drain":
                 self._draining = True
+            case "hand_over":
+                self._hands_over = True
+            case "switch" | "commit" | "cancel":
+                self._change_paths(message)
             case "end":
                 for runner in self._runners:
                     runner.close()
                 self._report()
                 sys.exit(0)
+
+    def _attach_input(self, message: Message, receiver: RingReceiver) -> None:
+        intake = self._end_named(self._intakes, message["edge"])
+        if intake.attach(message["index"], receiver, message["path"], message["links"]):
+            self._channel.send({"event": "joined", "edge": intake.name, "path": message["path"]})
+
+    def _change_paths(self, message: Message) -> None:
+        """Begin a move at an output, or end one at every input and output."""
+        if message["do"] == "switch":
+            outlet = self._end_named(self._outlets, message["edge"])
+            outlet.switch()
+            if self._done:  # there is no further frame: the new path ends as it begins
+                outlet.send_end(end_of(self._epoch))
+        for end in self._ends:
+            if message["do"] == "commit":
+                end.commit()
+            elif message["do"] == "cancel":
+                end.cancel()
+
+    def _on_switch(self, edge: str, path: int, sequence: int) -> None:
+        self._channel.send({"event": "switched", "edge": edge, "path": path, "sequence": sequence})
 
     @staticmethod
     def _end_named(ends: Sequence[Any], name: str) -> Any:
@@ -142,6 +177,8 @@ class PipelineWorker:
         start: dict[int, int] = {int(key): value for key, value in message["start"].items()}
         self._opened.restore(self._states.of_epoch(self._epoch))
         self._done = False
+        for end in self._ends:
+            end.commit()
         for intake in self._intakes:
             intake.start_epoch(self._epoch, start)
         if self._input is not None:
@@ -323,7 +360,8 @@ class PipelineWorker:
         if not self.is_stale(epoch):
             self._done = True
             self._report()
-            self._channel.send({"event": "done", "epoch": epoch})
+            states = self._opened.hand_over() if self._hands_over else 0
+            self._channel.send({"event": "done", "epoch": epoch, "states": states})
 
     def _report(self) -> None:
         self._reports.send(zip(self._stages, self._opened.counters(), strict=True), self._ends)

@@ -41,6 +41,10 @@ class OpenStages:
             if isinstance(runner, StatefulRunner):
                 runner.begin_epoch(states.pop(index, {}))
 
+    def hand_over(self) -> int:
+        """Send the states of all streams to the coordinator, and return how many there are."""
+        return sum(each.hand_over() for each in self.runners if isinstance(each, StatefulRunner))
+
     def counters(self) -> Iterator[StageCounters]:
         """Yield the counters of each stage."""
         if self.source is not None:

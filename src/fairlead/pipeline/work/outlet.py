@@ -9,24 +9,44 @@ import numpy as np
 from fairlead.pipeline.frame import DTYPES, Array, FrameHeader, PartHeader
 from fairlead.pipeline.observe.histogram import DurationHistogram
 from fairlead.pipeline.transport import PeerGone, Sender, Slot
+from fairlead.pipeline.work.values import end_of
 
 Wait = Callable[[Sequence[int]], None]
 """Wait until a descriptor is readable or the coordinator has sent a message, which is then handled."""
+OnSwitch = Callable[[str, int, int], None]
+"""Takes the edge, the path, and the number of the first frame on it."""
 _Targets = tuple[tuple[memoryview, ...], tuple[PartHeader, ...], list[Array]]
 """The buffers of a slot, the parts of a frame in it, and the arrays of both."""
 _NO_TARGETS: Final[_Targets] = ((), (), [])
 
 
 class Outlet:
-    """The frames that leave on one edge; the ring with the most credits takes the next frame."""
+    """The frames that leave on one edge; the ring with the most credits takes the next frame.
+
+    A move gives it a new path, rings to other workers: from one frame on, all frames go there.
+    """
 
     def __init__(
-        self, name: str, links: int, *, marked: bool, wait: Wait, is_stale: Callable[[int], bool]
+        self,
+        name: str,
+        links: int,
+        *,
+        marked: bool,
+        wait: Wait,
+        is_stale: Callable[[int], bool],
+        path: int = 0,
+        on_switch: OnSwitch = lambda name, path, sequence: None,
     ) -> None:
         self.name = name
         self.marked = marked
+        self._path = path
         self._senders: list[Sender | None] = [None] * links
-        self._is_single = links == 1
+        self._next: tuple[int, list[Sender | None]] | None = None
+        """The number and the rings of the new path."""
+        self._is_switching = False
+        self._on_switch = on_switch
+        self._last = -1
+        """The number of the last frame: all values of a frame take one path."""
         self._wait = wait
         self._is_stale = is_stale
         self._turn = 0
@@ -35,8 +55,13 @@ class Outlet:
         self._targets: dict[int, _Targets] = {}
         """Of a single link: the arrays of each slot."""
 
-    def attach(self, index: int, sender: Sender) -> None:
-        """Use a new ring for one of the links."""
+    def attach(self, index: int, sender: Sender, path: int = 0, links: int = 1) -> None:
+        """Use a new ring for one of the links; of a path that is new, keep it until the switch."""
+        if path > self._path:
+            if self._next is None or self._next[0] != path:
+                self._next = path, [None] * links
+            self._next[1][index] = sender
+            return
         self._targets.clear()
         self._senders[index], old = sender, self._senders[index]
         if old is not None:
@@ -47,9 +72,26 @@ class Outlet:
         """Whether every link has had its ring."""
         return all(sender is not None for sender in self._senders)
 
+    def switch(self) -> None:
+        """Let the next frame begin the new path."""
+        self._is_switching = self._next is not None
+
+    def commit(self) -> None:
+        """Use the new path at once; the old one is left without its end."""
+        if self._next is not None:
+            self._use_next()
+
+    def cancel(self) -> None:
+        """Forget the new path."""
+        dropped, self._next, self._is_switching = self._next, None, False
+        _close_all(dropped[1] if dropped is not None else [])
+
     def send(self, header: FrameHeader, arrays: Sequence[Array]) -> None:
         """Send one frame, as soon as a ring has a credit; a frame of an older epoch is not sent."""
         begin = time.perf_counter()
+        if self._is_switching and header.sequence != self._last:
+            self._switch_at(header.sequence, header.epoch)
+        self._last = header.sequence
         while not self._is_stale(header.epoch):
             index = self._choose()
             if index is not None and self._send_on(index, header, arrays):
@@ -62,12 +104,45 @@ class Outlet:
 
     def send_end(self, header: FrameHeader) -> None:
         """End every link."""
-        for index in range(len(self._senders)):
+        if self._is_switching:
+            self._switch_at(self._last + 1, header.epoch)
+        self._end_links(header)
+
+    def _switch_at(self, sequence: int, epoch: int) -> None:
+        """End the old path before a frame, and use the new one from it on."""
+        self._is_switching = False
+        if self._next is None:
+            return
+        path = self._next[0]
+        self._on_switch(self.name, path, sequence)
+        self._end_links(end_of(epoch))
+        if self._next is not None and self._next[0] == path and not self._is_stale(epoch):
+            self._use_next()
+
+    def _end_links(self, header: FrameHeader) -> None:
+        """End the links of the path that is in use; another path, or another epoch, ends the attempt."""
+        senders = self._senders
+        for index in range(len(senders)):
             while not self._is_stale(header.epoch) and not (
                 self._credits(index) and self._send_on(index, header, ())
             ):
-                sender = self._senders[index]
+                sender = senders[index]
                 self._wait([sender.fileno()] if sender is not None else [])
+                if senders is not self._senders:
+                    return
+
+    def _use_next(self) -> None:
+        assert self._next is not None
+        old = self._senders
+        self._path, self._senders = self._next
+        self._next, self._is_switching = None, False
+        self._turn = 0
+        self._targets.clear()
+        _close_all(old)
+
+    @property
+    def _is_single(self) -> bool:
+        return len(self._senders) == 1
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the edge at this end."""
@@ -124,6 +199,12 @@ class Outlet:
 
     def _lose(self, index: int) -> None:
         sender, self._senders[index] = self._senders[index], None
+        if sender is not None:
+            sender.close()
+
+
+def _close_all(senders: Sequence[Sender | None]) -> None:
+    for sender in senders:
         if sender is not None:
             sender.close()
 

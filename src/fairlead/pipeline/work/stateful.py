@@ -14,8 +14,8 @@ from fairlead.pipeline.work.runners import FunctionRunner, StageFaultError, one_
 
 _BYTES: Final = b"b"
 _JSON: Final = b"j"
-SaveCheckpoint = Callable[[int, int, bytes], None]
-"""Takes a stream, the number of the frame that comes next, and the state."""
+SaveCheckpoint = Callable[[int, int | None, bytes], None]
+"""Takes a stream, the number of the frame that comes next (None: none comes), and the state."""
 
 
 class StatefulRunner(FunctionRunner):
@@ -45,6 +45,14 @@ class StatefulRunner(FunctionRunner):
             self._labels[stream] = label
             self._save(stream, label, self._state_of(self._objects[stream]))
         self._function = self._objects[stream].process
+
+    def hand_over(self) -> int:
+        """Send the state of each stream, after its last frame here; return how many there are."""
+        unused = {stream: encode_state(state) for stream, state in self._restored.items()}
+        states = unused | {stream: self._state_of(made) for stream, made in self._objects.items()}
+        for stream, state in states.items():
+            self._save(stream, None, state)
+        return len(states)
 
     def close(self) -> None:
         """Let every object finish."""
@@ -102,7 +110,7 @@ class RestoredStates:
         return self._states
 
 
-def send_checkpoint(channel: Channel, stage: int, stream: int, before: int, state: bytes) -> None:
+def send_checkpoint(channel: Channel, stage: int, stream: int, before: int | None, state: bytes) -> None:
     """Hand a checkpoint to the coordinator."""
     descriptor = write_memory(state)
     message = {"event": "checkpoint", "stage": stage, "stream": stream, "before": before}
