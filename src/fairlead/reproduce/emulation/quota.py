@@ -24,8 +24,10 @@ _PATIENCE: Final = 5.0
 class CpuQuota(Protocol):
     """What holds a program and its children to a part of a CPU."""
 
-    label: str
-    """How it does so, for people."""
+    @property
+    def label(self) -> str:
+        """How it does so, for people."""
+        ...
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that starts a program under the quota."""
