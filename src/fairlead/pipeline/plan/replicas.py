@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fairlead.pipeline.plan.cut import within
 from fairlead.pipeline.plan.explain import HOP_S, milliseconds
 from fairlead.units import format_number, pluralize
+
+LEAST_GAIN: Final = 1.25
+"""Smaller gains are not proposed: stages of a millisecond that are measured one by one take up to a fifth
+longer than in one process, where what a stage makes is still in the caches of the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +35,16 @@ class ReplicaChoice:
     """The period with all stages in one process."""
     slowest: str
     """The stage that takes longest; replicas of it are not always possible."""
+    doubtful: str = ""
+    """The stage whose replicas would gain something by these times, but less than `LEAST_GAIN`."""
+    doubtful_gain: float = 1.0
 
 
 def choose_replicas(stages: Sequence[StageTime], cores: int, hop_s: float = HOP_S) -> ReplicaChoice:
-    """Return the stage whose replicas give the smallest period, with as few of them as that needs."""
+    """Return the stage whose replicas give the smallest period, with as few of them as that needs.
+
+    None is proposed where the gain is within the error of measured times.
+    """
     total = sum(stage.seconds for stage in stages)
     slowest = max(stages, key=lambda stage: stage.seconds, default=StageTime("", 0.0, False)).name
     best = ReplicaChoice("", 1, total, total, slowest)
@@ -42,11 +53,19 @@ def choose_replicas(stages: Sequence[StageTime], cores: int, hop_s: float = HOP_
             period = _period(stages, index, number, cores, hop_s)
             if not within(best.period_s, period):
                 best = ReplicaChoice(stage.name, number, period, total, slowest)
+    gain = total / best.period_s if best.stage else 1.0
+    if best.stage and gain < LEAST_GAIN:
+        return ReplicaChoice("", 1, total, total, slowest, best.stage, gain)
     return best
 
 
 def replica_sentence(choice: ReplicaChoice, cores: int, hop_s: float = HOP_S) -> str:
     """Return what replicas do, for people."""
+    if choice.doubtful:
+        return (
+            f"Replicas: none; those of {choice.doubtful} would be {format_number(choice.doubtful_gain)}x as "
+            f"fast as one process by these times, and a gain below {LEAST_GAIN}x is within their error."
+        )
     if not choice.stage:
         why = (
             "the machine has one core"
