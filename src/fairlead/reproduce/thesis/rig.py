@@ -6,9 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -36,6 +36,8 @@ class RunFigures:
     """Frames a second, after a warm-up."""
     latencies: tuple[float, ...]
     """Seconds from the read of each frame until it was done, after the warm-up."""
+    stage_seconds: Mapping[str, float] = field(default_factory=dict)
+    """By stage: the mean of its calls."""
 
     @property
     def latency(self) -> float:
@@ -58,7 +60,7 @@ class Rig:
         try:
             out, err = done.communicate(timeout=_RUN_S)
         finally:
-            end_process(done)
+            endbackground(done)
         if done.returncode:
             lines = err.strip().splitlines() or ["no reason given"]
             raise EmulationError(f"fairlead {' '.join(words[:2])} failed: {lines[-1]}")
@@ -86,8 +88,10 @@ class Rig:
     def run(self, text: str) -> RunFigures:
         """Run a pipeline to its end."""
         (self.folder / OUTPUT).unlink(missing_ok=True)
-        self.fairlead("pipeline", "run", self.write(text), "-q")
-        return read_figures(self.folder)
+        status = json.loads(self.fairlead("pipeline", "run", self.write(text), "-o", "json"))
+        calls = {stage["name"]: stage["times"]["process"] for stage in status["stages"]}
+        means = {name: each["sum"] / each["count"] for name, each in calls.items() if each["count"]}
+        return replace(read_figures(self.folder), stage_seconds=means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def _worker(folder: Path, pair: HostPair, quota: CpuQuota | None) -> "Iterator[s
     edge = pair.edge
     words = ["pipeline", "worker", "--listen", f"{edge.address}:{PORT}", "--folder", str(folder)]
     argv = edge.command([*_FAIRLEAD, *words, *_tls_words(folder / "keys", edge.name)])
-    with _process(quota.command(argv) if quota else argv, folder, "worker.log") as worker:
+    with background(quota.command(argv) if quota else argv, folder, "worker.log") as worker:
         if quota is not None:
             quota.on_start(worker.pid)
         _await_line(worker, folder / "worker.log", "listens on")
@@ -166,7 +170,7 @@ def _relay(folder: Path, pair: HostPair) -> "Iterator[subprocess.Popen[str]]":
     server, edge = pair.server, pair.edge
     module = [sys.executable, "-m", "fairlead.reproduce.emulation.relay"]
     argv = server.command([*module, server.address, str(RELAY_PORT), edge.address, str(PORT)])
-    with _process(argv, folder, "relay.log", pipes=True) as relay:
+    with background(argv, folder, "relay.log", pipes=True) as relay:
         assert relay.stdout is not None
         if not relay.stdout.readline():
             raise EmulationError(f"the relay did not start: {(folder / 'relay.log').read_text().strip()}")
@@ -174,9 +178,10 @@ def _relay(folder: Path, pair: HostPair) -> "Iterator[subprocess.Popen[str]]":
 
 
 @contextmanager
-def _process(
+def background(
     argv: Sequence[str], folder: Path, log: str, *, pipes: bool = False
 ) -> "Iterator[subprocess.Popen[str]]":
+    """Yield a process that ends with the block; what it says of errors goes to a file of the folder."""
     with open(folder / log, "w", encoding="utf-8") as errors:
         child = subprocess.Popen(  # noqa: S603 - no shell; every argument is ours
             argv,
@@ -191,10 +196,10 @@ def _process(
     try:
         yield child
     finally:
-        end_process(child)
+        endbackground(child)
 
 
-def end_process(child: "subprocess.Popen[str]") -> None:
+def endbackground(child: "subprocess.Popen[str]") -> None:
     """End a process and the group that it leads."""
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)
