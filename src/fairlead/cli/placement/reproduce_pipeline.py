@@ -14,7 +14,7 @@ from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, Text, show_error, show_page
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
-from fairlead.units import format_number, parse_bitrate, parse_duration
+from fairlead.units import format_number, parse_bitrate, parse_duration, pluralize
 
 if TYPE_CHECKING:
     from fairlead.reproduce.thesis.application import Workload
@@ -26,12 +26,12 @@ _SIZE: Final = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 _LEAST_SIDE, _MOST_SIDE = 8, 4096
 _KERNELS: Final = {"slow": ("slow",), "fast": ("fast",), "both": ("slow", "fast")}
 _DESCRIPTION: Final = (
-    "Measure colour to grey, convolution, ReLU and max-pool in C with the pipeline runtime of fairlead: as one "
-    "process and as several, beside copies of the whole program and threads; then in five cuts between an "
+    "Measure colour to grey, convolution, ReLU and max-pool in C with the pipeline runtime of fairlead: as "
+    "one process and as several, beside copies of the whole program and threads; then in five cuts between an "
     "edge and a server, which are emulated with network namespaces. Published figures (R. V. Raheja, UNC "
     "Charlotte 2020) are beside them. Needs a C compiler; the cuts need root. Takes some minutes."
 )
-_ROWS: Final = ("KERNEL", "SIZE", "ARRANGEMENT", "FRAMES/S", "GAIN", "LATENCY", "CCR")
+_ROWS: Final = ("KERNEL", "SIZE", "ARRANGEMENT", "FRAMES/S", "GAIN", "LIMIT", "LATENCY", "CCR")
 _CUTS: Final = ("KERNEL", "SIZE", "CUT", "BYTES", "FRAMES/S", "LATENCY", "CCR")
 _PUBLISHED: Final = ("PUBLISHED", "CORES", "ONE PROCESS", "FOUR", "GAIN", "HERE")
 
@@ -187,12 +187,14 @@ def page(answer: Mapping[str, Any]) -> Iterator[Table | str | Text]:
             row["arrangement"],
             format_number(row["frames_per_s"]),
             f"{row['gain']:.2f}x",
+            f"{row['limit']:.2f}x",
             *_times(row),
         )
         for row in answer["one_machine"]
     ]
     yield Table.of(_ROWS, rows)
-    yield f"On {answer['cores']} cores, medians of {answer['rounds']} rounds; no gain can be above {answer['cores']}x."
+    rounds = pluralize(answer["rounds"], "round")
+    yield f"On {pluralize(answer['cores'], 'core')}, medians of {rounds}. Limit: min(cores, sum/max)."
     if answer["emulated"]:
         yield ""
         yield Table.of(_CUTS, [_cut_row(row) for row in answer["cuts"]])
@@ -238,6 +240,6 @@ def _emulated(how: Mapping[str, Any]) -> str:
     extra = f", delay {1000 * how['delay_s']:g} ms each way" if how["delay_s"] else ""
     extra += f", {100 * how['loss']:g} % of reads held as lost" if how["loss"] else ""
     return (
-        f"Emulated on one machine: two network namespaces, a link of {how['bits_per_s'] / 1e6:g} Mbit/s each way "
-        f"(tbf){extra}, the edge at {how['edge_cpu']:g} CPU ({how['quota']}). E is the edge, S the server."
+        f"Emulated on one machine: two network namespaces, a link of {how['bits_per_s'] / 1e6:g} Mbit/s "
+        f"each way (tbf){extra}, the edge at {how['edge_cpu']:g} CPU ({how['quota']}). E is the edge, S the server."
     )

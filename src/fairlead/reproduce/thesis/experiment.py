@@ -3,9 +3,10 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -58,8 +59,18 @@ class Measured:
 
     rate: float
     latency_s: float
-    compute_s: float | None = None
-    """Seconds that the four stages work on one frame; None: the program has no stages."""
+    processes: tuple[float, ...] = ()
+    """Seconds that the stages of each process work on one frame; empty: the program has no stages."""
+
+    @property
+    def compute_s(self) -> float:
+        """Seconds that the stages work on one frame."""
+        return sum(self.processes)
+
+    @property
+    def most_gain(self) -> float:
+        """How many times as fast as one process this arrangement can be: sum/max, whatever the cores."""
+        return self.compute_s / max(self.processes) if self.processes else inf
 
     @property
     def ratio(self) -> float | None:
@@ -94,23 +105,22 @@ def _on_one_machine(
     experiment: Experiment, workload: Workload, folder: Path, on_step: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
     cores = os.cpu_count() or 1
-    estimate = _alone(folder, workload, 1, 1, 0.5).rate
+    estimate = measure_alone(folder, workload, 1, 1, 0.5).rate
     cases: dict[str, Callable[[], Measured]] = {
         f"{number} process{'es' * (number > 1)}": _piped(experiment, Rig(folder), workload, number, estimate)
         for number in experiment.processes
     }
     seconds = experiment.seconds
-    cases[f"{cores} copies"] = lambda: _alone(folder, workload, cores, 1, seconds)
-    cases[f"{cores} threads"] = lambda: _alone(folder, workload, 1, cores, seconds)
+    cases[f"{cores} copies"] = lambda: measure_alone(folder, workload, cores, 1, seconds)
+    cases[f"{cores} threads"] = lambda: measure_alone(folder, workload, 1, cores, seconds)
     rounds = _interleave(
         experiment.rounds, cases, lambda name: on_step(f"{workload.kernel} {workload.size}: {name}")
     )
     base = median(each.rate for each in rounds[next(iter(cases))])
     for name, found in rounds.items():
-        yield _row(workload, found) | {
-            "arrangement": name,
-            "gain": median(each.rate for each in found) / base,
-        }
+        limit = min(float(cores), median(each.most_gain for each in found))
+        gain = median(each.rate for each in found) / base
+        yield _row(workload, found) | {"arrangement": name, "gain": gain, "limit": limit}
 
 
 def _on_two_hosts(
@@ -126,7 +136,7 @@ def _on_two_hosts(
         if shaped:
             hosts.shape(delay_s=settings.delay_s, loss=settings.loss)
         for workload in experiment.cut_workloads:
-            alone = _alone(folder, workload, 1, 1, 0.5).latency_s
+            alone = measure_alone(folder, workload, 1, 1, 0.5).latency_s
             cases = {letters: _cut_case(experiment, hosts, workload, letters, alone) for letters in CUTS}
             rounds = _interleave(experiment.rounds, cases, lambda name: on_step(f"cut {name}"))
             for letters, found in rounds.items():
@@ -190,10 +200,20 @@ def _run_twice(
     pace = PACE * fast.rate
     calm_frames = min(frames, max(_LEAST, min(_PACED, round(seconds * pace))))
     calm = rig.run(pipeline_text(workload, arrangement, calm_frames, pace))
-    return Measured(fast.rate, calm.latency, sum(calm.stage_seconds[name] for name in STAGES))
+    return Measured(fast.rate, calm.latency, process_seconds(calm.stage_seconds, arrangement.split))
 
 
-def _alone(folder: Path, workload: Workload, copies: int, threads: int, seconds: float) -> Measured:
+def process_seconds(stages: Mapping[str, float], split: Collection[str]) -> tuple[float, ...]:
+    """Return the seconds of each process, by those of the stages and by the stages that begin one."""
+    processes = [0.0]
+    for name in STAGES:
+        if name in split:
+            processes.append(0.0)
+        processes[-1] += stages[name]
+    return tuple(processes)
+
+
+def measure_alone(folder: Path, workload: Workload, copies: int, threads: int, seconds: float) -> Measured:
     """Measure copies of the whole program side by side; the rate is that of all."""
     module = [sys.executable, "-m", "fairlead.reproduce.thesis.baselines"]
     size = (str(workload.height), str(workload.width))
