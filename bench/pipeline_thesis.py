@@ -96,8 +96,8 @@ def measure(rig: Rig, workload: Workload, rounds: int) -> bool:
     part = gains["as planned"] / limit
     held = part >= PART
     print(
-        f"{'held  ' if held else 'MISSED'}  as planned {gains['as planned']:.2f}x, {part:.0%} of the printed limit "
-        f"{limit:.2f}x, target {PART:.0%}; {gains['as planned'] / cores:.0%} of {cores} cores"
+        f"{'held  ' if held else 'MISSED'}  as planned {gains['as planned']:.2f}x, {part:.0%} of the printed "
+        f"limit {limit:.2f}x, target {PART:.0%}; {gains['as planned'] / cores:.0%} of {cores} cores"
     )
     return held
 

@@ -27,8 +27,8 @@ _LEAST_SIDE, _MOST_SIDE = 8, 4096
 _KERNELS: Final = {"slow": ("slow",), "fast": ("fast",), "both": ("slow", "fast")}
 _DESCRIPTION: Final = (
     "Measure colour to grey, convolution, ReLU and max-pool in C with the pipeline runtime of fairlead: as "
-    "one process and as several, beside copies of the whole program and threads; then in five cuts between an "
-    "edge and a server, which are emulated with network namespaces. Published figures (R. V. Raheja, UNC "
+    "one process and as several, beside copies of the whole program and threads; then in five cuts between "
+    "an edge and a server, which are emulated with network namespaces. Published figures (R. V. Raheja, UNC "
     "Charlotte 2020) are beside them. Needs a C compiler; the cuts need root. Takes some minutes."
 )
 _ROWS: Final = ("KERNEL", "SIZE", "ARRANGEMENT", "FRAMES/S", "GAIN", "LIMIT", "LATENCY", "CCR")
@@ -241,5 +241,6 @@ def _emulated(how: Mapping[str, Any]) -> str:
     extra += f", {100 * how['loss']:g} % of reads held as lost" if how["loss"] else ""
     return (
         f"Emulated on one machine: two network namespaces, a link of {how['bits_per_s'] / 1e6:g} Mbit/s "
-        f"each way (tbf){extra}, the edge at {how['edge_cpu']:g} CPU ({how['quota']}). E is the edge, S the server."
+        f"each way (tbf){extra}, the edge at {how['edge_cpu']:g} CPU ({how['quota']}). "
+        "E is the edge, S the server."
     )

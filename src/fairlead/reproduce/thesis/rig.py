@@ -60,7 +60,7 @@ class Rig:
         try:
             out, err = done.communicate(timeout=_RUN_S)
         finally:
-            endbackground(done)
+            end_process(done)
         if done.returncode:
             lines = err.strip().splitlines() or ["no reason given"]
             raise EmulationError(f"fairlead {' '.join(words[:2])} failed: {lines[-1]}")
@@ -196,10 +196,10 @@ def background(
     try:
         yield child
     finally:
-        endbackground(child)
+        end_process(child)
 
 
-def endbackground(child: "subprocess.Popen[str]") -> None:
+def end_process(child: "subprocess.Popen[str]") -> None:
     """End a process and the group that it leads."""
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)
