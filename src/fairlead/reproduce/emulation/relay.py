@@ -20,6 +20,7 @@ from typing import Any, Final
 _READ: Final = 1 << 16
 RETRANSMIT_S: Final = 0.2
 """How long bytes are held that were lost: the least retransmission timeout of Linux."""
+_END_S: Final = 2.0
 _AHEAD: Final = 1 << 20
 """Bytes that are held on their way in each direction; a sender that is faster waits."""
 
@@ -80,7 +81,8 @@ class Relay:
         self.is_away = False
         """New connections are ended at once."""
         self.accepted = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
 
     def change(self, **changes: Any) -> None:
         """Change fields of the shape; bytes that are on their way keep their times."""
@@ -100,8 +102,10 @@ class Relay:
         self.is_away = True
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
         self.cut()
+        for thread in tuple(self._threads):
+            thread.join(_END_S)
+        self._listener.close()
 
     def _accept(self) -> None:
         while True:
@@ -122,8 +126,19 @@ class Relay:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._pairs.append((near, far))
-            for lane in (_Lane(near, far), _Lane(far, near)):
-                threading.Thread(target=self._pass_on, args=(lane,), daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(near, far), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, near: socket.socket, far: socket.socket) -> None:
+        """Pass both directions on until either ends."""
+        back = threading.Thread(target=self._pass_on, args=(_Lane(far, near),), daemon=True)
+        with near, far:
+            back.start()
+            self._pass_on(_Lane(near, far))
+            back.join()
+            with self._lock:
+                self._pairs = [pair for pair in self._pairs if near not in pair]
 
     def _pass_on(self, lane: _Lane) -> None:
         """Move the bytes of one direction; its end is the end of both."""
@@ -143,11 +158,6 @@ class Relay:
         for end in (lane.source, lane.target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        self._forget(lane)
-
-    def _forget(self, lane: _Lane) -> None:
-        with self._lock:
-            self._pairs = [pair for pair in self._pairs if lane.source not in pair]
 
 
 @contextmanager

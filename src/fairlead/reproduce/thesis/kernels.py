@@ -15,9 +15,9 @@ FLAGS: Final[Mapping[str, tuple[str, ...]]] = {SLOW: ("-O0",), FAST: ("-O3", "-m
 _HERE: Final = Path(__file__).parent
 
 
-def build(kernel: str, folder: Path) -> Path:
+def build(kernel: str, folder: Path, name: str = "") -> Path:
     """Compile a kernel into a folder and put the stages beside it; return the library."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
+    compiler = shutil.which(name or os.environ.get("CC", "cc"))
     if compiler is None:
         raise EmulationError(
             "no C compiler: cc is missing", "install one (package gcc), or name another in CC"
