@@ -53,6 +53,14 @@ def add(verbs: Any) -> None:
         default="both",
         help="without optimisation, with it, or both (default)",
     )
+    _add_link(command)
+    command.add_argument("--rounds", metavar="N", type=int, default=3, help="interleaved rounds (default: 3)")
+    command.add_argument("--plot", metavar="FILE", help="also draw the figures by size, as an SVG picture")
+    shared.add_output(command)
+    command.set_defaults(run=run)
+
+
+def _add_link(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rate", metavar="RATE", default="100Mb/s", help="of the emulated link, each way (default: 100Mb/s)"
     )
@@ -73,10 +81,6 @@ def add(verbs: Any) -> None:
         default=0.25,
         help="the edge's part of one CPU (default: 0.25)",
     )
-    command.add_argument("--rounds", metavar="N", type=int, default=3, help="interleaved rounds (default: 3)")
-    command.add_argument("--plot", metavar="FILE", help="also draw the figures by size, as an SVG picture")
-    shared.add_output(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
