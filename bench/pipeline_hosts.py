@@ -162,9 +162,8 @@ def fall(hosts: TwoHosts, seconds: float) -> bool:
     hosts.pair.set_rate(BEFORE * 1e6)
     before = plan(hosts, Setting(BEFORE, workload))
     rig = hosts.rig
-    rig.fairlead("pipeline", "plan", "free.yaml", "--profile", "profile.json", "--out", "planned.yaml")
     (rig.folder / OUTPUT).unlink(missing_ok=True)
-    run = rig.start("pipeline", "run", "planned.yaml", "--replan", "--profile", "profile.json", "-q")
+    run = rig.start("pipeline", "run", "free.yaml", "--replan", "--profile", "profile.json", "-q")
     try:
         needed = watch_fall(hosts, run, reached)
         run.send_signal(signal.SIGINT)
@@ -216,6 +215,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="four settings, one round")
     parser.add_argument("--only", default="", help="settings whose name holds this")
     parser.add_argument("--no-fall", action="store_true", help="leave out the link that falls")
+    parser.add_argument("--only-fall", action="store_true", help="leave out the settings")
     options = parser.parse_args()
     why = obstacle()
     if why:
@@ -223,6 +223,7 @@ def main() -> int:
         return 2
     settings = [Setting(rate, workload) for workload in WORKLOADS for rate in RATES]
     settings = settings[1::3] if options.short else [each for each in settings if options.only in each.name]
+    settings = [] if options.only_fall else settings
     rounds = 1 if options.short else options.rounds
     results: list[bool] = []
     with tempfile.TemporaryDirectory() as name:
