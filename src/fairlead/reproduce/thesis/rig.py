@@ -62,8 +62,8 @@ class Rig:
         finally:
             end_process(done)
         if done.returncode:
-            lines = err.strip().splitlines() or ["no reason given"]
-            raise EmulationError(f"fairlead {' '.join(words[:2])} failed: {lines[-1]}")
+            lines = [line.strip() for line in err.strip().splitlines()] or ["no reason given"]
+            raise EmulationError(f"fairlead {' '.join(words[:2])} failed: {'; '.join(lines[-2:])}")
         return out
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
@@ -142,7 +142,8 @@ def two_hosts(folder: Path, share: float | None, *, with_relay: bool = False) ->
         pair = stack.enter_context(host_pair())
         quota = None if share is None else stack.enter_context(cpu_quota(share))
         keys = folder / "keys"
-        named = [f"{host.name},{host.address}" for host in pair.hosts]
+        edge, server = pair.hosts  # the relay in front of the edge has the server's address
+        named = [f"{edge.name},{edge.address},{server.address}", f"{server.name},{server.address}"]
         write_certificates(str(keys), named, 2)
         stack.enter_context(_worker(folder, pair, quota))
         rig = Rig(folder, pair.server, _tls_words(keys, SERVER))
