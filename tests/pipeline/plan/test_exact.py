@@ -45,7 +45,9 @@ def test_a_milp_with_contiguity_finds_the_same(seed: int) -> None:
 def test_hops_that_take_time_are_counted_by_both_solvers(seed: int) -> None:
     document = {**random_problem(seed, 6, 3), "max_latency_s": None}
     problem = replace(problem_of(document), hop_s=0.02)
-    expected = best({**document, "hop_s": 0.02})
+    slow = {node.name: 1.0 + 3 * (number % 2) for number, node in enumerate(problem.nodes)}
+    problem = replace(problem, nodes=tuple(replace(node, slowness=slow[node.name]) for node in problem.nodes))
+    expected = best({**document, "hop_s": 0.02, "slowness": slow})
     assert same(plan_chain(problem), expected)
     pytest.importorskip("highspy", reason="HiGHS, the extra pipeline-plan, is not installed")
     assert same(plan_graph(problem, EXACT), expected)

@@ -64,7 +64,7 @@ def test_a_chain_returns_to_its_source() -> None:
     assert planned.stages == ("camera", "detect", "count", "log")
     assert (problem.source, problem.edges, problem.max_latency_s) == ("local", None, 0.2)
     assert problem.sink == CutSink("log", "local", 30.0)
-    assert problem.hop_s == pytest.approx(0.0004)
+    assert problem.hop_s == pytest.approx(0.0016)
     assert [stage.input_bytes for stage in problem.stages] == [0, 3000, 200]
     assert [dict(stage.seconds) for stage in problem.stages] == [
         {"local": 0.001},
@@ -72,6 +72,7 @@ def test_a_chain_returns_to_its_source() -> None:
         {"local": 0.001, "server": 0.0005},
     ]
     assert [(node.name, node.memory_bytes) for node in problem.nodes] == [("local", 1000), ("server", 9000)]
+    assert [node.slowness for node in problem.nodes] == pytest.approx([0.052 / 0.011, 1.0])
     assert [link.name for link in problem.links] == ["local->server", "server->local"]
     plan = plan_cut(problem)
     assert isinstance(plan, CutPlan)

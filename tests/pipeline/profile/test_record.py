@@ -65,7 +65,7 @@ def test_a_join_gets_frames_with_the_same_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "median", "low", "high", "frames"),
+    ("seconds", "mean", "low", "high", "frames"),
     [
         ([9.0, 8.0, 7.0, *map(float, range(11))], 5.0, 1.0, 9.0, 11),  # three come before
         ([9.0, 1.0], 1.0, 1.0, 1.0, 1),
@@ -74,17 +74,30 @@ def test_a_join_gets_frames_with_the_same_number() -> None:
     ],
 )
 def test_the_first_values_do_not_count(
-    seconds: list[float], median: float, low: float, high: float, frames: int
+    seconds: list[float], mean: float, low: float, high: float, frames: int
 ) -> None:
     cost = stage_cost(seconds, 7)
     assert cost is not None
     assert (cost.seconds, cost.p10, cost.p90, cost.frames, cost.memory_bytes) == (
-        median,
+        mean,
         low,
         high,
         frames,
         7,
     )
+
+
+def test_calls_that_a_quota_delays_count_with_their_share() -> None:
+    # A quarter of a CPU, in periods of 10 ms: a call of 1 ms waits 7.5 ms each third time.
+    cost = stage_cost([1.0, 1.0, 8.5] * 10, 7)
+    assert cost is not None
+    assert cost.seconds == pytest.approx(3.5, rel=0.05)
+
+
+def test_one_call_that_others_delay_does_not_count() -> None:
+    cost = stage_cost([1.0] * 32 + [500.0], 7)
+    assert cost is not None
+    assert cost.seconds == pytest.approx(1.0)
 
 
 def test_nothing_measured_is_no_cost() -> None:

@@ -192,7 +192,7 @@ def _show(
     from fairlead.pipeline.plan.explain import explain
 
     cores = {machine.name: machine.cores for machine in known.machines}
-    explanation = explain(planned.problem, plan, sum(cores.values()))
+    explanation = explain(planned.problem, plan, sum(cores.values()), planned.problem.hop_s)
     choice = _choose_replicas(spec, planned, plan, cores)
     if options.out:
         _write(options, spec, dict(zip(planned.stages, planned.nodes_of(plan), strict=True)), choice)

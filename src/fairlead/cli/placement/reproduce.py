@@ -9,6 +9,7 @@ from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Table
 from fairlead.cli.output.terminal import Page, show_page
+from fairlead.cli.placement import reproduce_pipeline
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
 
@@ -38,12 +39,13 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "reproduce",
         help="play a published experiment, beside its published figures",
-        description=_DESCRIPTION,
+        description="Play or measure a published experiment, and print its published figures beside.",
     )
     verbs = command.add_subparsers(title="experiments", dest="verb", metavar="EXPERIMENT", required=True)
     _add_sharing(
         verbs.add_parser("gpu-sharing", help="inference engines that share one GPU", description=_DESCRIPTION)
     )
+    reproduce_pipeline.add(verbs)
 
 
 def _add_sharing(sharing: argparse.ArgumentParser) -> None:

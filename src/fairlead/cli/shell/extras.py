@@ -40,6 +40,7 @@ EXTRAS: Final = {
     "replay": "scheduler",
     "simulate": "simulate",
     "reproduce": "simulate",
+    "reproduce pipeline": "pipeline-hosts",
     "bench openb": "simulate",
     "bench share": "run",
     "serve agent": "agent",

@@ -23,6 +23,8 @@ class CutNode:
 
     name: str
     memory_bytes: float
+    slowness: float = 1.0
+    """How many times as long as on the fastest node its end of a hop takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class CutProblem:
     edges: tuple[CutEdge, ...] | None = None
     """None: a chain. Otherwise a graph; an edge goes to a stage behind the one that it comes from."""
     hop_s: float = 0.0
-    """Seconds that a hop keeps its two nodes busy, half of it each. 0: transfers alone count."""
+    """Seconds that a hop keeps its two nodes busy, half of it each, by their slowness. 0: transfers alone."""
     sink: CutSink | None = None
     """Of a chain: where its results go. None: they stay at the node of the last stage."""
 
@@ -94,6 +96,10 @@ class CutProblem:
         if self.edges is not None:
             return self.edges
         return tuple(CutEdge(index - 1, index, stage.input_bytes) for index, stage in enumerate(self.stages))
+
+    def end_seconds(self) -> dict[str, float]:
+        """Return the seconds that one end of a hop keeps each node busy."""
+        return {node.name: self.hop_s / 2 * node.slowness for node in self.nodes}
 
     def links_by_ends(self) -> dict[tuple[str, str], CutLink]:
         """Return each link under its two nodes."""

@@ -96,10 +96,11 @@ def _hops(problem: CutProblem, assignment: Sequence[str]) -> _Hops | CutRefusal:
 
 
 def _loads(problem: CutProblem, assignment: Sequence[str], hops: _Hops) -> Iterable[CutLoad]:
+    end_seconds = problem.end_seconds()
     for node in dict.fromkeys((*assignment, problem.source)):
         stages = _stages_on(problem, assignment, node)
         ends = sum((hop.link.source == node) + (hop.link.target == node) for hop in hops.values())
-        busy = sum(stage.seconds[node] for stage in stages) + problem.hop_s / 2 * ends
+        busy = sum(stage.seconds[node] for stage in stages) + end_seconds.get(node, 0.0) * ends
         memory = sum(stage.memory_bytes for stage in stages)
         if stages or busy:  # the source's node may be busy with hops alone
             yield CutLoad(node, tuple(stage.name for stage in stages), busy, memory)

@@ -195,11 +195,11 @@ def _ends(model: _Model, edge: CutEdge, links: dict[tuple[str, str], CutLink]) -
 
 
 def _add_hop(problem: CutProblem, model: _Model, link: CutLink, column: int, seconds: float) -> None:
-    half = problem.hop_s / 2
+    end_seconds = problem.end_seconds()
     for busy, value in (
         ((link.source, link.target), seconds),
-        ((link.source,), half),
-        ((link.target,), half),
+        ((link.source,), end_seconds[link.source]),
+        ((link.target,), end_seconds[link.target]),
     ):
         terms = model.load.setdefault(busy, {})
         terms[column] = terms.get(column, 0.0) + value / model.scale

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fairlead.pipeline.plan.cut import within
 from fairlead.pipeline.plan.explain import HOP_S, milliseconds
 from fairlead.units import format_number, pluralize
+
+BUSY_HOP: Final = 3.0
+"""How many times as long a hop takes where the cores and their caches are busy with the replicas themselves:
+measured from 0.4 to 1.2 ms for a frame of 720p. Replicas must pay then as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +35,16 @@ class ReplicaChoice:
     """The period with all stages in one process."""
     slowest: str
     """The stage that takes longest; replicas of it are not always possible."""
+    doubtful: str = ""
+    """The stage whose replicas would gain with hops as on idle cores, and lose with those of busy ones."""
+    doubtful_gain: float = 1.0
 
 
 def choose_replicas(stages: Sequence[StageTime], cores: int, hop_s: float = HOP_S) -> ReplicaChoice:
-    """Return the stage whose replicas give the smallest period, with as few of them as that needs."""
+    """Return the stage whose replicas give the smallest period, with as few of them as that needs.
+
+    None is proposed that would lose where hops take as long as between busy cores.
+    """
     total = sum(stage.seconds for stage in stages)
     slowest = max(stages, key=lambda stage: stage.seconds, default=StageTime("", 0.0, False)).name
     best = ReplicaChoice("", 1, total, total, slowest)
@@ -42,11 +53,22 @@ def choose_replicas(stages: Sequence[StageTime], cores: int, hop_s: float = HOP_
             period = _period(stages, index, number, cores, hop_s)
             if not within(best.period_s, period):
                 best = ReplicaChoice(stage.name, number, period, total, slowest)
+    if not best.stage:
+        return best
+    index = [stage.name for stage in stages].index(best.stage)
+    if _period(stages, index, best.replicas, cores, BUSY_HOP * hop_s) >= total:
+        return ReplicaChoice("", 1, total, total, slowest, best.stage, total / best.period_s)
     return best
 
 
 def replica_sentence(choice: ReplicaChoice, cores: int, hop_s: float = HOP_S) -> str:
     """Return what replicas do, for people."""
+    if choice.doubtful:
+        return (
+            f"Replicas: none; those of {choice.doubtful} would be {format_number(choice.doubtful_gain)}x as "
+            f"fast as one process if a hop takes {milliseconds(hop_s)} of CPU, and slower if it takes "
+            f"{milliseconds(BUSY_HOP * hop_s)}, as between busy cores."
+        )
     if not choice.stage:
         why = (
             "the machine has one core"

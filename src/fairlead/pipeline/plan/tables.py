@@ -118,7 +118,9 @@ def _hop_seconds(problem: CutProblem, names: list[str]) -> Costs:
             ends[at, :, :count] += 1  # results come back from the last run
         elif problem.sink is not None:
             ends[at, :, count] += 1
-    return ends * (problem.hop_s / 2)
+    end_seconds = problem.end_seconds()
+    by_node: Costs = np.array([end_seconds[name] for name in names], dtype=float)
+    return np.asarray(ends * by_node[:, None, None], dtype=float)
 
 
 def _twins(problem: CutProblem, names: list[str], arrays: tuple[Costs, ...]) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class StageCost:
     """What one value costs a stage on one node."""
 
     seconds: float
-    """The median."""
+    """The mean, with the most extreme calls clipped."""
     p90: float
     memory_bytes: int
     """Resident in its process, at the end."""

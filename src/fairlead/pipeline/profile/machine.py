@@ -22,6 +22,8 @@ WARM: Final = 3
 """Values before the measured ones, if there are enough: they import, compile and reserve memory."""
 _OPEN_LIMIT: Final = 120.0
 """Seconds that a stage may take to open, beside the time that it is measured."""
+_CLIPPED: Final = 0.05
+"""The part of calls at either end that count as the next ones: others on the machine delay a few."""
 _SLOWER: Final = 3
 """A call that has begun in time may take so much longer."""
 
@@ -150,9 +152,16 @@ def to_sample(result: Message) -> StageSample:
 
 
 def stage_cost(seconds: Sequence[float], memory_bytes: int) -> StageCost | None:
-    """Return the median and the spread, without the first values; None without any."""
+    """Return the mean and the spread, without the first values; None without any.
+
+    Where a quota of CPU time stops a machine again and again, most calls are fast and some wait: their median
+    says nothing of how many pass in a second.
+    """
     if not seconds:
         return None
     ordered = sorted(seconds[min(WARM, len(seconds) // 2) :])
-    low, high = (ordered[round(part * (len(ordered) - 1))] for part in (0.1, 0.9))
-    return StageCost(statistics.median(ordered), high, memory_bytes, len(ordered), p10=low)
+    low, high, least, most = (
+        ordered[round(part * (len(ordered) - 1))] for part in (0.1, 0.9, _CLIPPED, 1 - _CLIPPED)
+    )
+    mean = statistics.fmean(min(max(each, least), most) for each in ordered)
+    return StageCost(mean, high, memory_bytes, len(ordered), p10=low)

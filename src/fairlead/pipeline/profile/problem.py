@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fairlead.errors import PipelineError
 from fairlead.pipeline.plan.cut import CutEdge, CutLink, CutNode, CutPlan, CutProblem, CutSink, CutStage
-from fairlead.pipeline.plan.explain import HOP_S
+from fairlead.pipeline.plan.explain import HOST_HOP_S
 from fairlead.pipeline.profile.facts import PipelineProfile, StageFacts
 from fairlead.pipeline.spec import EdgeSpec, PipelineSpec, StageRole, StageSpec
 
@@ -30,7 +30,7 @@ def build_problem(
     max_latency_s: float | None = None,
     *,
     as_graph: bool = False,
-    hop_s: float = HOP_S,
+    hop_s: float = HOST_HOP_S,
 ) -> PipelineProblem:
     """Return the problem; PipelineError where the profile does not know enough.
 
@@ -40,7 +40,10 @@ def build_problem(
     stages = spec.in_order()
     costs = [_stage(spec, stage, profile) for stage in stages]
     source = _nodes(spec, spec.sources[0], profile)[0]
-    nodes = tuple(CutNode(machine.name, machine.memory_bytes) for machine in profile.machines)
+    nodes = tuple(
+        CutNode(machine.name, machine.memory_bytes, _slowness(profile, machine.name))
+        for machine in profile.machines
+    )
     links = tuple(CutLink(link.source, link.target, link.bytes_per_s, link.delay_s) for link in profile.links)
     names = tuple(stage.name for stage in stages)
     sizes = {edge.name: _bytes_of(edge, profile) for edge in spec.edges}
@@ -73,6 +76,14 @@ def unknowns(profile: PipelineProfile) -> Iterator[str]:
         for other in names:
             if one != other and (one, other) not in known:
                 yield f"the link {one}->{other} is not known"
+
+
+def _slowness(profile: PipelineProfile, machine: str) -> float:
+    """Return how many times as long as on the fastest machines a machine takes for the stages that it has."""
+    shared = [stage.costs for stage in profile.stages if machine in stage.costs and len(stage.costs) > 1]
+    own = sum(costs[machine].seconds for costs in shared)
+    least = sum(min(cost.seconds for cost in costs.values()) for costs in shared)
+    return own / least if least else 1.0
 
 
 def is_chain(spec: PipelineSpec) -> bool:

@@ -22,7 +22,7 @@ from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.frame import FrameHeader, boottime
 from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.place import resident_bytes
-from fairlead.pipeline.profile.record import FrameRecorder, joined, read_frames
+from fairlead.pipeline.profile.record import FrameRecorder, joined, map_record, read_frames
 from fairlead.pipeline.programs.runner import ProgramRunner
 from fairlead.pipeline.spec import OnError, StageRole, StageSpec
 from fairlead.pipeline.work.runners import FunctionRunner, StageFaultError, one_line
@@ -40,6 +40,8 @@ class _Measured:
     """Of each value, in order."""
     made: int = 0
     failed: int = 0
+    mapped: int = 0
+    """Bytes of its inputs, which are not the stage's own memory."""
 
     def to_json(self) -> Message:
         return {
@@ -47,7 +49,7 @@ class _Measured:
             "seconds": self.seconds,
             "made": self.made,
             "failed": self.failed,
-            "memory_bytes": resident_bytes(os.getpid()),
+            "memory_bytes": max(0, resident_bytes(os.getpid()) - self.mapped),
         }
 
 
@@ -64,10 +66,12 @@ def measure(body: Message) -> Message:
             record = FrameRecorder(output, body["output_bytes"])
         if stage.role is StageRole.SOURCE:
             return _read_source(stage, body, record, end).to_json()
-        inputs = [files.enter_context(open(path, "rb")) for path in body["inputs"]]
-        frames = joined([read_frames(file) for file in inputs])
+        inputs = [files.enter_context(map_record(path)) for path in body["inputs"]]
+        frames = joined([read_frames(each) for each in inputs])
         values = ((header, [decode_value(frame) for frame in several]) for header, several in frames)
-        return _run(stage, body["folder"], islice(values, body["frames"]), len(inputs), record, end).to_json()
+        measured = _run(stage, body["folder"], islice(values, body["frames"]), len(inputs), record, end)
+        measured.mapped = sum(each.size for each in inputs)
+        return measured.to_json()
 
 
 def _read_source(stage: StageSpec, body: Message, record: FrameRecorder | None, end: float) -> _Measured:

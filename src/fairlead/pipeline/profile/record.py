@@ -1,9 +1,12 @@
 """Frames in a file, one after another: each its header and its payload."""
 
+import mmap
+import os
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
 import numpy as np
 
@@ -42,15 +45,48 @@ class FrameRecorder:
             return
         self._file.write(packed)
         for array in arrays:
-            self._file.write(np.ascontiguousarray(array).tobytes())
+            self._file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         self._left -= size
         self._has_some = True
 
 
-def read_frames(file: BinaryIO, most_bytes: float = float("inf")) -> Iterator[Frame]:
+class RecordReader(Protocol):
+    """What frames are read from."""
+
+    def read(self, size: int, /) -> bytes | memoryview:
+        """Return the next bytes, fewer at the end."""
+        ...
+
+
+class MappedRecord:
+    """A record in memory that is not copied: frames are where a worker has them, outside the heap."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+        self.size = len(data)
+
+    def read(self, size: int, /) -> memoryview:
+        """Return the next bytes."""
+        part = self._data[self._at : self._at + size]
+        self._at += len(part)
+        return part
+
+
+@contextmanager
+def map_record(path: str) -> Iterator[MappedRecord]:
+    """Yield a record of a file; arrays of its frames keep it in memory as long as they are there."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        data = mmap.mmap(file.fileno(), size, flags, mmap.PROT_READ) if size else b""
+    yield MappedRecord(memoryview(data))
+
+
+def read_frames(file: RecordReader, most_bytes: float = float("inf")) -> Iterator[Frame]:
     """Yield the frames of a record, the first whatever its size; FrameError for a file that is none."""
     read = 0
-    while start := file.read(HEADER_BYTES):
+    while start := bytes(file.read(HEADER_BYTES)):
         if len(start) < HEADER_BYTES:
             raise FrameError("a record that ends within a header")
         (length,) = _LENGTH.unpack_from(start, _LENGTH_AT)
@@ -62,7 +98,7 @@ def read_frames(file: BinaryIO, most_bytes: float = float("inf")) -> Iterator[Fr
         yield Frame(header, tuple(_arrays(header, file.read(sum(header.sizes)))))
 
 
-def _arrays(header: FrameHeader, data: bytes) -> Iterator[Array]:
+def _arrays(header: FrameHeader, data: bytes | memoryview) -> Iterator[Array]:
     at = 0
     if len(data) < sum(header.sizes):
         raise FrameError(f"a record that ends within frame {header.sequence}")

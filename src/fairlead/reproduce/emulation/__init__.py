@@ -1,0 +1,1 @@
+"""Two hosts and the link between them, emulated on one machine: namespaces, a relay, a CPU quota."""

@@ -1,0 +1,1 @@
+"""The application of the thesis on edge and server, measured with this machine and two emulated hosts."""
