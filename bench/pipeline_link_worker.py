@@ -19,7 +19,8 @@ from bench.pipeline_hop_worker import METHOD, Camera, Facts, Meter, check, chunk
 from fairlead.pipeline.frame import FrameHeader, PartHeader, boottime
 from fairlead.pipeline.link.dial import Dialer, serve_session
 from fairlead.pipeline.link.receiver import LinkReceiver
-from fairlead.pipeline.link.rpc import RpcServer, ServerStream
+from fairlead.pipeline.link.rpc import Message
+from fairlead.pipeline.link.rpc_server import RpcServer, ServerStream
 from fairlead.pipeline.link.sender import LinkSender
 from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.transport import PeerGone
@@ -55,7 +56,7 @@ def link_receiver(facts: Facts) -> dict[str, float]:
     """Receive through the link of this project."""
     receiver = LinkReceiver(HELLO, facts["depth"])
 
-    def serve(stream: ServerStream) -> Iterator[bytes]:
+    def serve(stream: ServerStream) -> Iterator[Message]:
         return serve_session(receiver.session, stream, next(iter(stream)))
 
     server = RpcServer({"Link": serve}, lambda line: None)

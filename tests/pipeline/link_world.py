@@ -88,10 +88,11 @@ class LinkWorld:
             return False
         is_first = is_near not in wire.greeted
         wire.greeted.add(is_near)
-        message = session.greet(number) if is_first else session.take(number)
-        if message is not None:
-            (wire.to_far if is_near else wire.to_near).append(message)
-        return message is not None
+        hello = session.greet(number) if is_first else None
+        pieces = session.take(number) if not is_first else None if hello is None else (hello,)
+        if pieces is not None:
+            (wire.to_far if is_near else wire.to_near).append(b"".join(pieces))
+        return pieces is not None
 
     def deliver(self, wire: Wire, *, to_near: bool) -> bool:
         """Let one message arrive; False: none is under way."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("grpc")
+
 
 from fairlead.pipeline.hosts.messages import CONTROL, MessageQueue
 from fairlead.pipeline.link.dial import Dialer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("grpc")
+
 
 from fairlead.errors import SettingsError
 from fairlead.pipeline.hosts.certificates import write_certificates

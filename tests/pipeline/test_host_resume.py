@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("grpc")
+
 
 from tests.pipeline.hosts import start_host
 from tests.pipeline.pipelines import lines

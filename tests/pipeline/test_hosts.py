@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("grpc")
+
 
 from tests.pipeline.hosts import LIMIT, ask, certificates, host, run_on_hosts, start_host
 from tests.pipeline.pipelines import STAGES, lines, sequences

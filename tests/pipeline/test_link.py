@@ -38,10 +38,10 @@ def exchange(sender: LinkSender, receiver: LinkReceiver, steps: int) -> None:
     ends = (sender.session.connect(), receiver.session.connect())
     ours = sender.session.outgoing(ends[0])
     theirs = receiver.session.outgoing(ends[1])
-    receiver.session.receive(ends[1], next(ours))
-    sender.session.receive(ends[0], next(theirs))
+    receiver.session.receive(ends[1], b"".join(next(ours)))
+    sender.session.receive(ends[0], b"".join(next(theirs)))
     for _ in range(steps):
-        receiver.session.receive(ends[1], next(ours))
+        receiver.session.receive(ends[1], b"".join(next(ours)))
     sender.session.disconnect(ends[0])
     receiver.session.disconnect(ends[1])
 

@@ -108,6 +108,6 @@ def test_a_side_that_has_left_says_so_on_every_later_connection() -> None:
     assert world.far.session.has_left
     number, served = world.near.session.connect(), world.far.session.connect()
     for message in world.far.session.outgoing(served):
-        world.near.session.receive(number, message)
+        world.near.session.receive(number, b"".join(message))
     assert world.near.session.is_over
     assert not world.near.session.failure

@@ -15,7 +15,8 @@ from fairlead.pipeline.hosts.run import HostRun
 from fairlead.pipeline.hosts.settings import HostSettings
 from fairlead.pipeline.link.dial import serve_session
 from fairlead.pipeline.link.gateway import LINK
-from fairlead.pipeline.link.rpc import RpcServer, ServerStream, StreamRefusedError
+from fairlead.pipeline.link.rpc import Message, Received, StreamRefusedError
+from fairlead.pipeline.link.rpc_server import RpcServer, ServerStream
 from fairlead.pipeline.link.wire import PROTOCOL, Hello, decode, encode
 from fairlead.pipeline.profile.messages import PROFILE
 from fairlead.pipeline.profile.serve import ProfileService
@@ -66,7 +67,7 @@ class HostServer:
             "refused_streams": self._rpc.refused_streams,
         }
 
-    def _control(self, stream: ServerStream) -> Iterator[bytes]:
+    def _control(self, stream: ServerStream) -> Iterator[Message]:
         first, hello = _read_hello(stream)
         run = self._run_named(str(hello.get("run", "")), hello.get("attempt"))
         run.on_connection(+1)
@@ -107,7 +108,7 @@ class HostServer:
         with self._lock:
             self._runs.pop(name, None)
 
-    def _link(self, stream: ServerStream) -> Iterator[bytes]:
+    def _link(self, stream: ServerStream) -> Iterator[Message]:
         first, hello = _read_hello(stream)
         name = str(hello.get("run", ""))
         with self._lock:  # another host may be faster than the coordinator
@@ -130,7 +131,7 @@ class HostServer:
         yield encode(Hello(body | {"folder": self._settings.folder}))
 
 
-def _read_hello(stream: ServerStream) -> tuple[bytes, dict[str, Any]]:
+def _read_hello(stream: ServerStream) -> tuple[Received, dict[str, Any]]:
     first = next(iter(stream), b"")
     try:
         message = decode(first)

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from fairlead.errors import FairleadError
 from fairlead.pipeline.frame import FrameError
-from fairlead.pipeline.link.rpc import OpenedStream, ServerStream, StreamBrokenError, StreamRefusedError
+from fairlead.pipeline.link.rpc import Message, OpenedStream, Received, StreamRefusedError
+from fairlead.pipeline.link.rpc_server import ServerStream
 from fairlead.pipeline.link.session import LinkSession
 from fairlead.pipeline.link.tls import HostTlsFiles
 
@@ -65,8 +66,7 @@ class Dialer:
         try:
             outgoing = self._session.outgoing(connection)
             self._stream = OpenedStream(self._address, self._tls, self._method, outgoing)
-            for data in self._stream:
-                self._session.receive(connection, data)
+            self._stream.deliver(lambda data: self._session.receive(connection, data))
         except (StreamRefusedError, FrameError) as error:  # also one that has lost the session
             self.refusal = str(error)
             self._on_trouble(self.refusal)
@@ -79,28 +79,22 @@ class Dialer:
                 self._stream.cancel()
 
 
-def serve_session(session: LinkSession[Any], stream: ServerStream, hello: bytes) -> Iterator[bytes]:
+def serve_session(session: LinkSession[Any], stream: ServerStream, hello: Received) -> Iterator[Message]:
     """Yield what this host sends on a stream that another host has opened with this first message."""
     connection = session.connect()
     stream.on_end(lambda: session.disconnect(connection))
     faults: list[str] = []
 
-    def read() -> None:
+    def receive(data: Received) -> None:
         try:
-            for data in stream:
-                session.receive(connection, data)
+            session.receive(connection, data)
         except FrameError as error:
             faults.append(str(error))
-        except StreamBrokenError:
-            pass  # the other host connects again
-        finally:
             session.disconnect(connection)
 
-    try:
-        session.receive(connection, hello)
-    except FrameError as error:
-        raise StreamRefusedError(str(error)) from error
-    threading.Thread(target=read, name="link", daemon=True).start()
-    yield from session.outgoing(connection)
+    receive(hello)
+    if not faults:
+        stream.deliver(receive)
+        yield from session.outgoing(connection)
     if faults:
         raise StreamRefusedError(faults[0])

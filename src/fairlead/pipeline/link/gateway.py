@@ -12,7 +12,8 @@ from fairlead.pipeline.link.joins import LinkJoin
 from fairlead.pipeline.link.jpeg import from_jpeg, to_jpeg
 from fairlead.pipeline.link.pump import DROPPING, DroppingReceiver, as_they_are, start_pump
 from fairlead.pipeline.link.receiver import LinkReceiver
-from fairlead.pipeline.link.rpc import ServerStream, StreamRefusedError
+from fairlead.pipeline.link.rpc import Message, Received, StreamRefusedError
+from fairlead.pipeline.link.rpc_server import ServerStream
 from fairlead.pipeline.link.sender import LinkSender
 from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.ring import RingReceiver, RingSender
@@ -111,7 +112,7 @@ class LinkGateway:
                     dropped[reason] = dropped.get(reason, 0) + number
         return edges
 
-    def serve(self, session: str, stream: ServerStream, hello: bytes) -> Iterator[bytes]:
+    def serve(self, session: str, stream: ServerStream, hello: Received) -> Iterator[Message]:
         """Yield what this host sends on a stream that belongs to a link of the run."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or session in self._ends, self._patience)

@@ -1,40 +1,25 @@
-"""The door to grpcio: streams of raw bytes, from both ends."""
+"""The calls of a host: bidirectional streams of messages of raw bytes, from both ends."""
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
 
-import grpc
-
-from fairlead.errors import FairleadError, SettingsError
-from fairlead.pipeline.link.tls import HostTlsFiles, ReloadedTls, TlsTexts
+from fairlead.errors import FairleadError
+from fairlead.pipeline.link.http2 import grpc
+from fairlead.pipeline.link.http2.channel import Buffer, Channel
+from fairlead.pipeline.link.http2.connection import Connection, start_reading
+from fairlead.pipeline.link.http2.dial import connect
+from fairlead.pipeline.link.http2.grpc import Status
+from fairlead.pipeline.link.http2.stream import Stream, StreamEndedError
+from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.link.wire import CHUNK_BYTES
 
 SERVICE: Final = "fairlead.pipeline.v1.Host"
-MOST_STREAMS: Final = 256
-"""Of a server, at the same time."""
-_KEEPALIVE: Final = (
-    ("grpc.keepalive_time_ms", 2000),
-    ("grpc.keepalive_timeout_ms", 3000),
-    ("grpc.http2.ping_timeout_ms", 3000),  # a minute unless stated, whatever the line before says
-    ("grpc.keepalive_permit_without_calls", 0),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", 1000),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 500),
-)
-"""A connection that has died without a word is noticed within five seconds."""
-_OPTIONS: Final = (("grpc.max_receive_message_length", CHUNK_BYTES), *_KEEPALIVE)
-_CLIENT: Final = (*_OPTIONS, ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0))
-_REFUSALS: Final = (
-    grpc.StatusCode.NOT_FOUND,
-    grpc.StatusCode.INVALID_ARGUMENT,
-    grpc.StatusCode.FAILED_PRECONDITION,
-    grpc.StatusCode.UNIMPLEMENTED,
-)
-# glibc gives memory above a threshold back at once, and raises the threshold to what was freed so. Else every
-# message of a link would be mapped, touched and unmapped several times, which costs more than to send it.
-bytearray(1 << 24)
-Handler = Callable[["ServerStream"], Iterator[bytes]]
+Message = bytes | Sequence[Buffer]
+"""What is sent as one message: as it is, or in pieces."""
+Received = bytes | memoryview
 
 
 class StreamBrokenError(FairleadError):
@@ -46,131 +31,86 @@ class StreamRefusedError(StreamBrokenError):
 
 
 class OpenedStream:
-    """A stream that this host has opened, on a connection of its own."""
+    """A stream that this host opens, on a connection of its own, once its answers are wanted."""
 
     def __init__(
-        self, address: str, tls: HostTlsFiles | None, method: str, outgoing: Iterator[bytes]
+        self, address: str, tls: HostTlsFiles | None, method: str, outgoing: Iterator[Message]
     ) -> None:
-        if tls is None:
-            self._channel = grpc.insecure_channel(address, _CLIENT)
-        else:
-            texts = tls.read()
-            credentials = grpc.ssl_channel_credentials(texts.ca, texts.key, texts.cert)
-            self._channel = grpc.secure_channel(address, credentials, _CLIENT)
-        self._call: Any = self._channel.stream_stream(f"/{SERVICE}/{method}")(outgoing)
+        self._address = address
+        self._tls = tls
+        self._path = f"/{SERVICE}/{method}"
+        self._outgoing = outgoing
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._socket: socket.socket | None = None
+        self._connection: Connection | None = None
+        self._stream: Stream | None = None
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Received]:
         """Yield what the other host sends; StreamBrokenError unless it ends the stream."""
-        try:
-            yield from self._call
-        except grpc.RpcError as error:
-            code, details = self._call.code(), _first_line(self._call.details())
-            kind = StreamRefusedError if code in _REFUSALS else StreamBrokenError
-            raise kind(details or code.name) from error
+        stream = self._open()
+        yield from stream.messages()
+        _raise_for(stream.wait())
+
+    def deliver(self, on_message: Callable[[Received], None]) -> None:
+        """Call with what the other host sends, until it ends the stream; StreamBrokenError if it does not.
+
+        The thread that reads the connection calls. A FrameError of the callback ends the stream.
+        """
+        stream = self._open()
+        stream.deliver(on_message)
+        _raise_for(stream.wait())
 
     def cancel(self) -> None:
         """End the stream, from any thread."""
-        self._call.cancel()
-        self._channel.close()
+        with self._lock:
+            self._cancelled = True
+            opening = self._socket
+        if self._stream is not None:
+            self._stream.cancel()
+        if self._connection is not None:
+            self._connection.shutdown()
+        elif opening is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(opening, socket.SHUT_RDWR)
 
-
-class ServerStream:
-    """A stream that another host has opened."""
-
-    def __init__(self, requests: Iterator[bytes], context: Any) -> None:
-        self._requests = requests
-        self._context = context
-        self.peer: str = context.peer()
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield what the other host sends, until the stream is over for any reason."""
+    def _open(self) -> Stream:
         try:
-            yield from self._requests
-        except Exception as error:  # grpcio raises a bare Exception here
-            raise StreamBrokenError("the stream was cut") from error
+            sock = connect(self._address, self._tls, self._take_socket)
+        except OSError as error:
+            raise StreamBrokenError(str(error)) from error
+        connection = Connection(Channel(sock), most_message=CHUNK_BYTES, is_client=True)
+        with self._lock:
+            self._connection = connection
+            if self._cancelled:
+                connection.shutdown()
+        stream = connection.open(
+            grpc.request_headers(self._path, self._address, secure=self._tls is not None)
+        )
+        self._stream = stream
+        start_reading(connection, f"connection with {self._address}")
+        threading.Thread(target=self._send, args=(stream,), name="stream", daemon=True).start()
+        return stream
 
-    def on_end(self, callback: Callable[[], None]) -> None:
-        """Call back once the stream is over; at once if it is already."""
-        if not self._context.add_callback(callback):
-            callback()
+    def _take_socket(self, sock: socket.socket) -> None:
+        """Keep the socket that is being connected, so that `cancel` can end it."""
+        with self._lock:
+            self._socket = sock
+            if self._cancelled:
+                raise ConnectionAbortedError("the stream was cancelled")
 
-    def cancel(self) -> None:
-        """End the stream, from any thread."""
-        self._context.cancel()
-
-
-class RpcServer:
-    """A server with a method for each kind of stream."""
-
-    def __init__(self, handlers: Mapping[str, Handler], log: Callable[[str], None]) -> None:
-        self.refused_streams = 0
-        self.handshakes = 0
-        """Connections that began a TLS handshake."""
-        self._peers: set[str] = set()
-        self._log = log
-        self._pool = ThreadPoolExecutor(MOST_STREAMS, "stream")
-        options = (*_OPTIONS, ("grpc.so_reuseport", 0))
-        self._server = grpc.server(self._pool, options=options, maximum_concurrent_rpcs=MOST_STREAMS)
-        methods = {
-            name: grpc.stream_stream_rpc_method_handler(self._guarded(handler))
-            for name, handler in handlers.items()
-        }
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
-
-    @property
-    def refused_connections(self) -> int:
-        """Connections that began a handshake, and from which no stream came."""
-        return max(0, self.handshakes - len(self._peers))
-
-    def listen(self, address: str, tls: HostTlsFiles | None) -> int:
-        """Listen, and return the port; SettingsError where the address cannot be used."""
-        try:
-            if tls is None:
-                return int(self._server.add_insecure_port(address))
-            return int(self._server.add_secure_port(address, self._credentials(tls)))
-        except RuntimeError:
-            raise SettingsError(
-                f"--listen {address}: cannot be used", "name an address of this host with a free port"
-            ) from None
-
-    def start(self) -> None:
-        """Serve from now on."""
-        self._server.start()
-
-    def stop(self) -> None:
-        """End every stream."""
-        self._server.stop(None).wait()
-        self._pool.shutdown(wait=False)
-
-    def _guarded(self, handler: Handler) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
-        def serve(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
-            stream = ServerStream(requests, context)
-            self._peers.add(stream.peer)
-            try:
-                yield from handler(stream)
-            except StreamRefusedError as error:
-                self.refused_streams += 1
-                self._log(f"refused a stream of {stream.peer}: {error}")
-                context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
-
-        return serve
-
-    def _credentials(self, tls: HostTlsFiles) -> Any:
-        reloaded = ReloadedTls(tls, self._log)
-
-        def fetch() -> Any:
-            """Run by grpcio at each handshake."""
-            self.handshakes += 1
-            texts = reloaded.changed()
-            return None if texts is None else _configuration(texts)
-
-        first = _configuration(reloaded.texts)
-        return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=True)
+    def _send(self, stream: Stream) -> None:
+        with suppress(StreamEndedError):
+            send_all(stream, self._outgoing)
+        stream.end()
 
 
-def _configuration(texts: TlsTexts) -> Any:
-    return grpc.ssl_server_certificate_configuration([(texts.key, texts.cert)], texts.ca)
+def send_all(stream: Stream, messages: Iterator[Message]) -> None:
+    """Send messages, each as soon as there is one; StreamEndedError once the stream is over."""
+    for message in messages:
+        stream.send((message,) if isinstance(message, (bytes, bytearray, memoryview)) else message)
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0][:300]
+def _raise_for(status: Status) -> None:
+    if status.code != grpc.OK:
+        raise (StreamRefusedError if status.code in grpc.REFUSALS else StreamBrokenError)(status.text)

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from fairlead.pipeline.frame import HEADER_BYTES, FrameError, FrameHeader, encode_header
-from fairlead.pipeline.link.memory import MessageMemory
+from fairlead.pipeline.frame import FrameError, FrameHeader, encode_header
 from fairlead.pipeline.link.session import LinkLostError, LinkSession
-from fairlead.pipeline.link.window import Bytes, OpenMessage
-from fairlead.pipeline.link.wire import CHUNK_HEAD_BYTES, chunk_head
+from fairlead.pipeline.link.window import OpenMessage
 from fairlead.pipeline.transport import PeerGone, Slot
 
 
@@ -23,10 +21,8 @@ class LinkSender:
             hello, depth, _refuse, lambda content: None, self._on_change
         )
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._spare: list[MessageMemory] = []
-        self._reserved: dict[int, MessageMemory] = {}
-        self._header = HEADER_BYTES
-        """The length of the last frame header: mostly that of the next one too."""
+        self._spare: list[memoryview] = []
+        self._reserved: dict[int, memoryview] = {}
         self._number = 0
         self._closed = False
 
@@ -42,7 +38,7 @@ class LinkSender:
             memory = self._memory(sum(sizes))
             self._number += 1
             self._reserved[self._number] = memory
-        return Slot(self._number, memory.buffers(sizes), self._abandon)
+        return Slot(self._number, _split(memory, sizes), self._abandon)
 
     def send(self, header: FrameHeader, slot: Slot) -> None:
         """Hand a slot over; FrameError if the header describes other sizes, and the slot stays open then."""
@@ -58,14 +54,7 @@ class LinkSender:
             memory = self._reserved.pop(slot.number)
             buffers = slot.buffers
             slot.close()
-            if len(head) == memory.header:
-                number, total = self.session.next_number, len(head) + memory.payload
-                whole = memory.message(chunk_head(number, 0, total), head)
-                parts: list[Bytes] = [memoryview(whole)[CHUNK_HEAD_BYTES:]]
-                self.session.post(parts, lambda: self._spare.append(memory), whole)
-            else:
-                self._header = len(head)
-                self.session.post([head, *buffers], lambda: self._spare.append(memory))
+            self.session.post([head, *buffers], lambda: self._spare.append(memory))
 
     def credits(self) -> int:
         """Return the number of slots that can be reserved at once."""
@@ -91,13 +80,13 @@ class LinkSender:
             raise PeerGone("the receiver of the link is gone")
         return self.session.credits - len(self._reserved)
 
-    def _memory(self, payload: int) -> MessageMemory:
+    def _memory(self, size: int) -> memoryview:
         """Return memory of this size; what came back is used again while frames stay as they are."""
         while self._spare:
             memory = self._spare.pop()
-            if (memory.header, memory.payload) == (self._header, payload):
+            if len(memory) == size:
                 return memory
-        return MessageMemory(self._header, payload)
+        return memoryview(bytearray(size))
 
     def _abandon(self, slot: Slot) -> None:
         with self.session.changed:
@@ -114,3 +103,12 @@ class LinkSender:
 
 def _refuse(first: memoryview, total: int) -> OpenMessage[None]:
     raise FrameError("a frame from the receiver of a link")
+
+
+def _split(memory: memoryview, sizes: Sequence[int]) -> tuple[memoryview, ...]:
+    """Return the room for each part of a payload."""
+    buffers, at = [], 0
+    for size in sizes:
+        buffers.append(memory[at : at + size])
+        at += size
+    return tuple(buffers)

@@ -17,6 +17,8 @@ from fairlead.pipeline.link.window import Assembler, Bytes, OpenMessage, SendWin
 from fairlead.pipeline.link.wire import PROTOCOL, Ack, Chunk, Close, Hello, Ping, Pong, decode, encode
 
 T = TypeVar("T")
+Pieces = tuple[Bytes, ...]
+"""A message of the stream below."""
 PING_PERIOD: Final = 0.5
 _QUICK_PINGS: Final = 5
 """Of every connection, one after another: the first frames already have a clock offset."""
@@ -115,26 +117,12 @@ class LinkSession(Generic[T]):
         overhead = _ACK_DELAY + (self.clock.round_trip or 0.0)
         return max(0.0, self._now() - self._busy_since - overhead)
 
-    def post(
-        self,
-        parts: Sequence[Bytes],
-        on_ack: Callable[[], None] | None = None,
-        whole: bytes | None = None,
-    ) -> None:
-        """Send a message, now or with the next connection; ValueError without a credit.
-
-        The caller may have it as one chunk as well, `whole`, with the `next_number` in its head.
-        """
+    def post(self, parts: Sequence[Bytes], on_ack: Callable[[], None] | None = None) -> None:
+        """Send a message, now or with the next connection; ValueError without a credit."""
         with self.changed:
-            self._window.post(parts, on_ack, whole)
+            self._window.post(parts, on_ack)
             self._busy_since = self._busy_since or self._now()
             self._to_send.notify_all()
-
-    @property
-    def next_number(self) -> int:
-        """The number of the message that is posted next."""
-        with self.changed:
-            return self._window.next_number
 
     def release(self) -> None:
         """Give the other side one credit back."""
@@ -176,18 +164,18 @@ class LinkSession(Generic[T]):
                 self._is_ready = False
                 self._notify_all()
 
-    def outgoing(self, connection: int) -> Iterator[bytes]:
+    def outgoing(self, connection: int) -> Iterator[Pieces]:
         """Yield what this side sends on a connection, until that ends."""
         if (hello := self.greet(connection)) is None:
             return
-        yield hello
+        yield (hello,)
         self._pace = ChunkPace()
         while (message := self._wait_for_next(connection)) is not None:
             begin = self._now()
             yield message
-            self._pace.on_sent(len(message), self._now() - begin)
+            self._pace.on_sent(sum(map(len, message)), self._now() - begin)
         if self.has_left:
-            yield encode(Close())
+            yield (encode(Close()),)
 
     def greet(self, connection: int) -> bytes | None:
         """Return the first message of a connection; None: it has ended already.
@@ -201,13 +189,13 @@ class LinkSession(Generic[T]):
             state = {"protocol": PROTOCOL, "received": self._acked.received, "released": self._acked.released}
             return encode(Hello(self._hello | state | {"offset": self._assembler.offset}))
 
-    def take(self, connection: int) -> bytes | None:
+    def take(self, connection: int) -> Pieces | None:
         """Return what this side has to send on a connection now; None: nothing."""
         with self.changed:
             is_open = connection == self._connection and self._is_ready and not self.is_over
             return self._next() if is_open else None
 
-    def receive(self, connection: int, data: bytes) -> None:
+    def receive(self, connection: int, data: Bytes) -> None:
         """Handle what came on a connection; FrameError for nonsense, after which the connection must end."""
         message = decode(data)
         with self.changed:
@@ -276,7 +264,7 @@ class LinkSession(Generic[T]):
         self.changed.notify_all()
         self._to_send.notify_all()
 
-    def _wait_for_next(self, connection: int) -> bytes | None:
+    def _wait_for_next(self, connection: int) -> Pieces | None:
         """Return the next message to send; None: the connection or the session is over."""
         with self.changed:
             while connection == self._connection and not self.is_over:
@@ -291,13 +279,13 @@ class LinkSession(Generic[T]):
                 self._to_send.wait(_ACK_DELAY if pending else self._ping_period())
         return None
 
-    def _next(self) -> bytes | None:
+    def _next(self) -> Pieces | None:
         if self._pong is not None:
             ping, self._pong = self._pong, None
-            return encode(Pong(ping.sent, self._pong_arrived, self._now()))
+            return (encode(Pong(ping.sent, self._pong_arrived, self._now())),)
         if self._is_ack_due():
             self._acked = Ack(self._assembler.received, self._released)
-            return encode(self._acked)
+            return (encode(self._acked),)
         if self._closing and self._window.is_empty:
             self._finish()
             return None
@@ -305,7 +293,7 @@ class LinkSession(Generic[T]):
         if chunk is None and self._is_ping_due():
             self._pings += 1
             self._pinged = self._now()
-            return encode(Ping(self._pinged))
+            return (encode(Ping(self._pinged)),)
         return chunk
 
     def _is_ack_due(self) -> bool:

@@ -19,8 +19,6 @@ class _Posted:
     parts: tuple[Bytes, ...]
     total: int
     on_ack: Callable[[], None] | None
-    whole: bytes | None
-    """The chunk that is the whole message."""
 
 
 class SendWindow:
@@ -51,25 +49,20 @@ class SendWindow:
         """The number of the message that is posted next."""
         return self._acked + len(self._posted)
 
-    def post(
-        self,
-        parts: Sequence[Bytes],
-        on_ack: Callable[[], None] | None = None,
-        whole: bytes | None = None,
-    ) -> None:
-        """Add a message, also as one chunk if the caller has that; ValueError without a credit."""
+    def post(self, parts: Sequence[Bytes], on_ack: Callable[[], None] | None = None) -> None:
+        """Add a message, in pieces that stay as they are until the other side has it.
+
+        ValueError without a credit.
+        """
         if self.credits < 1:
             raise ValueError("no credit for another message")
-        self._posted.append(_Posted(tuple(parts), sum(map(len, parts)), on_ack, whole))
+        self._posted.append(_Posted(tuple(parts), sum(map(len, parts)), on_ack))
 
-    def next_chunk(self, most: int = CHUNK_DATA) -> bytes | None:
-        """Return the next bytes to send, with at most so many of a message; None: everything was sent."""
+    def next_chunk(self, most: int = CHUNK_DATA) -> tuple[Bytes, ...] | None:
+        """Return the next pieces to send, with at most so many bytes of a message; None: all was sent."""
         if self._cursor >= len(self._posted):
             return None
         posted = self._posted[self._cursor]
-        if posted.whole is not None and not self._offset and posted.total <= most:
-            self._cursor += 1
-            return posted.whole
         pieces: list[Bytes] = [chunk_head(self._acked + self._cursor, self._offset, posted.total)]
         end = min(self._offset + most, posted.total)
         start = 0
@@ -81,7 +74,7 @@ class SendWindow:
         self._offset = end
         if end == posted.total:
             self._cursor, self._offset = self._cursor + 1, 0
-        return b"".join(pieces)
+        return tuple(pieces)
 
     def on_ack(self, ack: Ack) -> None:
         """Forget what the other side has; FrameError where it claims what it cannot have."""

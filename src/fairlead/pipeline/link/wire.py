@@ -104,8 +104,8 @@ def chunk_head(number: int, offset: int, total: int) -> bytes:
     return _CHUNK_HEAD.pack(_CHUNK, number, offset, total)
 
 
-def decode(data: bytes) -> WireMessage:
-    """Unpack a message; FrameError for anything that is none."""
+def decode(data: bytes | memoryview) -> WireMessage:
+    """Unpack a message, whose chunk refers to it; FrameError for anything that is none."""
     if len(data) < _KIND.size or len(data) > CHUNK_BYTES or data[1:8] != _ZERO:
         raise FrameError(f"a message of {len(data)} bytes that is none of a link")
     kind = data[0]
@@ -124,7 +124,7 @@ def decode(data: bytes) -> WireMessage:
     raise FrameError(f"a message of kind {kind} with {len(data)} bytes")
 
 
-def _decode_chunk(data: bytes) -> Chunk:
+def _decode_chunk(data: bytes | memoryview) -> Chunk:
     if len(data) < _CHUNK_HEAD.size:
         raise FrameError(f"a chunk of {len(data)} bytes")
     _, number, offset, total = _CHUNK_HEAD.unpack_from(data)
@@ -134,9 +134,9 @@ def _decode_chunk(data: bytes) -> Chunk:
     return Chunk(number, offset, total, content)
 
 
-def _decode_json(data: bytes) -> dict[str, Any]:
+def _decode_json(data: bytes | memoryview) -> dict[str, Any]:
     try:
-        body = json.loads(data[_KIND.size :])
+        body = json.loads(bytes(data[_KIND.size :]))
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):

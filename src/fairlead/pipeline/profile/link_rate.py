@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.pipeline.link.rpc import ServerStream, StreamRefusedError
+from fairlead.pipeline.link.rpc import StreamRefusedError
+from fairlead.pipeline.link.rpc_server import ServerStream
 from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.link.wire import CHUNK_DATA, Hello, Ping, Pong, chunk_head, decode, encode
 from fairlead.pipeline.profile.messages import ProfileStream

@@ -12,7 +12,8 @@ from fairlead.errors import FairleadError
 from fairlead.pipeline.control import Message
 from fairlead.pipeline.frame import FrameError
 from fairlead.pipeline.hosts.settings import HostSettings
-from fairlead.pipeline.link.rpc import ServerStream, StreamRefusedError
+from fairlead.pipeline.link.rpc import StreamRefusedError
+from fairlead.pipeline.link.rpc_server import ServerStream
 from fairlead.pipeline.link.wire import Chunk, Hello, decode, encode
 from fairlead.pipeline.profile.link_rate import answer_echo, measure_link
 from fairlead.pipeline.profile.machine import machine_size, measure_here
