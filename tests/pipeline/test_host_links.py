@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-
-
 from fairlead.pipeline.hosts.messages import CONTROL, MessageQueue
 from fairlead.pipeline.link.dial import Dialer
 from fairlead.pipeline.link.gateway import LinkGateway

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-
-
 from fairlead.errors import SettingsError
 from fairlead.pipeline.hosts.certificates import write_certificates
 from fairlead.pipeline.link.rpc import OpenedStream, StreamBrokenError

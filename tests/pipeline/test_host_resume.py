@@ -2,10 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-
-
 from tests.pipeline.hosts import start_host
 from tests.pipeline.pipelines import lines
 from tests.pipeline.resumed import (

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-
-
 from tests.pipeline.hosts import LIMIT, ask, certificates, host, run_on_hosts, start_host
 from tests.pipeline.pipelines import STAGES, lines, sequences
 from tests.pipeline.relay import relay

@@ -31,7 +31,7 @@ StatusCallback = Callable[[dict[str, Any]], None]
 
 
 class OtherHosts(Protocol):
-    """The other machines of a run; only a run with hosts needs them, and grpcio with them."""
+    """The other machines of a run; only a run with hosts needs them, and hpack with them."""
 
     @property
     def replayable(self) -> Mapping[str, bool]:

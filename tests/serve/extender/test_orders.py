@@ -29,7 +29,7 @@ class Orders:
         self.agents = {name: NodeAllocations({"gpu-0": DEVICE, "gpu-1": DEVICE}) for name in NODES}
         self.objects: dict[str, LivePod] = {}
         self.sizes: dict[str, int] = {}
-        self.reports: dict[str, Node | None] = {name: None for name in NODES}
+        self.reports: dict[str, Node | None] = dict.fromkeys(NODES)
         self.assumed: dict[str, str] = {}
         """By pod: the node that kube-scheduler has chosen; not bound yet."""
         self.admitting: list[str] = []

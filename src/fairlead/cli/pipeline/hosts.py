@@ -82,7 +82,7 @@ def tls_files(options: argparse.Namespace) -> "HostTlsFiles | None":
 
 
 def ask(spec: "PipelineSpec", options: argparse.Namespace) -> "HostAnswers":
-    """Ask the other hosts of a pipeline whether they can run it; without hosts, grpcio is not needed."""
+    """Ask the other hosts of a pipeline whether they can run it; without hosts, hpack is not needed."""
     from fairlead.pipeline.hosts.ask import ask_hosts
 
     tls = tls_files(options)

@@ -100,7 +100,7 @@ def _ask_hosts(spec: "PipelineSpec", options: argparse.Namespace) -> "PipelineSp
 def _reach(
     spec: "PipelineSpec", options: argparse.Namespace, seconds: float, on_step: "Callable[[str], None]"
 ) -> "ReachedMachines":
-    """Return the machines to measure on; without hosts, grpcio is not needed."""
+    """Return the machines to measure on; without hosts, hpack is not needed."""
     from fairlead.pipeline.place import LOCAL
     from fairlead.pipeline.profile.machine import ProfiledLocal, ReachedMachines
 
