@@ -26,7 +26,7 @@ from uuid import uuid4
 from bench.pipeline_hop_alongside import measure_alongside
 from bench.pipeline_rounds import Result, Round, Rounds, summary
 from fairlead.cli.output.show import to_table
-from fairlead.pipeline.ring import ring_pair
+from fairlead.pipeline.ring.pair import ring_pair
 
 HERE: Final = Path(__file__).parent
 SOURCE: Final = HERE.parent / "src"

@@ -15,7 +15,7 @@ from fairlead.pipeline.awake import AwakeWait
 from fairlead.pipeline.control import Channel
 from fairlead.pipeline.edge import EdgeContract
 from fairlead.pipeline.frame import FrameHeader, boottime
-from fairlead.pipeline.ring import RingReceiver, RingSender
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender
 from fairlead.pipeline.work.intake import Intake
 from fairlead.pipeline.work.outlet import Outlet
 from fairlead.pipeline.work.values import decode_value, encode_value, end_of

@@ -28,8 +28,8 @@ from fairlead.reproduce.thesis import kernels
 from fairlead.reproduce.thesis.application import (
     FREE,
     OUTPUT,
-    Arrangement,
-    Workload,
+    StageArrangement,
+    ThesisWorkload,
     all_cuts,
     cut,
     letters_of,
@@ -41,9 +41,9 @@ SHARE: Final = 0.25
 NEAR: Final = 0.95
 MOVED_S: Final = 15.0
 WORKLOADS: Final = (
-    Workload(kernels.SLOW),
-    Workload(kernels.FAST),
-    Workload(kernels.SLOW, 240, 320),
+    ThesisWorkload(kernels.SLOW),
+    ThesisWorkload(kernels.FAST),
+    ThesisWorkload(kernels.SLOW, 240, 320),
 )
 RATES: Final = (20, 100, 300, 1000)
 """Mbit/s."""
@@ -61,7 +61,7 @@ class Setting:
     """One link and one workload."""
 
     rate: int
-    workload: Workload
+    workload: ThesisWorkload
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class Plan:
 
 def plan(hosts: TwoHosts, setting: Setting) -> Plan:
     """Profile and plan a setting."""
-    rig, free = hosts.rig, Arrangement(address=hosts.address)
+    rig, free = hosts.rig, StageArrangement(address=hosts.address)
     file = rig.write(pipeline_text(setting.workload, free, ENDLESS), "free.yaml")
     rig.fairlead("pipeline", "profile", file, "--out", "profile.json", "--frames", "20", "--seconds", "3s")
     words = ("pipeline", "plan", file, "--profile", "profile.json", "-o", "json")
@@ -157,7 +157,7 @@ def recent_rate(ends: list[float]) -> float:
 
 def fall(hosts: TwoHosts, seconds: float) -> bool:
     """Let the link fall to a tenth while a run goes on; return whether it moved in time without a loss."""
-    workload = Workload(kernels.SLOW)
+    workload = ThesisWorkload(kernels.SLOW)
     hosts.pair.set_rate(AFTER * 1e6)
     after = plan(hosts, Setting(AFTER, workload))
     reached = force(hosts, Setting(AFTER, workload), after, after.chosen, seconds)

@@ -21,7 +21,7 @@ from typing import Any, Final
 from bench.pipeline_replicas import cpu_seconds, own_seconds
 from fairlead.errors import EmulationError
 from fairlead.reproduce.thesis import kernels
-from fairlead.reproduce.thesis.application import Arrangement, Workload, pipeline_text
+from fairlead.reproduce.thesis.application import StageArrangement, ThesisWorkload, pipeline_text
 from fairlead.reproduce.thesis.experiment import measure_alone
 from fairlead.reproduce.thesis.rig import Rig
 
@@ -31,10 +31,10 @@ FRAMES: Final = {kernels.SLOW: 30, kernels.FAST: 800}
 SECONDS: Final = 5.0
 
 
-def plan(rig: Rig, workload: Workload) -> tuple[dict[str, Any], str]:
+def plan(rig: Rig, workload: ThesisWorkload) -> tuple[dict[str, Any], str]:
     """Profile and plan on this machine; return the plan and its words. It writes `planned.yaml`."""
     frames = round(FRAMES[workload.kernel] * SECONDS)
-    file = rig.write(pipeline_text(workload, Arrangement(), frames), "free.yaml")
+    file = rig.write(pipeline_text(workload, StageArrangement(), frames), "free.yaml")
     rig.fairlead("pipeline", "profile", file, "--out", "profile.json")
     words = ("pipeline", "plan", file, "--profile", "profile.json")
     answer = json.loads(rig.fairlead(*words, "--replicas", "--out", "planned.yaml", "-o", "json"))
@@ -67,16 +67,16 @@ def report(found: dict[str, list[float]], limits: dict[str, float]) -> dict[str,
     return gains
 
 
-def measure(rig: Rig, workload: Workload, rounds: int) -> bool:
+def measure(rig: Rig, workload: ThesisWorkload, rounds: int) -> bool:
     """Measure one kernel; return whether its bar is held."""
     answer, words = plan(rig, workload)
     print(f"{workload.kernel} kernel, {workload.size}: the plan says\n{words}")
     cores, limit = os.cpu_count() or 1, float(answer["limit"]["gain"])
     planned = (rig.folder / "planned.yaml").read_text()
     frames = round(FRAMES[workload.kernel] * SECONDS)
-    forced = Arrangement(replicas={answer["limit"]["slowest"]: 2})
+    forced = StageArrangement(replicas={answer["limit"]["slowest"]: 2})
     cases: dict[str, Callable[[], float]] = {
-        "one process": lambda: rig.run(pipeline_text(workload, Arrangement(), frames)).rate,
+        "one process": lambda: rig.run(pipeline_text(workload, StageArrangement(), frames)).rate,
         "as planned": lambda: rig.run(planned).rate,
         "two replicas, by force": lambda: rig.run(pipeline_text(workload, forced, frames)).rate,
         f"{cores} copies": lambda: measure_alone(rig.folder, workload, cores, 1, SECONDS).rate,
@@ -119,7 +119,9 @@ def main() -> int:
         except EmulationError as error:
             print(f"{error}; {error.hint}", file=sys.stderr)
             return 2
-        held = [measure(rig, Workload(kernel), options.rounds) for kernel in (kernels.SLOW, kernels.FAST)]
+        held = [
+            measure(rig, ThesisWorkload(kernel), options.rounds) for kernel in (kernels.SLOW, kernels.FAST)
+        ]
     return 0 if all(held) else 1
 
 

@@ -24,6 +24,7 @@ STATUS: dict[str, Any] = {
         {
             "name": "blur",
             "workers": ["blur/0", "blur/1"],
+            "hosts": ["edge-1"],
             "in": 7,
             "out": 6,
             "failed": 1,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from fairlead.pipeline.frame import Array, Frame, FrameHeader, PartHeader
-from fairlead.pipeline.ring import RingReceiver, RingSender, ring_pair
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender, ring_pair
 
 SOON = 30.0
 """Seconds; longer than anything takes on a busy machine."""

@@ -15,7 +15,7 @@ from fairlead.pipeline.link.gateway import LinkGateway
 from fairlead.pipeline.link.joins import LinkJoin
 from fairlead.pipeline.link.rpc import OpenedStream, StreamRefusedError
 from fairlead.pipeline.link.wire import Hello, decode, encode
-from fairlead.pipeline.ring import ring_pair
+from fairlead.pipeline.ring.pair import ring_pair
 from tests.pipeline.hosts import LIMIT, host, run_on_hosts
 from tests.pipeline.pipelines import sequences
 from tests.pipeline.relay import relay

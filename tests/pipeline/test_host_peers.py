@@ -24,7 +24,7 @@ def answer(port: int, tls: HostTlsFiles | None, messages: Iterator[bytes], metho
     """Return the first answer to some messages."""
     stream = OpenedStream(f"127.0.0.1:{port}", tls, method, messages)
     try:
-        return next(iter(stream), b"")
+        return bytes(next(iter(stream), b""))
     finally:
         stream.cancel()
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairlead.pipeline.edge import EdgeContract
-from fairlead.pipeline.ring import RingSender
+from fairlead.pipeline.ring.pair import RingSender
 from fairlead.pipeline.work.intake import Intake
 from tests.pipeline.rings import filled, ring, send
 

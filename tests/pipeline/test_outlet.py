@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairlead.pipeline.frame import Array, Frame
-from fairlead.pipeline.ring import RingReceiver, RingSender, ring_pair
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender, ring_pair
 from fairlead.pipeline.work.outlet import Outlet
 from tests.pipeline.rings import SOON, header
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.pipeline.frame import DTYPES, RECORD, Frame, FrameError, FrameHeader, PartHeader
-from fairlead.pipeline.ring import RingReceiver, RingSender, ring_pair
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender, ring_pair
 from fairlead.pipeline.transport import Receiver, Sender, SlotMemoryError
 from tests.pipeline.rings import (
     SOON,
@@ -206,7 +206,7 @@ def test_a_receiver_without_a_frame_returns_after_its_timeout() -> None:
 COUNTS = """
 import sys, socket, numpy as np
 from fairlead.pipeline.frame import FrameHeader, PartHeader
-from fairlead.pipeline.ring import RingSender
+from fairlead.pipeline.ring.pair import RingSender
 sender = RingSender(socket.socket(fileno=int(sys.argv[1])), 4)
 for number in range(int(sys.argv[2])):
     slot = sender.reserve([8, number % 7], None)
@@ -268,7 +268,7 @@ def test_more_memory_than_the_machine_has_is_refused_and_the_slot_stays() -> Non
 
 LIMITED = """
 import resource, sys, socket
-from fairlead.pipeline.ring import RingSender
+from fairlead.pipeline.ring.pair import RingSender
 from fairlead.pipeline.transport import SlotMemoryError
 sender = RingSender(socket.socket(fileno=int(sys.argv[1])), 4)
 limit = int(sys.argv[3])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.pipeline.frame import MOST_HEADER, FrameError, encode_header
-from fairlead.pipeline.ring import RingReceiver, RingSender, ring_pair
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender, ring_pair
 from fairlead.pipeline.transport import PeerGone
 from tests.pipeline.rings import (
     SOON,
@@ -92,7 +92,7 @@ def test_an_end_that_is_closed_says_so() -> None:
 SENDS = """
 import sys, socket
 from fairlead.pipeline.frame import FrameHeader, PartHeader
-from fairlead.pipeline.ring import RingSender
+from fairlead.pipeline.ring.pair import RingSender
 sender = RingSender(socket.socket(fileno=int(sys.argv[1])), 4)
 for number in range(3):
     slot = sender.reserve([100_000], None)
@@ -124,7 +124,7 @@ def test_a_sender_that_is_killed_leaves_its_frames_and_nothing_else() -> None:
 
 RECEIVES = """
 import sys, socket
-from fairlead.pipeline.ring import RingReceiver
+from fairlead.pipeline.ring.pair import RingReceiver
 receiver = RingReceiver(socket.socket(fileno=int(sys.argv[1])))
 frame = receiver.receive(None)
 print("received", flush=True)

@@ -15,8 +15,8 @@ from fairlead.reproduce.thesis import kernels
 from fairlead.reproduce.thesis.application import (
     CUTS,
     FREE,
-    Arrangement,
-    Workload,
+    StageArrangement,
+    ThesisWorkload,
     all_cuts,
     bytes_out,
     crossing_bytes,
@@ -40,7 +40,7 @@ def spec_of(text: str) -> PipelineSpec:
 
 @pytest.mark.parametrize("letters", CUTS)
 def test_a_cut_puts_stages_where_its_letters_say(letters: str) -> None:
-    spec = spec_of(pipeline_text(Workload("slow"), cut(letters, "10.90.0.1:7070"), 5))
+    spec = spec_of(pipeline_text(ThesisWorkload("slow"), cut(letters, "10.90.0.1:7070"), 5))
     places = [spec.stage(name).on for name in FREE]
     assert [{"edge": "E", "local": "S"}[place] for place in places] == [*letters, letters[-1]]
     assert spec.stage("camera").on == "edge"
@@ -53,12 +53,14 @@ def test_all_cuts_are_prefixes() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])
 def test_stages_share_as_many_processes_as_asked_for(processes: int) -> None:
-    spec = spec_of(pipeline_text(Workload("slow"), Arrangement(split=stage_splits(processes)), 5))
+    spec = spec_of(pipeline_text(ThesisWorkload("slow"), StageArrangement(split=stage_splits(processes)), 5))
     assert len(plan_workers(spec).workers) == processes
 
 
 def test_a_paced_source_and_replicas_are_in_the_text() -> None:
-    text = pipeline_text(Workload("fast", 100, 200), Arrangement(replicas={"convolve": 2}), 7, 12.5)
+    text = pipeline_text(
+        ThesisWorkload("fast", 100, 200), StageArrangement(replicas={"convolve": 2}), 7, 12.5
+    )
     spec = spec_of(text)
     assert spec.stage("camera").options["rate"] == 12.5
     assert spec.stage("camera").options["arguments"] == {"count": 7, "height": 100, "width": 200}
@@ -67,7 +69,7 @@ def test_a_paced_source_and_replicas_are_in_the_text() -> None:
 
 
 def test_the_bytes_that_cross_the_link() -> None:
-    sizes = [crossing_bytes(letters, Workload("slow")) for letters in CUTS]
+    sizes = [crossing_bytes(letters, ThesisWorkload("slow")) for letters in CUTS]
     assert sizes == [2_764_800, 921_600, 718 * 1278 * 4, 718 * 1278 * 4, 0]
 
 
@@ -88,7 +90,7 @@ def test_the_kernels_compute_what_numpy_does(kernel: str, tmp_path: Path) -> Non
     for threads in (1, 3):
         made = Monolith(library, threads).process(image)
         assert np.array_equal(made, expected)
-    assert made.nbytes == bytes_out(Workload(kernel, 21, 34))["pool"]
+    assert made.nbytes == bytes_out(ThesisWorkload(kernel, 21, 34))["pool"]
 
 
 def test_a_missing_compiler_is_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from fairlead.pipeline.control import Channel, Message
 from fairlead.pipeline.link.joins import LinkJoin, RingJoin
 from fairlead.pipeline.programs.process import USER_PYTHONPATH
 from fairlead.pipeline.progress import Position, ProgressPage, WorkedOn
-from fairlead.pipeline.ring import ring_pair
+from fairlead.pipeline.ring.pair import ring_pair
 from fairlead.units import Bytes
 
 LOCAL: Final = "local"

@@ -1,4 +1,4 @@
-"""Servers of streams for tests: ours and that of grpcio, with the same methods; a peer that writes raw bytes."""
+"""Servers of streams for tests: ours and that of grpcio; and a peer that writes raw bytes."""
 
 import socket
 import struct

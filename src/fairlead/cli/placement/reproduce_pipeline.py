@@ -17,8 +17,8 @@ from fairlead.errors import SettingsError
 from fairlead.units import format_number, parse_bitrate, parse_duration, pluralize
 
 if TYPE_CHECKING:
-    from fairlead.reproduce.thesis.application import Workload
-    from fairlead.reproduce.thesis.experiment import Experiment
+    from fairlead.reproduce.thesis.application import ThesisWorkload
+    from fairlead.reproduce.thesis.experiment import ThesisExperiment
 
 _SIZES: Final = "128x128,256x256,512x512,1280x720"
 _QUICK_SIZES: Final = "256x256,1280x720"
@@ -115,9 +115,9 @@ def run(options: argparse.Namespace) -> int:
     return 1 if missing else 0
 
 
-def read_experiment(options: argparse.Namespace) -> "Experiment":
+def read_experiment(options: argparse.Namespace) -> "ThesisExperiment":
     """Return what the options ask for; SettingsError."""
-    from fairlead.reproduce.thesis.experiment import Emulation, Experiment
+    from fairlead.reproduce.thesis.experiment import Emulation, ThesisExperiment
 
     if not 1 <= options.rounds <= 99:
         raise SettingsError(f"--rounds {options.rounds}: not a number from 1 to 99")
@@ -131,7 +131,7 @@ def read_experiment(options: argparse.Namespace) -> "Experiment":
     sizes = _sizes(options.sizes or (_QUICK_SIZES if options.quick else _SIZES))
     workloads = [_workload(kernel, size) for kernel in kinds for size in sizes]
     emulation = Emulation(_rate(options.rate), _delay(options.delay), options.loss / 100, options.edge_cpu)
-    return Experiment(
+    return ThesisExperiment(
         tuple(workloads),
         (1, 2, 4) if options.quick else (1, 2, 3, 4),
         1 if options.quick else options.rounds,
@@ -141,10 +141,10 @@ def read_experiment(options: argparse.Namespace) -> "Experiment":
     )
 
 
-def _workload(kernel: str, size: tuple[int, int]) -> "Workload":
-    from fairlead.reproduce.thesis.application import Workload
+def _workload(kernel: str, size: tuple[int, int]) -> "ThesisWorkload":
+    from fairlead.reproduce.thesis.application import ThesisWorkload
 
-    return Workload(kernel, size[1], size[0])
+    return ThesisWorkload(kernel, size[1], size[0])
 
 
 def _sizes(text: str) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from fairlead.pipeline.link.rpc import Message, Received, StreamRefusedError
 from fairlead.pipeline.link.rpc_server import ServerStream
 from fairlead.pipeline.link.sender import LinkSender
 from fairlead.pipeline.link.tls import HostTlsFiles
-from fairlead.pipeline.ring import RingReceiver, RingSender
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender
 
 LINK: Final = "Link"
 """The method of gRPC."""

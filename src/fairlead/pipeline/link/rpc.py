@@ -8,10 +8,10 @@ from typing import Final
 
 from fairlead.errors import FairleadError
 from fairlead.pipeline.link.http2 import grpc
-from fairlead.pipeline.link.http2.channel import Buffer, Channel
-from fairlead.pipeline.link.http2.connection import Connection, start_reading
+from fairlead.pipeline.link.http2.channel import Buffer, SocketChannel
+from fairlead.pipeline.link.http2.connection import Http2Connection, start_reading
 from fairlead.pipeline.link.http2.dial import connect
-from fairlead.pipeline.link.http2.grpc import Status
+from fairlead.pipeline.link.http2.grpc import GrpcStatus
 from fairlead.pipeline.link.http2.stream import Stream, StreamEndedError
 from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.link.wire import CHUNK_BYTES
@@ -43,7 +43,7 @@ class OpenedStream:
         self._lock = threading.Lock()
         self._cancelled = False
         self._socket: socket.socket | None = None
-        self._connection: Connection | None = None
+        self._connection: Http2Connection | None = None
         self._stream: Stream | None = None
 
     def __iter__(self) -> Iterator[Received]:
@@ -79,7 +79,7 @@ class OpenedStream:
             sock = connect(self._address, self._tls, self._take_socket)
         except OSError as error:
             raise StreamBrokenError(str(error)) from error
-        connection = Connection(Channel(sock), most_message=CHUNK_BYTES, is_client=True)
+        connection = Http2Connection(SocketChannel(sock), most_message=CHUNK_BYTES, is_client=True)
         with self._lock:
             self._connection = connection
             if self._cancelled:
@@ -111,6 +111,6 @@ def send_all(stream: Stream, messages: Iterator[Message]) -> None:
         stream.send((message,) if isinstance(message, (bytes, bytearray, memoryview)) else message)
 
 
-def _raise_for(status: Status) -> None:
+def _raise_for(status: GrpcStatus) -> None:
     if status.code != grpc.OK:
         raise (StreamRefusedError if status.code in grpc.REFUSALS else StreamBrokenError)(status.text)

@@ -9,11 +9,11 @@ from typing import Final
 
 from fairlead.errors import SettingsError
 from fairlead.pipeline.link.http2 import grpc
-from fairlead.pipeline.link.http2.channel import Channel
-from fairlead.pipeline.link.http2.connection import Connection
+from fairlead.pipeline.link.http2.channel import SocketChannel
+from fairlead.pipeline.link.http2.connection import Http2Connection
 from fairlead.pipeline.link.http2.contexts import ALPN, server_context
 from fairlead.pipeline.link.http2.dial import split_address
-from fairlead.pipeline.link.http2.grpc import Status
+from fairlead.pipeline.link.http2.grpc import GrpcStatus
 from fairlead.pipeline.link.http2.stream import Stream, StreamEndedError
 from fairlead.pipeline.link.rpc import (
     SERVICE,
@@ -77,7 +77,7 @@ class RpcServer:
         self._log = log
         self._streams = threading.Semaphore(MOST_STREAMS)
         self._lock = threading.Lock()
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[Http2Connection, None] = {}
         self._sockets = 0
         self._stopping = False
         self._reloaded: ReloadedTls | None = None
@@ -146,8 +146,8 @@ class RpcServer:
                 self._sockets -= 1
 
     def _read(self, sock: socket.socket, peer: str) -> None:
-        connection = Connection(
-            Channel(sock),
+        connection = Http2Connection(
+            SocketChannel(sock),
             most_message=CHUNK_BYTES,
             is_client=False,
             on_request=lambda stream: self._begin(stream, peer),
@@ -196,9 +196,11 @@ class RpcServer:
         """Serve a stream in a thread of its own; called by the thread that reads its connection."""
         handler = self._handlers.get(stream.headers.get(":path", ""))
         if handler is None:
-            stream.cancel(Status(grpc.UNIMPLEMENTED, "no such method"))
+            stream.cancel(GrpcStatus(grpc.UNIMPLEMENTED, "no such method"))
         elif not self._streams.acquire(blocking=False):
-            stream.cancel(Status(grpc.RESOURCE_EXHAUSTED, f"this host serves {MOST_STREAMS} streams already"))
+            stream.cancel(
+                GrpcStatus(grpc.RESOURCE_EXHAUSTED, f"this host serves {MOST_STREAMS} streams already")
+            )
         else:
             arguments = (handler, stream, peer)
             threading.Thread(target=self._handle, args=arguments, name="stream", daemon=True).start()
@@ -223,7 +225,7 @@ class RpcServer:
         with self._lock:
             self.refused_streams += 1
         self._log(f"refused a stream of {peer}: {reason}")
-        stream.cancel(Status(grpc.FAILED_PRECONDITION, reason))
+        stream.cancel(GrpcStatus(grpc.FAILED_PRECONDITION, reason))
 
 
 def _shake_hands(context: ssl.SSLContext, sock: socket.socket) -> ssl.SSLSocket:

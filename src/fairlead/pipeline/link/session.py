@@ -73,17 +73,14 @@ class LinkSession(Generic[T]):
         """Since when the other side lacks a message; 0: it has every one."""
         self._busy = 0.0
         self._depth = depth
-        lock = threading.RLock()
-        self.changed = threading.Condition(lock)
+        self.changed = threading.Condition(lock := threading.RLock())
         """For the ends of a link, which wait for credits and messages."""
         self._to_send = threading.Condition(lock)
         """For streams, which wait for something to send; a thread that wakes for nothing is dear."""
-        self._connection = 0
-        self._is_ready = False
+        self._connection, self._is_ready = 0, False
         self._pong: Ping | None = None
         self._pong_arrived = 0.0
-        self._pinged = -math.inf
-        self._pings = 0
+        self._pings, self._pinged = 0, -math.inf
         self._closing = False
 
     @property

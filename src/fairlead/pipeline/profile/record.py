@@ -50,7 +50,7 @@ class FrameRecorder:
         self._has_some = True
 
 
-class RecordReader(Protocol):
+class FrameRecordReader(Protocol):
     """What frames are read from."""
 
     def read(self, size: int, /) -> bytes | memoryview:
@@ -83,7 +83,7 @@ def map_record(path: str) -> Iterator[MappedRecord]:
     yield MappedRecord(memoryview(data))
 
 
-def read_frames(file: RecordReader, most_bytes: float = float("inf")) -> Iterator[Frame]:
+def read_frames(file: FrameRecordReader, most_bytes: float = float("inf")) -> Iterator[Frame]:
     """Yield the frames of a record, the first whatever its size; FrameError for a file that is none."""
     read = 0
     while start := bytes(file.read(HEADER_BYTES)):

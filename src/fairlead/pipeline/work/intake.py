@@ -25,14 +25,7 @@ class Intake:
     """The frames of one edge. If the edge may drop frames, a thread empties its rings meanwhile."""
 
     def __init__(
-        self,
-        name: str,
-        contract: EdgeContract,
-        links: int,
-        *,
-        merged: bool,
-        replayable: bool,
-        path: int = 0,
+        self, name: str, contract: EdgeContract, links: int, *, merged: bool, replayable: bool, path: int = 0
     ) -> None:
         self.name = name
         self._path = path

@@ -14,7 +14,7 @@ from fairlead.pipeline.frame import Frame, FrameHeader, boottime
 from fairlead.pipeline.observe.spans import FrameTracer
 from fairlead.pipeline.programs.runner import ProgramAnswer, ProgramRunner
 from fairlead.pipeline.progress import ProgressPage
-from fairlead.pipeline.ring import RingReceiver, RingSender
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender
 from fairlead.pipeline.spec import OnError
 from fairlead.pipeline.work.emission import Emission
 from fairlead.pipeline.work.intake import Intake, make_intake
@@ -47,18 +47,7 @@ class PipelineWorker:
         self._free = time.perf_counter()
         """Since when the worker waits for a frame."""
         self._intakes = [make_intake(each, replayable=body["replayable"]) for each in body["inputs"]]
-        self._outlets = [
-            Outlet(
-                each["edge"],
-                each["links"],
-                marked=each["marked"],
-                wait=self.wait,
-                is_stale=self.is_stale,
-                path=each["path"],
-                on_switch=self._on_switch,
-            )
-            for each in body["outputs"]
-        ]
+        self._outlets = [self._outlet(each) for each in body["outputs"]]
         self._ends: list[Intake | Outlet] = [*self._intakes, *self._outlets]
         self._input = JoinedInput(self._intakes) if self._intakes else None
         self._tracer = FrameTracer(
@@ -73,6 +62,17 @@ class PipelineWorker:
         *_, self._last = self._opened.counters()
         self._batch = make_batches(self._stages[0], self._runners, self._intakes)
         self._begin_epoch(body)
+
+    def _outlet(self, output: Message) -> Outlet:
+        return Outlet(
+            output["edge"],
+            output["links"],
+            marked=output["marked"],
+            wait=self.wait,
+            is_stale=self.is_stale,
+            path=output["path"],
+            on_switch=self._on_switch,
+        )
 
     def is_stale(self, epoch: int) -> bool:
         """Return whether frames of an epoch are not wanted any more."""

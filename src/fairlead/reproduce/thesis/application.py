@@ -20,7 +20,7 @@ CUTS: Final = ("SSSS", "ESSS", "EESS", "EEES", "EEEE")
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class ThesisWorkload:
     """What is computed for each frame."""
 
     kernel: str
@@ -34,7 +34,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
+class StageArrangement:
     """Where the stages are."""
 
     on: Mapping[str, str] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Arrangement:
     """Of the edge; empty: there is one machine."""
 
 
-def cut(letters: str, address: str) -> Arrangement:
+def cut(letters: str, address: str) -> StageArrangement:
     """Return the arrangement of a cut; with four letters the results stay at the last stage's host."""
     padded = letters + letters[-1] * (len(FREE) - len(letters))
     places = {name: EDGE if letter == "E" else LOCAL for name, letter in zip(FREE, padded, strict=True)}
-    return Arrangement(places, address=address)
+    return StageArrangement(places, address=address)
 
 
 def all_cuts() -> list[str]:
@@ -68,12 +68,14 @@ def stage_splits(processes: int) -> tuple[str, ...]:
     return {1: (), 2: ("relu",), 3: ("convolve", "relu"), 4: ("convolve", "relu", "pool")}[processes]
 
 
-def pipeline_text(workload: Workload, arrangement: Arrangement, frames: int, rate: float = 0.0) -> str:
+def pipeline_text(
+    workload: ThesisWorkload, arrangement: StageArrangement, frames: int, rate: float = 0.0
+) -> str:
     """Return the pipeline; with a rate it is paced, else as fast as it goes."""
     return "\n".join([*_head(workload, arrangement), *_stages(workload, arrangement, frames, rate), ""])
 
 
-def _head(workload: Workload, arrangement: Arrangement) -> Iterator[str]:
+def _head(workload: ThesisWorkload, arrangement: StageArrangement) -> Iterator[str]:
     yield f"pipeline: thesis-{workload.kernel}"
     if arrangement.address:
         yield "hosts:"
@@ -81,7 +83,9 @@ def _head(workload: Workload, arrangement: Arrangement) -> Iterator[str]:
     yield "stages:"
 
 
-def _stages(workload: Workload, arrangement: Arrangement, frames: int, rate: float) -> Iterator[str]:
+def _stages(
+    workload: ThesisWorkload, arrangement: StageArrangement, frames: int, rate: float
+) -> Iterator[str]:
     pace = f", rate: {rate:g}" if rate else ""
     size = f"count: {frames}, height: {workload.height}, width: {workload.width}"
     source = f'function: "{workload.kernel}.py:frames", arguments: {{{size}}}{pace}'
@@ -101,7 +105,7 @@ def _stages(workload: Workload, arrangement: Arrangement, frames: int, rate: flo
         yield f"  - {{from: {one}, to: {two}, depth: 2{queue}}}"
 
 
-def bytes_out(workload: Workload) -> dict[str, int]:
+def bytes_out(workload: ThesisWorkload) -> dict[str, int]:
     """Return the bytes of the array that each stage makes."""
     height, width = workload.height, workload.width
     inner = (height - 2) * (width - 2) * 4
@@ -115,7 +119,7 @@ def bytes_out(workload: Workload) -> dict[str, int]:
     }
 
 
-def crossing_bytes(letters: str, workload: Workload) -> int:
+def crossing_bytes(letters: str, workload: ThesisWorkload) -> int:
     """Return the bytes that cross the link for each frame in a cut of four letters."""
     sent: Sequence[str] = ("camera", *STAGES)
     kept = letters.count("E")

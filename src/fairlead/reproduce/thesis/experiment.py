@@ -15,8 +15,8 @@ from fairlead.reproduce.thesis import kernels
 from fairlead.reproduce.thesis.application import (
     CUTS,
     STAGES,
-    Arrangement,
-    Workload,
+    StageArrangement,
+    ThesisWorkload,
     crossing_bytes,
     cut,
     pipeline_text,
@@ -41,15 +41,15 @@ class Emulation:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class ThesisExperiment:
     """What is measured."""
 
-    workloads: tuple[Workload, ...]
+    workloads: tuple[ThesisWorkload, ...]
     processes: tuple[int, ...]
     rounds: int
     seconds: float
     """Of each run, about."""
-    cut_workloads: tuple[Workload, ...] = ()
+    cut_workloads: tuple[ThesisWorkload, ...] = ()
     emulation: Emulation | None = None
 
 
@@ -81,7 +81,7 @@ class Measured:
 
 
 def measure(
-    experiment: Experiment, folder: Path, on_step: Callable[[str], None] = lambda line: None
+    experiment: ThesisExperiment, folder: Path, on_step: Callable[[str], None] = lambda line: None
 ) -> dict[str, Any]:
     """Return the contract of `fairlead reproduce pipeline -o json`, without what is missing."""
     for kernel in {each.kernel for each in (*experiment.workloads, *experiment.cut_workloads)}:
@@ -102,7 +102,7 @@ def measure(
 
 
 def _on_one_machine(
-    experiment: Experiment, workload: Workload, folder: Path, on_step: Callable[[str], None]
+    experiment: ThesisExperiment, workload: ThesisWorkload, folder: Path, on_step: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
     cores = os.cpu_count() or 1
     estimate = measure_alone(folder, workload, 1, 1, 0.5).rate
@@ -124,7 +124,7 @@ def _on_one_machine(
 
 
 def _on_two_hosts(
-    experiment: Experiment, folder: Path, on_step: Callable[[str], None]
+    experiment: ThesisExperiment, folder: Path, on_step: Callable[[str], None]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     settings = experiment.emulation
     assert settings is not None
@@ -160,7 +160,7 @@ def _interleave(
     return found
 
 
-def _row(workload: Workload, found: Sequence[Measured]) -> dict[str, Any]:
+def _row(workload: ThesisWorkload, found: Sequence[Measured]) -> dict[str, Any]:
     ratios = [each.ratio for each in found if each.ratio is not None]
     return {
         "kernel": workload.kernel,
@@ -173,14 +173,14 @@ def _row(workload: Workload, found: Sequence[Measured]) -> dict[str, Any]:
 
 
 def _piped(
-    experiment: Experiment, rig: Rig, workload: Workload, processes: int, estimate: float
+    experiment: ThesisExperiment, rig: Rig, workload: ThesisWorkload, processes: int, estimate: float
 ) -> Callable[[], Measured]:
-    arrangement = Arrangement(split=stage_splits(processes))
+    arrangement = StageArrangement(split=stage_splits(processes))
     return lambda: _run_twice(rig, workload, arrangement, experiment.seconds, estimate)
 
 
 def _cut_case(
-    experiment: Experiment, hosts: TwoHosts, workload: Workload, letters: str, alone: float
+    experiment: ThesisExperiment, hosts: TwoHosts, workload: ThesisWorkload, letters: str, alone: float
 ) -> Callable[[], Measured]:
     settings = experiment.emulation
     assert settings is not None
@@ -192,7 +192,7 @@ def _cut_case(
 
 
 def _run_twice(
-    rig: Rig, workload: Workload, arrangement: Arrangement, seconds: float, estimate: float
+    rig: Rig, workload: ThesisWorkload, arrangement: StageArrangement, seconds: float, estimate: float
 ) -> Measured:
     """Run as fast as it goes for the rate, then paced for the latency."""
     frames = min(_MOST, max(_LEAST, round(seconds * estimate)))
@@ -213,7 +213,9 @@ def process_seconds(stages: Mapping[str, float], split: Collection[str]) -> tupl
     return tuple(processes)
 
 
-def measure_alone(folder: Path, workload: Workload, copies: int, threads: int, seconds: float) -> Measured:
+def measure_alone(
+    folder: Path, workload: ThesisWorkload, copies: int, threads: int, seconds: float
+) -> Measured:
     """Measure copies of the whole program side by side; the rate is that of all."""
     module = [sys.executable, "-m", "fairlead.reproduce.thesis.baselines"]
     size = (str(workload.height), str(workload.width))

@@ -41,7 +41,7 @@ def made_shape(step: str, height: int, width: int) -> tuple[int, int]:
     }[step]
 
 
-class Step:
+class KernelStep:
     """One step, which computes on this thread."""
 
     name = ""
@@ -61,7 +61,7 @@ class Step:
 
 
 @stage(inputs=Image, outputs=_GREY)
-class Grey(Step):
+class Grey(KernelStep):
     """The thesis's first microservice: it prepares an image."""
 
     name = "grey"
@@ -69,21 +69,21 @@ class Grey(Step):
 
 
 @stage(inputs=_GREY, outputs=_VALUES)
-class Convolve(Step):
+class Convolve(KernelStep):
     """A convolution with 3 x 3 weights."""
 
     name = "convolve"
 
 
 @stage(inputs=_VALUES, outputs=_VALUES)
-class Relu(Step):
+class Relu(KernelStep):
     """Negative values become 0."""
 
     name = "relu"
 
 
 @stage(inputs=_VALUES, outputs=_VALUES)
-class Pool(Step):
+class Pool(KernelStep):
     """The largest of each 2 x 2 values."""
 
     name = "pool"

@@ -17,7 +17,7 @@ from fairlead.schedule.state.columns import Ints, Mask
 EXPIRES_AFTER: Final = 30.0
 """Seconds after which a pod is no longer unconfirmed: kube-scheduler has retried it by then, or will."""
 UNSCHEDULABLE_AFTER: Final = 5.0
-"""The same for a pod marked unschedulable: the mark may be late, of the attempt before the one that passed."""
+"""The same for a pod marked unschedulable: the mark may be of the attempt before the one that passed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class ChannelClosedError(OSError):
     """The connection has ended, at either side."""
 
 
-class Channel:
+class SocketChannel:
     """Bytes both ways."""
 
     def __init__(self, sock: socket.socket) -> None:

@@ -14,9 +14,9 @@ from hpack.exceptions import HPACKError
 
 from fairlead.pipeline.frame import FrameError
 from fairlead.pipeline.link.http2 import frames, grpc
-from fairlead.pipeline.link.http2.channel import Buffer, Channel, ChannelClosedError
+from fairlead.pipeline.link.http2.channel import Buffer, ChannelClosedError, SocketChannel
 from fairlead.pipeline.link.http2.frames import FrameHead
-from fairlead.pipeline.link.http2.grpc import Headers, Status
+from fairlead.pipeline.link.http2.grpc import GrpcStatus, Headers
 from fairlead.pipeline.link.http2.headers import header_frame
 from fairlead.pipeline.link.http2.stream import STREAM_WINDOW, Stream, StreamEndedError
 from fairlead.pipeline.link.http2.windows import ReceiveAllowance, SendAllowance
@@ -35,14 +35,20 @@ _MOST_KEPT: Final = 1 << 18
 """Bytes that wait for a peer that sends without reading."""
 _FRAME: Final = (1 << 22) + (1 << 14)
 _PING: Final = b"fairlead"
+_SETTINGS: Final = {
+    frames.ENABLE_PUSH: 0,
+    frames.INITIAL_WINDOW: STREAM_WINDOW,
+    frames.FRAME_SIZE: _FRAME,
+    frames.HEADER_LIST: _MOST_CONTROL,
+}
 
 
-class Connection:
+class Http2Connection:
     """One connection; `run` reads it until its end."""
 
     def __init__(
         self,
-        channel: Channel,
+        channel: SocketChannel,
         *,
         most_message: int,
         is_client: bool,
@@ -72,18 +78,11 @@ class Connection:
         self._first_window = frames.FIRST_WINDOW
         self._frame_size = frames.LEAST_FRAME
         self._decoder = Decoder(max_header_list_size=_MOST_CONTROL)
-        settings = {
-            frames.ENABLE_PUSH: 0,
-            frames.MOST_STREAMS: MOST_STREAMS,
-            frames.INITIAL_WINDOW: STREAM_WINDOW,
-            frames.FRAME_SIZE: _FRAME,
-            frames.HEADER_LIST: _MOST_CONTROL,
-        }
-        if not is_client:
-            del settings[frames.ENABLE_PUSH]
         self.send_control(
             (frames.PREFACE if is_client else b"")
-            + frames.settings_frame(settings)
+            + frames.settings_frame(
+                _SETTINGS if is_client else {frames.MOST_STREAMS: MOST_STREAMS, **_SETTINGS}
+            )
             + frames.window_update(0, _CONNECTION_WINDOW - frames.FIRST_WINDOW)
         )
 
@@ -194,7 +193,7 @@ class Connection:
             self.changed.notify_all()
         self._channel.shutdown()
         for stream in streams:
-            stream.on_ended(Status(grpc.UNAVAILABLE, reason))
+            stream.on_ended(GrpcStatus(grpc.UNAVAILABLE, reason))
         with self._writing:
             self._channel.close()
 
@@ -336,7 +335,7 @@ class Connection:
             self._require_known(number)
             return
         self.forget(stream)
-        stream.on_ended(Status(grpc.UNAVAILABLE, f"the other side has reset the stream (code {code})"))
+        stream.on_ended(GrpcStatus(grpc.UNAVAILABLE, f"the other side has reset the stream (code {code})"))
 
     def _on_settings(self, head: FrameHead, payload: bytes) -> None:
         if head.flags & frames.ACK:
@@ -355,7 +354,7 @@ class Connection:
         with self.changed:
             streams = [stream for number, stream in self._streams.items() if self.is_client and number > last]
         for stream in streams:
-            stream.on_ended(Status(grpc.UNAVAILABLE, "the other side takes no more streams"))
+            stream.on_ended(GrpcStatus(grpc.UNAVAILABLE, "the other side takes no more streams"))
 
     def _on_window(self, number: int, increment: int) -> None:
         with self.changed:
@@ -383,7 +382,7 @@ def _first_bytes(views: list[memoryview], size: int) -> list[memoryview]:
     return taken
 
 
-def start_reading(connection: Connection, name: str) -> threading.Thread:
+def start_reading(connection: Http2Connection, name: str) -> threading.Thread:
     """Read a connection in a thread of its own."""
     thread = threading.Thread(target=connection.run, name=name, daemon=True)
     with suppress(RuntimeError):  # no more threads: the streams notice that nothing comes

@@ -32,7 +32,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class GrpcStatus:
     """How a stream ended."""
 
     code: int
@@ -75,7 +75,7 @@ def request_headers(path: str, authority: str, *, secure: bool) -> Headers:
 RESPONSE_HEADERS: Final = ((":status", "200"), ("content-type", CONTENT_TYPE))
 
 
-def trailers(status: Status) -> Headers:
+def trailers(status: GrpcStatus) -> Headers:
     """Return the headers that end a stream."""
     head = (("grpc-status", str(status.code)),)
     if not status.details:
@@ -86,25 +86,25 @@ def trailers(status: Status) -> Headers:
     )
 
 
-def refusal_of(headers: Mapping[str, str]) -> Status | None:
+def refusal_of(headers: Mapping[str, str]) -> GrpcStatus | None:
     """Return why a request opens no stream of gRPC; None: it does."""
     if headers.get(":method") != "POST" or not headers.get("content-type", "").startswith(CONTENT_TYPE):
-        return Status(UNIMPLEMENTED, "this port speaks gRPC alone")
+        return GrpcStatus(UNIMPLEMENTED, "this port speaks gRPC alone")
     if headers.get("grpc-encoding", "identity") != "identity":
-        return Status(UNIMPLEMENTED, "messages must not be compressed")
+        return GrpcStatus(UNIMPLEMENTED, "messages must not be compressed")
     return None
 
 
-def read_status(headers: Mapping[str, str]) -> Status:
+def read_status(headers: Mapping[str, str]) -> GrpcStatus:
     """Return how the other side ended a stream, by its last headers."""
     code = headers.get("grpc-status", "")
     if not code.isdigit():
         answer = headers.get(":status", "")
-        return Status(
+        return GrpcStatus(
             UNKNOWN, f"the other side answers with HTTP status {answer[:20] or 'none'}, not with gRPC"
         )
     details = unquote(headers.get("grpc-message", ""), errors="replace")
-    return Status(int(code[:9]), details.strip().partition("\n")[0][:_MOST_DETAILS])
+    return GrpcStatus(int(code[:9]), details.strip().partition("\n")[0][:_MOST_DETAILS])
 
 
 def header_map(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

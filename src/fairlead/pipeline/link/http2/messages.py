@@ -12,7 +12,7 @@ bytearray(1 << 24)
 _EMPTY: Final = memoryview(b"")
 
 
-class MessageReader:
+class MessageAssembler:
     """Where the next bytes of a stream belong."""
 
     def __init__(self, most: int) -> None:

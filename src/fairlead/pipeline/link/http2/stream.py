@@ -9,35 +9,35 @@ from fairlead.errors import FairleadError
 from fairlead.pipeline.frame import FrameError
 from fairlead.pipeline.link.http2 import frames, grpc
 from fairlead.pipeline.link.http2.channel import Buffer
-from fairlead.pipeline.link.http2.grpc import Status
-from fairlead.pipeline.link.http2.messages import MessageReader
+from fairlead.pipeline.link.http2.grpc import GrpcStatus
+from fairlead.pipeline.link.http2.messages import MessageAssembler
 from fairlead.pipeline.link.http2.windows import ReceiveAllowance, SendAllowance
 
 if TYPE_CHECKING:
-    from fairlead.pipeline.link.http2.connection import Connection
+    from fairlead.pipeline.link.http2.connection import Http2Connection
 
 STREAM_WINDOW: Final = 1 << 23
 """Bytes that a stream holds for a program that does not read."""
 _MESSAGE_COST: Final = 64
 """What a message that waits counts at least: empty ones need memory too."""
 _MOST_WAITING: Final = STREAM_WINDOW // _MESSAGE_COST
-_CUT: Final = Status(grpc.UNAVAILABLE, "the stream was cut")
-_FINE: Final = Status(grpc.OK)
+_CUT: Final = GrpcStatus(grpc.UNAVAILABLE, "the stream was cut")
+_FINE: Final = GrpcStatus(grpc.OK)
 
 
 class Stream:
     """Both directions of one call; any thread may use it."""
 
-    def __init__(self, connection: "Connection", number: int, allowance: int, most_message: int) -> None:
+    def __init__(self, connection: "Http2Connection", number: int, allowance: int, most_message: int) -> None:
         self.number = number
         self.allowance = SendAllowance(allowance)
         self.headers: Mapping[str, str] = {}
         """The first headers of the other side."""
-        self.status: Status | None = None
+        self.status: GrpcStatus | None = None
         """How the other side has ended the stream, or the connection; None: it goes on."""
         self._connection = connection
         self._changed: threading.Condition = connection.changed
-        self._reader = MessageReader(most_message)
+        self._reader = MessageAssembler(most_message)
         self._received = ReceiveAllowance(STREAM_WINDOW)
         self._waiting: deque[memoryview] = deque()
         self._deliver: Callable[[memoryview], None] | None = None
@@ -83,7 +83,7 @@ class Stream:
                 self._consume(len(message))
                 self._hand_over(on_message, message)
 
-    def wait(self) -> Status:
+    def wait(self) -> GrpcStatus:
         """Wait until the other side has ended the stream, and return how."""
         with self._changed:
             self._changed.wait_for(lambda: self.status is not None)
@@ -109,7 +109,7 @@ class Stream:
             self._has_answered = True
             self._connection.send_headers(self.number, grpc.RESPONSE_HEADERS, ends=False)
 
-    def end(self, status: Status = _FINE) -> None:
+    def end(self, status: GrpcStatus = _FINE) -> None:
         """End this side's half; a server says how."""
         with self._changed:
             if not self._is_sending:
@@ -123,7 +123,7 @@ class Stream:
         if self.status is not None:
             self._connection.forget(self)
 
-    def cancel(self, status: Status = _CUT) -> None:
+    def cancel(self, status: GrpcStatus = _CUT) -> None:
         """End both halves at once; a server that still sends says how."""
         if self.is_open:
             if not self._connection.is_client and status is not _CUT:
@@ -154,7 +154,7 @@ class Stream:
         try:
             message = self._reader.filled(count)
         except FrameError as error:
-            self.cancel(Status(grpc.RESOURCE_EXHAUSTED, str(error)))
+            self.cancel(GrpcStatus(grpc.RESOURCE_EXHAUSTED, str(error)))
             return
         if message is None:
             return
@@ -180,7 +180,7 @@ class Stream:
     def on_half_end(self, headers: Mapping[str, str] | None = None) -> None:
         """Note that the other side sends no more; `headers` are a client's way to learn the status."""
         if not self._reader.is_between:
-            self.on_ended(Status(grpc.INTERNAL, "the stream ends within a message"))
+            self.on_ended(GrpcStatus(grpc.INTERNAL, "the stream ends within a message"))
         elif headers is not None and self._connection.is_client:
             self.on_ended(grpc.read_status(headers))
         else:
@@ -188,7 +188,7 @@ class Stream:
         if not self.is_open:
             self._connection.forget(self)
 
-    def on_ended(self, status: Status) -> None:
+    def on_ended(self, status: GrpcStatus) -> None:
         """Note how the stream ended; the first note counts."""
         with self._changed:
             if self.status is not None:
@@ -203,7 +203,7 @@ class Stream:
         try:
             deliver(message)
         except FrameError as error:
-            self.cancel(Status(grpc.INVALID_ARGUMENT, str(error)))
+            self.cancel(GrpcStatus(grpc.INVALID_ARGUMENT, str(error)))
 
     def _consume(self, length: int) -> None:
         with self._changed:

@@ -23,9 +23,9 @@ from fairlead.pipeline.frame import (
     encode_header,
     encode_parts,
 )
-from fairlead.pipeline.ring_receiver import RingReceiver
-from fairlead.pipeline.ring_wire import CONTROL_BYTES, FLAGS, NUMBER, WAITS, WAKE, SocketWait, fence, until
-from fairlead.pipeline.segment import allocate, layout, no_room, segment_size
+from fairlead.pipeline.ring.receiver import RingReceiver
+from fairlead.pipeline.ring.segment import allocate, layout, no_room, segment_size
+from fairlead.pipeline.ring.wire import CONTROL_BYTES, FLAGS, NUMBER, WAITS, WAKE, SocketWait, fence, until
 from fairlead.pipeline.transport import MOST_DEPTH, PeerGone, Slot
 
 __all__ = ["RingReceiver", "RingSender", "ring_pair"]

@@ -13,8 +13,8 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from fairlead.pipeline.frame import DTYPES, MOST_HEADER, Array, Frame, FrameError, PartHeader, decode_header
-from fairlead.pipeline.ring_wire import CONTROL_BYTES, FLAGS, NUMBER, WAITS, WAKE, SocketWait, fence, until
-from fairlead.pipeline.segment import layout, map_received
+from fairlead.pipeline.ring.segment import layout, map_received
+from fairlead.pipeline.ring.wire import CONTROL_BYTES, FLAGS, NUMBER, WAITS, WAKE, SocketWait, fence, until
 from fairlead.pipeline.transport import MOST_DEPTH, PeerGone
 
 _DESCRIPTOR_BYTES: Final = array.array("i").itemsize
