@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -127,9 +127,7 @@ class Comparison:
 
     def wait(self, queue: LocalQueue, submitted: Sequence[EngineOutcome]) -> list[EngineOutcome]:
         """Wait for submitted engines, and return what became of them."""
-        ids = {outcome.job for outcome in submitted}
-        outcomes = queue.wait(submitted, self.plan.limit, lambda: self._ended(ids) < len(ids))
-        return with_events(outcomes, self.events())
+        return with_events(queue.wait(submitted, self.plan.limit), self.events())
 
     def used_mib(self, kind: ServingKind) -> float:
         """Return the memory that an engine of a kind used alone; where it was not measured, about that."""
@@ -138,9 +136,6 @@ class Comparison:
     def events(self) -> dict[int, EngineEvents]:
         """Return what the engines of the present arrangement have written so far, by their pids."""
         return read_events(self._out)
-
-    def _ended(self, jobs: Collection[str]) -> int:
-        return sum(bool(each.digest or each.error) for each in self.events().values() if each.job in jobs)
 
     def _queued(self, arrangement: Arrangement) -> list[EngineOutcome]:
         queue = self.new_queue(learned=arrangement.mode == named.SAFE)

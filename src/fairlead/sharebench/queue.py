@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from fairlead.errors import UserError
+from fairlead.ledger import JobLedger, StateDirectory
 from fairlead.sharebench.outcome import EngineOutcome
 from fairlead.sharebench.workload import ServingEngine
 
@@ -21,8 +22,8 @@ Submission: TypeAlias = tuple[ServingEngine, Sequence[str], Sequence[str]]
 LIVE: Final = frozenset({"queued", "running"})
 _POLL: Final = 0.2
 """Seconds between two looks at the engines; the times of jobs come from their records."""
-_SELDOM: Final = 3.0
-"""Seconds between two looks at the queue while engines serve."""
+_SELDOM: Final = 30.0
+"""Seconds between two commands while engines run: each one starts a supervisor that was killed."""
 _TRIES: Final = 3
 _PATIENCE: Final = 120.0
 """Seconds for one command."""
@@ -56,18 +57,17 @@ class LocalQueue:
         ids = self._fairlead("submit", "--from", "-", text="\n".join(lines) + "\n").split()
         return [EngineOutcome(engine, now, job=job) for (engine, *_), job in zip(engines, ids, strict=True)]
 
-    def wait(
-        self, outcomes: Sequence[EngineOutcome], seconds: float, serving: Callable[[], bool] = lambda: False
-    ) -> list[EngineOutcome]:
+    def wait(self, outcomes: Sequence[EngineOutcome], seconds: float) -> list[EngineOutcome]:
         """Return what became of jobs; those that have not ended after this time are cancelled.
 
-        While engines serve by their own account, the queue is looked at seldom: each look takes a core.
+        While engines run, their records are read here: each command would take a core from them.
         """
         end = time.monotonic() + seconds
         ids = {outcome.job for outcome in outcomes}
+        ledger = JobLedger(StateDirectory.open(self._environ))
         while True:
-            look_at = min(end, time.monotonic() + _SELDOM)
-            while serving() and time.monotonic() < look_at:
+            ask_at = min(end, time.monotonic() + _SELDOM)
+            while _is_any_live(ledger, ids) and time.monotonic() < ask_at:
                 time.sleep(_POLL)
             jobs = {job["id"]: job for job in self.jobs() if job["id"] in ids}
             if len(jobs) == len(ids) and not any(job["state"] in LIVE for job in jobs.values()):
@@ -101,6 +101,11 @@ class LocalQueue:
         if done.returncode:
             raise UserError(f"fairlead {words[0]} failed: {done.stderr.strip()[-500:]}")
         return done.stdout
+
+
+def _is_any_live(ledger: JobLedger, ids: Set[str]) -> bool:
+    """Return whether a job waits or runs by its record, which is removed once the job is archived."""
+    return any(job.id in ids and job.state in LIVE for job in ledger.own_jobs())
 
 
 def _outcome(outcome: EngineOutcome, job: Mapping[str, Any]) -> EngineOutcome:

@@ -116,7 +116,7 @@ def test_a_job_waits_while_its_user_may_start_no_process() -> None:
         open_files = os.listdir("/proc/self/fd")
         answers = [started(ledger, StartDecision(), view(), "true")]
         with ledger.locked():
-            answers.append(start_detached(ledger, ledger.jobs()[0], StartDecision(), view(), {}))
+            answers += start_detached(ledger, [(ledger.jobs()[0], StartDecision())], view(), {})
         reason = "no process can be started for it: Resource temporarily unavailable"
         assert answers == [NotStarted(reason), NotStarted(reason)]
         assert os.listdir("/proc/self/fd") == open_files
@@ -207,7 +207,7 @@ def test_a_submit_runs_in_a_session_of_its_own_and_keeps_its_output(world: World
     def submit() -> Mapping[str, Any]:
         job, _ = add(world.ledger, *PYTHON, code, output=str(output))
         with world.ledger.locked():
-            runner = start_detached(world.ledger, job, StartDecision(), view(), world.environ)
+            (runner,) = start_detached(world.ledger, [(job, StartDecision())], view(), world.environ)
             running = [each.state for each in world.ledger.jobs()]
         assert not isinstance(runner, NotStarted)
         os.waitpid(runner.pid, 0)
@@ -224,11 +224,31 @@ def test_a_submit_that_cannot_start_says_why(world: World) -> None:
     def submit() -> Mapping[str, Any]:
         job, _ = add(world.ledger, "/no/such/command", output=str(world.folder / "output"))
         with world.ledger.locked():
-            answer = start_detached(world.ledger, job, StartDecision(), view(), world.environ)
+            (answer,) = start_detached(world.ledger, [(job, StartDecision())], view(), world.environ)
         assert isinstance(answer, NotStarted)
         return {"reason": answer.reason, "code": answer.exit_code}
 
     assert forked(submit) == {"reason": "no such command: /no/such/command", "code": 127}
+
+
+def test_submits_that_start_together_each_answer_for_themselves(world: World) -> None:
+    def submit() -> Mapping[str, Any]:
+        commands = ("true", "/no/such/command", "false")
+        jobs = [add(world.ledger, name, output=str(world.folder / "output"))[0] for name in commands]
+        open_files = os.listdir("/proc/self/fd")
+        with world.ledger.locked():
+            starts = [(job, StartDecision()) for job in jobs]
+            answers = start_detached(world.ledger, starts, view(), world.environ)
+            waiting = [job.id for job in world.ledger.jobs() if job.state is LocalState.QUEUED]
+        left = os.listdir("/proc/self/fd") != open_files
+        for answer in answers:
+            if not isinstance(answer, NotStarted):
+                os.waitpid(answer.pid, 0)
+        started = [not isinstance(answer, NotStarted) for answer in answers]
+        return {"started": started, "waiting": waiting == [jobs[1].id], "left": left}
+
+    assert forked(submit) == {"started": [True, False, True], "waiting": True, "left": False}
+    assert sorted(job.exit_code or 0 for job in world.history()) == [0, 1]
 
 
 def test_an_awaited_record_stays_until_no_job_waits_for_it(world: World) -> None:

@@ -22,7 +22,7 @@ def check_machine(job: LocalJob, view: MachineView) -> None:
 
 
 def _check_accelerators(job: LocalJob, view: MachineView) -> None:
-    from fairlead.local.queue.requests import can_be_used, matching
+    from fairlead.local.eligible import can_be_used, matching
 
     requested, count = job.requested, job.assumed.gpus
     option = _option(job)

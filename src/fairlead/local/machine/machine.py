@@ -53,9 +53,9 @@ class LocalMachine:
         self._cpu: tuple[float, CpuReading] | None = None
         self._cpu_used: int | None = None
 
-    def prepare(self) -> None:
-        """Let NVML start in its own process, while this one does other work."""
-        self._ask()
+    def prepare(self) -> bool:
+        """Let NVML start in its own process, while this one does other work; False: no driver needs it."""
+        return self._ask() is not None
 
     def inventory(self) -> Inventory:
         """Return what the machine has, its processor included: from the user's cache, or from a scan."""

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from fairlead.inventory import Accelerator
+from fairlead.local.eligible import can_be_used, fault_of
 from fairlead.local.mps.device import INSTEAD, asks_for_mps, can_mps
 from fairlead.local.queue.reasons import format_cores
-from fairlead.local.queue.requests import NODE, QueuedJob, can_be_used, fault_of, recovered_states
+from fairlead.local.queue.requests import NODE, QueuedJob, recovered_states
 from fairlead.local.queue.state import MOST_JOBS
 from fairlead.local.view import DeviceView, MachineView
 from fairlead.need import headroom

@@ -3,8 +3,9 @@
 from typing import Final
 
 from fairlead.job import LocalJob, LocalState
+from fairlead.local.eligible import fault_of
 from fairlead.local.queue.admission import ONE, CpuAdmission
-from fairlead.local.queue.requests import NODE, QueuedJob, fault_of
+from fairlead.local.queue.requests import NODE, QueuedJob
 from fairlead.local.queue.reserve import Reservation, expected_end
 from fairlead.local.queue.state import OUTSIDE_USE, MachineState
 from fairlead.need import effective_size

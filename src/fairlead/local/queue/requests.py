@@ -1,12 +1,12 @@
 """A queued job as the engine's request; on one machine the model of an accelerator is its own id."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from fairlead.job import Limiter, LocalJob
-from fairlead.local.mps.device import asks_for_mps, can_mps
+from fairlead.local.eligible import can_be_used, fault_of, matching
 from fairlead.local.view import DeviceView, MachineView
 from fairlead.need import Need, effective_size, headroom
 from fairlead.placement import DeviceState
@@ -112,32 +112,6 @@ class JobReader:
         return tuple(name for name, size in sizes if not size or effective_size(need, size) <= size)
 
 
-def matching(job: LocalJob, devices: Iterable[DeviceView]) -> tuple[str, ...]:
-    """Return the ids of the accelerators that a job names, and for which its model is predicted.
-
-    Of those, a job that shares one under MPS can have the ones that MPS serves.
-    """
-    wish, predicted = job.requested.device, job.assumed.devices
-    mps = asks_for_mps(job)
-    return tuple(
-        device.accelerator.id
-        for device in devices
-        if (not predicted or device.accelerator.id in predicted)
-        and (not wish or _is(device, wish))
-        and (not mps or can_mps(device.accelerator))
-    )
-
-
-def _is(device: DeviceView, wish: str) -> bool:
-    accelerator = device.accelerator
-    names = [accelerator.id, accelerator.model or "", accelerator.uuid or "", accelerator.vendor]
-    if accelerator.mig is not None:
-        from fairlead.publish.labels import model_name  # noqa: PLC0415  # few machines have an instance
-
-        names += [model_name(accelerator), accelerator.mig.profile]
-    return wish.casefold() in (name.casefold() for name in names)
-
-
 def device_states(view: MachineView, outside: Mapping[str, Bytes]) -> tuple[DeviceState, ...]:
     """Return the accelerators, without the memory that processes outside fairlead hold."""
     return tuple(
@@ -149,11 +123,6 @@ def device_states(view: MachineView, outside: Mapping[str, Bytes]) -> tuple[Devi
 def recovered_states(view: MachineView) -> tuple[DeviceState, ...]:
     """Return the accelerators empty, and as they are after every fault that can pass."""
     return tuple(_state(device, NO_BYTES, healthy=can_be_used(device)) for device in view.devices)
-
-
-def can_be_used(device: DeviceView) -> bool:
-    """Return whether jobs may start on an accelerator, now or once its fault has passed."""
-    return device.recoverable or not fault_of(device)
 
 
 def _state(device: DeviceView, outside: Bytes, *, healthy: bool) -> DeviceState:
@@ -169,11 +138,3 @@ def _state(device: DeviceView, outside: Bytes, *, healthy: bool) -> DeviceState:
         shareable=accelerator.shareable,
         precisions=tuple(sorted(accelerator.peak)),
     )
-
-
-def fault_of(device: DeviceView) -> str:
-    """Return why no job may start on an accelerator; empty: it is ready."""
-    if device.fault:
-        return device.fault
-    accelerator = device.accelerator
-    return "" if accelerator.state.allocatable else accelerator.reason or f"it is only {accelerator.state}"

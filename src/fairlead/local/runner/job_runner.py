@@ -101,6 +101,7 @@ class JobRunner:
 
     def _end(self, ending: JobEnding) -> LocalJob:
         ended = end_job(self._ledger, self._recorder.job, ending, self._environ, self._notify)
+        self._recorder.close()
         if self._mps is not None:
             self._mps.close()
         return ended

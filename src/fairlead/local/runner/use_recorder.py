@@ -105,9 +105,11 @@ class UseRecorder:
             return self._opened().finish(usage, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         except Exception:  # noqa: BLE001  # likewise
             return None
-        finally:
-            if self._machine is not None and self._owned:
-                self._machine.close()
+
+    def close(self) -> None:
+        """Release the drivers, which may take a while: call it once the end of the job is recorded."""
+        if self._machine is not None and self._owned:
+            self._machine.close()
 
     def _opened(self) -> "JobSampler":
         if self._sampler is None:

@@ -42,7 +42,7 @@ def _supervise(lock_handle: int | None, submitter: Submitter, log: ProcessLog) -
     with ExitStack() as stack:
         machine = LocalMachine(Host("/"), place)
         stack.callback(machine.close)
-        machine.prepare()
+        has_driver = machine.prepare()
         # The engine takes as long to load as NVML needs for its start.
         from fairlead.local.runner.detached import import_for_runners  # noqa: PLC0415
         from fairlead.local.supervisor.loop import Supervisor  # noqa: PLC0415
@@ -52,7 +52,7 @@ def _supervise(lock_handle: int | None, submitter: Submitter, log: ProcessLog) -
         os.register_at_fork(after_in_child=lambda: _forget_parent(lock, watch, wakeup, submitter))
         history = JobHistory.open(place, os.environ, log)
         supervisor = Supervisor(ledger, history, machine, lock, os.environ, log, submitter.is_recording)
-        import_for_runners()
+        import_for_runners(has_driver)
         while supervisor.decide():
             watch.wait(supervisor.pause(), (wakeup.fileno(), *submitter.handles()))
             if ENDS & wakeup.received():

@@ -168,9 +168,10 @@ class Supervisor:
 
     def _start(self, jobs: Sequence[LocalJob], plan: QueuePlan, view: MachineView, most: int) -> None:
         now = seconds_since_boot()
-        ready = [job for job in jobs if self._retries.get(job.id, 0.0) <= now]
-        for job in ready[:most]:
-            answer = start_detached(self._ledger, job, plan.starts[job.id], view, self._environ)
+        ready = [job for job in jobs if self._retries.get(job.id, 0.0) <= now][:most]
+        starts = [(job, plan.starts[job.id]) for job in ready]
+        answers = start_detached(self._ledger, starts, view, self._environ)
+        for job, answer in zip(ready, answers, strict=True):
             if not isinstance(answer, NotStarted):
                 self._runners.add(answer.pid)
                 self._started.add(job.id)
