@@ -82,7 +82,6 @@ class Dialer:
 def serve_session(session: LinkSession[Any], stream: ServerStream, hello: Received) -> Iterator[Message]:
     """Yield what this host sends on a stream that another host has opened with this first message."""
     connection = session.connect()
-    stream.on_end(lambda: session.disconnect(connection))
     faults: list[str] = []
 
     def receive(data: Received) -> None:
@@ -95,6 +94,7 @@ def serve_session(session: LinkSession[Any], stream: ServerStream, hello: Receiv
     receive(hello)
     if not faults:
         stream.deliver(receive)
+        stream.on_end(lambda: session.disconnect(connection))  # after what came before the end
         yield from session.outgoing(connection)
     if faults:
         raise StreamRefusedError(faults[0])

@@ -49,8 +49,11 @@ class OpenedStream:
     def __iter__(self) -> Iterator[Received]:
         """Yield what the other host sends; StreamBrokenError unless it ends the stream."""
         stream = self._open()
-        yield from stream.messages()
-        _raise_for(stream.wait())
+        try:
+            yield from stream.messages()
+            _raise_for(stream.wait())
+        finally:
+            self.cancel()
 
     def deliver(self, on_message: Callable[[Received], None]) -> None:
         """Call with what the other host sends, until it ends the stream; StreamBrokenError if it does not.
@@ -58,8 +61,11 @@ class OpenedStream:
         The thread that reads the connection calls. A FrameError of the callback ends the stream.
         """
         stream = self._open()
-        stream.deliver(on_message)
-        _raise_for(stream.wait())
+        try:
+            stream.deliver(on_message)
+            _raise_for(stream.wait())
+        finally:
+            self.cancel()
 
     def cancel(self) -> None:
         """End the stream, from any thread."""
