@@ -23,6 +23,11 @@ USER_TIMEOUT: Final = 4000
 """Milliseconds for which the kernel waits for the acknowledgement of what was sent."""
 _RECORD: Final = 1 << 14
 """What one call of OpenSSL sends at most."""
+_LEAST_COLLECTED: Final = 1 << 15
+_MOST_COLLECTED: Final = 1 << 17
+"""Bytes that wake a reader: a call for each record of TLS costs more than to decrypt it."""
+_AHEAD: Final = 1 << 15
+"""Bytes that OpenSSL may have taken from the kernel already."""
 
 
 class ChannelClosedError(OSError):
@@ -38,33 +43,56 @@ class SocketChannel:
         self._secure = isinstance(sock, ssl.SSLSocket)
         self._lock = threading.Lock()
         self._closed = False
+        self._collected = 1
         sock.settimeout(0)
         with suppress(OSError):  # a Unix socket has neither
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT)
 
     def read_into(self, view: memoryview, timeout: float) -> int:
-        """Read at least one byte; 0: nothing came in `timeout` seconds. ChannelClosedError at the end."""
+        """Read what is there, at least one byte; 0: not enough to wake for came in `timeout` seconds.
+
+        All of `view` is to come: of a long one the kernel collects a part before it wakes this thread.
+        ChannelClosedError at the end.
+        """
         poll: select.poll | None = None
         while True:
-            try:
-                with self._lock:
-                    self._require_open()
-                    count = self._socket.recv_into(view)
-            except (BlockingIOError, ssl.SSLWantReadError):
-                wanted = _IN
-            except ssl.SSLWantWriteError:
-                wanted = _OUT
-            except OSError as error:
-                raise ChannelClosedError(_reason(error)) from error
-            else:
-                if not count:
-                    raise ChannelClosedError("the other side has ended the connection")
+            count, wanted = self._read_some(view)
+            if count:
                 return count
+            self._collect(min(_MOST_COLLECTED, len(view) - _AHEAD))
             poll = poll or select.poll()
             poll.register(self._socket.fileno(), wanted)
             if not poll.poll(timeout * 1000):
                 return 0
+
+    def _collect(self, size: int) -> None:
+        """Let the kernel report that many bytes at once, or any byte."""
+        size = size if size >= _LEAST_COLLECTED else 1
+        if size != self._collected:
+            self._collected = size
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+
+    def _read_some(self, view: memoryview) -> tuple[int, int]:
+        """Return how many bytes were there; without any, also what to wait for."""
+        done = 0
+        try:
+            while done < len(view):  # OpenSSL returns one record at a time
+                with self._lock:
+                    self._require_open()
+                    count = self._socket.recv_into(view[done:])
+                if not count and not done:
+                    raise ChannelClosedError("the other side has ended the connection")
+                done += count
+                if not count or not self._secure:
+                    break
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return done, _IN
+        except ssl.SSLWantWriteError:
+            return done, _OUT
+        except OSError as error:
+            raise ChannelClosedError(_reason(error)) from error
+        return done, _IN
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         """Write all of it; one caller at a time. ChannelClosedError once the connection has ended."""
@@ -72,7 +100,7 @@ class SocketChannel:
         if self._secure:
             views = _records(views)
         while views:
-            self._advance(views, self._write_some(views, None))
+            _drop(views, self._write_some(views, None))
 
     def write_soon(self, data: bytes) -> int:
         """Write what goes without waiting; return how many bytes that was."""
@@ -119,17 +147,16 @@ class SocketChannel:
             if not poll.poll(timeout) and timeout is not None:
                 return 0
 
-    @staticmethod
-    def _advance(views: list[memoryview], count: int) -> None:
-        done = 0
-        while views and count >= len(views[done]):
-            count -= len(views[done])
-            done += 1
-            if done == len(views):
-                break
-        del views[:done]
-        if count:
-            views[0] = views[0][count:]
+
+def _drop(views: list[memoryview], count: int) -> None:
+    """Take bytes that were written out of what is left."""
+    done = 0
+    while done < len(views) and count >= len(views[done]):
+        count -= len(views[done])
+        done += 1
+    del views[:done]
+    if count:
+        views[0] = views[0][count:]
 
 
 def _records(views: list[memoryview]) -> list[memoryview]:
