@@ -105,6 +105,8 @@ LEADER_POD: Final = "fairlead.dev/pod"
 """The same as `namespace/name:port`, by which the API server finds it; empty where it is no pod."""
 IN_FLIGHT: Final = "fairlead.dev/in-flight"
 """The objects that its holder may be writing to."""
+RELEASED: Final = "fairlead.dev/released"
+"""Of a Lease: the epoch of the leader that gave it up with all its writes finished."""
 FORMATS: Final = "fairlead.dev/formats"
 """The formats that leaders have written, with versions: a replica that cannot read one does not lead."""
 

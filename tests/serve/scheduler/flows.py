@@ -8,7 +8,8 @@ from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster.http import codec
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Sleep
-from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
+from fairlead.serve.machine.requests import ApiRequest
+from fairlead.serve.scheduler.effects import ListObjects
 from fairlead.serve.scheduler.performer import Performer, RequestClient
 from tests.serve.scheduler.model import Api
 

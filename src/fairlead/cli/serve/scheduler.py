@@ -14,7 +14,7 @@ from fairlead.settings import parse_address
 from fairlead.units import parse_duration
 
 if TYPE_CHECKING:
-    from fairlead.settings.scheduler import LeaderElectionConfig
+    from fairlead.settings.leader import LeaderElectionConfig
     from fairlead.usage.source import UsageSettings
 
 LISTEN = "127.0.0.1:19810"
@@ -157,7 +157,7 @@ def _bound(text: str) -> float:
 
 def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
     """Return the leader election settings; a leader must stop before another may begin."""
-    from fairlead.settings.scheduler import LeaderElectionConfig
+    from fairlead.settings.leader import LeaderElectionConfig
 
     names = [name for name, _, _ in _LEASE]
     duration, deadline, period = (

@@ -41,7 +41,7 @@ from fairlead.serve.scheduler.events import (
     Tick,
     UsageRefreshed,
 )
-from fairlead.serve.scheduler.leader.election import LeaderElection, LeaderTerm
+from fairlead.serve.scheduler.leader.election import LeaderTerm, SchedulerElection
 from fairlead.serve.scheduler.leader.failover import Failover
 from fairlead.serve.scheduler.leader.tracker import InFlightTracker
 from fairlead.serve.scheduler.report import conditions, podgroup_status
@@ -76,7 +76,7 @@ class SchedulerMachine:
             settings.initial_backoff, settings.max_backoff, largest_first=policy.queue == "largest"
         )
         self.cycle = SchedulingCycle(self.cache, self._queue, policy, own_claims=settings.own_claims)
-        self.election = LeaderElection(
+        self.election = SchedulerElection(
             self._flows,
             self._clock,
             settings.me,
