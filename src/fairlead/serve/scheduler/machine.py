@@ -21,6 +21,7 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError
 from fairlead.schedule import policy_named
 from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log, Sleep, Together
 from fairlead.serve.scheduler.bind import evict, writes
 from fairlead.serve.scheduler.bind.binder import Binder
@@ -30,17 +31,7 @@ from fairlead.serve.scheduler.cycle.preemption import Preemption
 from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.effects import Explained, Report
-from fairlead.serve.scheduler.events import (
-    Announce,
-    Cycle,
-    Event,
-    Explain,
-    Start,
-    Stop,
-    Synced,
-    Tick,
-    UsageRefreshed,
-)
+from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Synced, UsageRefreshed
 from fairlead.serve.scheduler.leader.election import LeaderTerm, SchedulerElection
 from fairlead.serve.scheduler.leader.failover import Failover
 from fairlead.serve.scheduler.leader.tracker import InFlightTracker
