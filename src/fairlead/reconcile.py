@@ -35,8 +35,8 @@ class Observed:
     """All objects of the kinds that every resource depends on, such as nodes."""
     now: datetime
     conflicts: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Why wanted objects could not be made so in the last pass, by kind and name: a pod exists with another spec,
-    which cannot be changed; another client owns the name; the API server refuses the object."""
+    """Why wanted objects could not be made so in the last pass, by kind and name: a pod exists with another
+    spec, which cannot be changed; the name belongs to another owner; the API server refuses the object."""
 
 
 @dataclass(frozen=True, slots=True)

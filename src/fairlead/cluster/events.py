@@ -26,7 +26,7 @@ class EventSubject:
 def event_document(
     about: EventSubject, component: str, summary: tuple[str, str, str], now: str, identity: str
 ) -> dict[str, Any]:
-    """Return an event; `summary` is its type, reason and message, and the same `identity` is the same event."""
+    """Return an event; `summary` is its type, reason and message; one `identity` is one event."""
     digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
     subject: Mapping[str, Any] = {
         "apiVersion": about.api_version,

@@ -19,8 +19,8 @@ def add(programs: Any) -> None:
     command = programs.add_parser(
         "operator",
         help="make the objects that fairlead's custom resources ask for, and keep them so",
-        description="Reconcile fairlead's custom resources: create, change and delete the objects that each of "
-        "them needs, and write its status; serve /metrics, /healthz and /readyz.",
+        description="Reconcile fairlead's custom resources: create, change and delete the objects that each "
+        "of them needs, and write its status; serve /metrics, /healthz and /readyz.",
     )
     shared.add_listen(command, LISTEN)
     shared.add_tls(command)

@@ -15,7 +15,7 @@ from fairlead.serve.operator.writes import Announce
 COMPONENT: Final = "fairlead-operator"
 _MOST: Final = 25
 _WINDOW: Final = 300.0
-"""Seconds in which a resource has at most so many events: a controller may announce a value that changes always."""
+"""Seconds in which a resource has at most so many events: an announced value may change always."""
 _LONGEST: Final = 1000
 _KEPT: Final = 200
 """Different events of one resource that are counted."""

@@ -1,7 +1,7 @@
 """The operator's driver: feed events to the state machine, and perform the effects that it returns.
 
-Nothing is decided here. Controllers decide in a thread of their own: a plan may take seconds, and the Lease must be
-renewed meanwhile.
+Nothing is decided here. Controllers decide in a thread of their own: a plan may take seconds, and the Lease
+must be renewed meanwhile.
 """
 
 import asyncio

@@ -37,8 +37,8 @@ class Plan:
 class AppliedMemory:
     """The managed fields of each object as the last write of this replica left them.
 
-    The API server may drop or rename a field: a manifest with such a field is never managed as a whole, and must
-    not be written again and again.
+    The API server may drop or rename a field: a manifest with such a field is never managed as a whole, and
+    must not be written again and again.
     """
 
     def __init__(self) -> None:

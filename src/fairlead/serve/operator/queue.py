@@ -56,7 +56,7 @@ class WorkQueue:
             self.add(key, now)
 
     def take(self) -> ObjectId | None:
-        """Return the resource to reconcile now, which is running until `done` or `failed`; None: there is none."""
+        """Return the resource to reconcile now, which runs until `done` or `failed`; None: there is none."""
         key = next(iter(self._active), None)
         if key is not None:
             del self._active[key]

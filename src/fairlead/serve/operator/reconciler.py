@@ -1,4 +1,4 @@
-"""One pass over a resource: ask its controller, write what differs, report. A flow: it waits for its writes. Pure."""
+"""One pass over a resource: ask its controller, write what differs, report. A flow, and pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -130,8 +130,8 @@ class Reconciler:
         outcome.again_after = wanted.again_after
         plan = self._planner.plan(resource, this.controller.owns, owned, wanted)
         conflicts = dict(plan.conflicts)
-        makes = any(change.action == "create" for change in plan.changes)
-        if makes and not deleting and not has_finalizer(resource):
+        has_objects = bool(owned) or any(change.action == "create" for change in plan.changes)
+        if has_objects and not deleting and not has_finalizer(resource):
             yield from self._set_finalizer(this, present=True)
         refused = yield from self._carry_out(this, plan.changes)
         self._note(this, {**conflicts, **refused}, refused=bool(refused))
