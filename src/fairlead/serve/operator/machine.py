@@ -156,7 +156,7 @@ class OperatorMachine:
         epoch = self.term.epoch if self.term is not None else 0
         if epoch == self.epoch:
             return
-        if self.epoch:
+        if self.epoch and not self._resigning:
             self._log(f"leads no more, epoch {self.epoch}")
         self.epoch = epoch
         self._queue.clear()
