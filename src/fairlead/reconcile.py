@@ -1,7 +1,7 @@
 """Controller: what a resource of ours needs in a cluster, decided from what is observed. Pure.
 
 The operator (serve/operator) observes, calls `reconcile`, and writes what differs. A controller never sees a
-client: it returns every object that must exist, and the operator creates, changes and deletes until that is so.
+client: it returns every object that must exist, and the operator creates, changes and deletes until it is so.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A replica of the operator as a process that can be killed, with the controller of the tests: `python -m` this."""
+"""A replica of the operator as a process that can be killed, with the tests' controller: `python -m` this."""
 
 import sys
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Replicas of the operator on a model of the API server: the test is their driver, network and clock.
 
-Each replica is the state machine that is shipped; the test delivers its watches and performs its effects, in any
-order, or loses them.
+Each replica is the state machine that is shipped; the test delivers its watches and performs its effects, in
+any order, or loses them.
 """
 
 import json
@@ -12,9 +12,9 @@ from datetime import datetime
 from random import Random
 from typing import Any, Literal
 
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.http import codec
 from fairlead.cluster.http.api_errors import RequestInfo, error_from_status
-from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import CRDS, KINDS, Kind
 from fairlead.cluster.meta import Raw, Status, StatusDetails
 from fairlead.cluster.watch.changes import Key, ObjectChange, changes_between
@@ -26,7 +26,7 @@ from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
 from fairlead.serve.machine.requests import ApiRequest, Get, QueriedRequest
 from fairlead.serve.operator.driver import followed
 from fairlead.serve.operator.kinds import client_kind
-from fairlead.serve.operator.machine import Event, OperatorMachine, Synced
+from fairlead.serve.operator.machine import CachesSynced, Event, OperatorMachine
 from fairlead.serve.operator.reconciler import Decide
 from fairlead.settings.leader import LeaderElectionConfig
 from fairlead.settings.operator import OperatorSettings
@@ -173,7 +173,7 @@ class Replica:
         self._selectors = selectors
         self.feed(Start(self.clock.now, self.name))
         self.watch()
-        self.feed(Synced())
+        self.feed(CachesSynced())
 
     @property
     def leads(self) -> bool:

@@ -1,4 +1,4 @@
-"""The operator's machine: whatever happens, in the end exactly the wanted objects exist, and nothing is written."""
+"""The operator's machine: whatever happens, in the end exactly the wanted objects exist, and it rests."""
 
 from typing import Any
 
@@ -52,6 +52,24 @@ def test_a_widget_gets_its_objects_status_event_and_finalizer() -> None:
     paths = [path for _, path in world.api.writes]
     assert "widgets" in paths[0]
     assert "configmaps" in paths[1]
+
+
+def test_a_pass_ends_when_the_watch_shows_what_it_wrote_or_after_some_seconds() -> None:
+    world = World()
+    (one,) = world.replicas
+    world.settle(3.0)
+    world.create(widget("a", configs=1, text="x"))
+    for wait in (0.0, 6.0):
+        one.watch()
+        while one.pending:
+            one.perform()
+        queue = one.machine.gauges(world.clock.now).queue
+        assert queue["running"] == 1, "the store is behind: another pass would decide by old objects"
+        world.clock.now += wait
+        one.wake()
+    world.settle()
+    assert one.machine.gauges(world.clock.now).queue == {"active": 0, "running": 0, "backoff": 0}
+    check(world)
 
 
 def test_a_changed_spec_changes_objects_and_deletes_those_that_are_not_wanted() -> None:

@@ -26,7 +26,7 @@ class WidgetController:
         self.passes = 0
 
     def reconcile(self, observed: Observed) -> Reconciled:
-        """Return the objects of a widget; while it is deleted, its ConfigMaps stay until its pods are gone."""
+        """Return the objects of a widget; of a deleted one, ConfigMaps stay until the pods are gone."""
         self.passes += 1
         widget, pods = observed.resource, observed.owned[PODS]
         spec = widget["spec"]
@@ -82,7 +82,7 @@ def widget(name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": WIDGETS.api_version, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
-def definition(labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+def definition(labels: Mapping[str, str] | None = None, group: str = GROUP) -> dict[str, Any]:
     """Return the CustomResourceDefinition of widgets."""
     schema = {
         "type": "object",
@@ -99,8 +99,8 @@ def definition(labels: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"widgets.{GROUP}", "labels": dict(labels or {})},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+        "metadata": {"name": f"widgets.{group}", "labels": dict(labels or {})},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     }
 
 

@@ -10,7 +10,7 @@ from fairlead.cluster.kinds import EVENTS
 from fairlead.reconcile import Announcement, Manifest
 from fairlead.serve.machine.requests import MERGE
 from fairlead.serve.operator.kinds import metadata_of
-from fairlead.serve.operator.writes import Announce
+from fairlead.serve.operator.writes import WriteEvent
 
 COMPONENT: Final = "fairlead-operator"
 _MOST: Final = 25
@@ -39,7 +39,7 @@ class Announcer:
 
     def requests(
         self, resource: Manifest, announcements: Sequence[Announcement], now: float, wall: str
-    ) -> list[Announce]:
+    ) -> list[WriteEvent]:
         """Return the writes for what was not announced yet; `wall` is the time for people."""
         known = self._announced.setdefault(metadata_of(resource)["uid"], _Announced())
         requests = []
@@ -63,7 +63,7 @@ class Announcer:
         self._announced.pop(uid, None)
 
 
-def _write(resource: Manifest, summary: tuple[str, str, str], count: int, wall: str) -> Announce:
+def _write(resource: Manifest, summary: tuple[str, str, str], count: int, wall: str) -> WriteEvent:
     metadata = metadata_of(resource)
     about = EventSubject(
         resource["apiVersion"],
@@ -75,6 +75,6 @@ def _write(resource: Manifest, summary: tuple[str, str, str], count: int, wall: 
     # Without the time in its name: a new leader finds the events of the last one.
     event = event_document(about, COMPONENT, summary, wall, " ".join((about.uid, *summary)))
     if count == 1:
-        return Announce("POST", EVENTS.path(about.home), event)
+        return WriteEvent("POST", EVENTS.path(about.home), event)
     change: dict[str, Any] = {"count": count, "lastTimestamp": wall}
-    return Announce("PATCH", EVENTS.path(about.home, event["metadata"]["name"]), change, MERGE)
+    return WriteEvent("PATCH", EVENTS.path(about.home, event["metadata"]["name"]), change, MERGE)

@@ -26,7 +26,7 @@ from fairlead.serve.machine.runner import MachineRunner, boottime
 from fairlead.serve.machine.sender import RequestSender
 from fairlead.serve.operator import metrics
 from fairlead.serve.operator.kinds import client_kind
-from fairlead.serve.operator.machine import OperatorMachine, Synced
+from fairlead.serve.operator.machine import CachesSynced, OperatorMachine
 from fairlead.serve.operator.reconciler import Decide
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.operator import OperatorSettings
@@ -36,7 +36,7 @@ _STUCK: Final = 30.0
 """Seconds without a tick of the loop after which the program is unhealthy."""
 
 
-class Operator:
+class OperatorReplica:
     """One replica."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Operator:
                 self._say(f"{kind.plural} are not served yet: install their CustomResourceDefinition")
         self._alive, self._known = time.monotonic(), True
         gc.freeze()  # listed objects live long
-        self._runner.feed(Synced())
+        self._runner.feed(CachesSynced())
 
     def _on_change(self, change: ObjectChange[Any]) -> None:
         self._runner.feed(change)

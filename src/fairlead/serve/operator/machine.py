@@ -20,7 +20,7 @@ from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log
 from fairlead.serve.operator.kinds import ObjectId
 from fairlead.serve.operator.metrics import OperatorGauges, OperatorMetrics
-from fairlead.serve.operator.queue import Backoff, WorkQueue
+from fairlead.serve.operator.queue import FailureDelay, WorkQueue
 from fairlead.serve.operator.reconciler import Outcome, Reconciler
 from fairlead.serve.operator.store import ObjectStore
 from fairlead.settings.operator import OperatorSettings
@@ -35,11 +35,11 @@ _CONFLICT_RETRY: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class CachesSynced:
     """Every object was listed."""
 
 
-Event = ObjectChange[Any] | Answered | Start | Synced | Tick | Stop
+Event = ObjectChange[Any] | Answered | Start | CachesSynced | Tick | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class OperatorMachine:
         self._clock = MachineClock()
         self.store = ObjectStore(controllers)
         self.election = LeaderElection(self._flows, self._clock, settings.me, settings.lease)
-        self._queue = WorkQueue(Backoff(settings.initial_backoff, settings.max_backoff))
+        self._queue = WorkQueue(FailureDelay(settings.initial_backoff, settings.max_backoff))
         self._reconciler = Reconciler(self._controllers, self.store, self._clock, self.election.leads)
         self.metrics = OperatorMetrics()
         self.epoch = 0
@@ -81,7 +81,7 @@ class OperatorMachine:
             ObjectChange: self._on_change,
             Answered: self._flows.resume,
             Start: self._on_start,
-            Synced: self._on_synced,
+            CachesSynced: self._on_synced,
             Tick: self._on_tick,
             Stop: self._on_stop,
         }
@@ -116,7 +116,7 @@ class OperatorMachine:
     def _on_start(self, event: Start) -> None:
         self._clock.set_wall(event.wall)
 
-    def _on_synced(self, event: Synced) -> None:
+    def _on_synced(self, event: CachesSynced) -> None:
         self._synced = True
         self._log("caches are synced; waiting to lead")
         self._flows.start(self.election.run())

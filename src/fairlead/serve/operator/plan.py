@@ -59,7 +59,7 @@ class AppliedMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class ObjectPlanner:
     """Compares wanted objects with observed ones."""
 
     store: ObjectStore

@@ -7,7 +7,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.errors import UserError
 from fairlead.serve.operator.controllers import CONTROLLERS, ControllerFactory
-from fairlead.serve.operator.driver import Operator
+from fairlead.serve.operator.driver import OperatorReplica
 from fairlead.serve.until_signal import run_until_signal
 from fairlead.serve.web.httpd import ServingOptions
 from fairlead.serve.web.thread import serve_in_thread
@@ -35,7 +35,7 @@ def run(
         async with Client.connect(
             config, connections=connections, read_timeout=settings.answer_within
         ) as client:
-            operator = Operator(client, controllers, settings, say)
+            operator = OperatorReplica(client, controllers, settings, say)
             with serve_in_thread(settings.listen, operator.answer, options) as where:
                 say(f"listening on {scheme}://{where}/metrics")
                 kinds = ", ".join(one.resource.kind for one in controllers)

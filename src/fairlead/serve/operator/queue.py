@@ -11,7 +11,7 @@ _DOUBLINGS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class FailureDelay:
     """The seconds before a failed pass is repeated; they double."""
 
     initial: float = 0.2
@@ -25,7 +25,7 @@ class Backoff:
 class WorkQueue:
     """Resources to reconcile, in the order of their arrival."""
 
-    def __init__(self, backoff: Backoff) -> None:
+    def __init__(self, backoff: FailureDelay) -> None:
         self._backoff = backoff
         self._active: dict[ObjectId, None] = {}
         self._running: set[ObjectId] = set()

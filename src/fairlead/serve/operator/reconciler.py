@@ -25,7 +25,14 @@ from fairlead.serve.operator import writes
 from fairlead.serve.operator.announcer import Announcer
 from fairlead.serve.operator.applied import digest
 from fairlead.serve.operator.kinds import ObjectId, metadata_of
-from fairlead.serve.operator.plan import AppliedMemory, Change, Document, Planner, has_finalizer, status_patch
+from fairlead.serve.operator.plan import (
+    AppliedMemory,
+    Change,
+    Document,
+    ObjectPlanner,
+    has_finalizer,
+    status_patch,
+)
 from fairlead.serve.operator.store import ObjectStore, WrittenObject, shown
 
 Result = Literal["done", "gone", "conflict", "refused", "stale", "unavailable", "failed", "stopped"]
@@ -82,7 +89,7 @@ class Reconciler:
         self._clock = clock
         self._leads = leads
         self._memory = AppliedMemory()
-        self._planner = Planner(store, self._memory)
+        self._planner = ObjectPlanner(store, self._memory)
         self._announcer = Announcer()
         self._status: dict[str, tuple[str, str]] = {}
         """Hashes of the status that was written, and of what the API server made of it, by uid."""

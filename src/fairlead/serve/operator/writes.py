@@ -36,7 +36,7 @@ class SetFinalizers(QueriedRequest):
     __slots__ = ()
 
 
-class Announce(ApiRequest):
+class WriteEvent(ApiRequest):
     """Write an event: users read it, and no decision depends on it."""
 
     __slots__ = ()
@@ -55,8 +55,8 @@ def get(key: ObjectId) -> Get:
 def apply(change: Change) -> Apply:
     """Return the request that makes an object what is wanted.
 
-    An object that exists must have the uid of the plan, and every field becomes ours. A new one takes no field
-    from another client: where one has made an object of this name meanwhile, the request fails.
+    An object that exists must have the uid of the plan, and every field becomes ours. A new one takes no
+    field from another client: where one has made an object of this name meanwhile, the request fails.
     """
     body, query = dict(change.body), {"fieldManager": FIELD_MANAGER}
     if change.action == "apply":

@@ -32,7 +32,7 @@ from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.effects import Explained, Report
 from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Synced, UsageRefreshed
-from fairlead.serve.scheduler.leader.election import LeaderTerm, SchedulerElection
+from fairlead.serve.scheduler.leader.election import SchedulerElection, SchedulerTerm
 from fairlead.serve.scheduler.leader.failover import Failover
 from fairlead.serve.scheduler.leader.tracker import InFlightTracker
 from fairlead.serve.scheduler.report import conditions, podgroup_status
@@ -132,7 +132,7 @@ class SchedulerMachine:
         return self._synced and (self._changed or (self._queue.has_active and self._may_decide()))
 
     @property
-    def term(self) -> LeaderTerm | None:
+    def term(self) -> SchedulerTerm | None:
         """The term of this replica; a pod with a higher epoch, or a mark of a newer format, shows its end."""
         term = self.election.term
         marks = self.cache.leader_marks
@@ -254,7 +254,7 @@ class SchedulerMachine:
         self.in_flight -= 1
         self._changed = True
 
-    def _fail_over(self, term: LeaderTerm) -> Flow[None]:
+    def _fail_over(self, term: SchedulerTerm) -> Flow[None]:
         self._log(f"leading, epoch {term.epoch}")
         failover = Failover(
             self.cache, self._binder, self._fences, self._clock, self._settings.name, self._claims

@@ -15,7 +15,7 @@ from fairlead.serve.scheduler.effects import ListObjects
 _LISTED: Final[Mapping[str, Kind[Any]]] = {each.plural: each for each in (CLAIMS, PODS)}
 
 
-class RequestClient(sender.RequestClient, Protocol):
+class SchedulerClient(sender.RequestClient, Protocol):
     """The methods of the client that the performer uses."""
 
     async def list(self, kind: Kind[Any]) -> Listing[Any]:
@@ -25,7 +25,7 @@ class RequestClient(sender.RequestClient, Protocol):
 class Performer:
     """Sends requests, a bounded number at once."""
 
-    def __init__(self, client: RequestClient, in_flight: int) -> None:
+    def __init__(self, client: SchedulerClient, in_flight: int) -> None:
         self._client = client
         self._sender = RequestSender(client, in_flight)
         self.count = self._sender.count

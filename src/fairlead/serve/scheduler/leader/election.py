@@ -26,7 +26,7 @@ _NEVER: Final = float("-inf")
 
 
 @dataclass(frozen=True)
-class LeaderTerm(election.LeaderTerm):
+class SchedulerTerm(election.LeaderTerm):
     """The time for which one scheduler leads."""
 
     previous_in_flight: InFlightSet = EVERYTHING
@@ -62,10 +62,10 @@ class SchedulerElection(LeaderElection):
         """The sets that the Lease may carry: the last one that was answered, and those sent since."""
 
     @property
-    def term(self) -> LeaderTerm | None:
+    def term(self) -> SchedulerTerm | None:
         """The term of this replica; None while it does not lead."""
         term = super().term
-        assert term is None or isinstance(term, LeaderTerm)
+        assert term is None or isinstance(term, SchedulerTerm)
         return term
 
     def covers(self, items: Iterable[Metadata]) -> bool:
@@ -139,4 +139,4 @@ class SchedulerElection(LeaderElection):
         if action != "renew":
             self._make_in_flight = None
             released = before is not None and self._is_released(before)
-            self._term = LeaderTerm(kept.spec.lease_transitions, released, _in_flight_of(kept))
+            self._term = SchedulerTerm(kept.spec.lease_transitions, released, _in_flight_of(kept))
