@@ -130,7 +130,9 @@ async def _until_allowed(config: ClusterConfig) -> None:
 
 
 @asynccontextmanager
-async def running(config: ClusterConfig, namespace: str) -> AsyncIterator[RecordingTransport]:
+async def running(
+    config: ClusterConfig, namespace: str
+) -> AsyncIterator[tuple[OperatorReplica, RecordingTransport]]:
     """Run a replica with the chart's account, inside the test."""
     stop = asyncio.Event()
     lease = LeaderElectionConfig(namespace, "fairlead-operator", 4.0, 3.0, 0.3)
@@ -138,14 +140,13 @@ async def running(config: ClusterConfig, namespace: str) -> AsyncIterator[Record
         operator = OperatorReplica(client, [EveryKind()], OperatorSettings("one", lease=lease), print)
         task = asyncio.create_task(operator.run(stop))
         try:
-            yield recorder
+            yield operator, recorder
         finally:
             stop.set()
             await task
 
 
-async def _exercise(client: Client, namespace: str) -> None:
-    """Create, change and delete a resource."""
+async def _create_and_change(client: Client, namespace: str) -> None:
     kind = client_kind(WIDGETS)
     body = {"apiVersion": WIDGETS.api_version, "kind": "Widget", "metadata": {"name": "every"}}
     await client.create(kind, {**body, "spec": {"text": "one"}}, namespace)
@@ -157,33 +158,46 @@ async def _exercise(client: Client, namespace: str) -> None:
                 if status == {"made": len(OWNED), "text": text}:
                     break
                 await asyncio.sleep(0.1)
+
+
+async def _delete(client: Client, namespace: str) -> None:
+    kind = client_kind(WIDGETS)
     await client.delete(kind, "every", namespace)
     async with asyncio.timeout(120):
         while (await client.list(kind, namespace)).items:
             await asyncio.sleep(0.1)
 
 
-def test_the_role_is_what_the_operator_calls(real_cluster: RealCluster, chart: Chart) -> None:
-    documents = list(
-        rights(
-            chart.render({"operator.enabled": True}, namespace=real_cluster.namespace), real_cluster.namespace
-        )
-    )
+async def _until_reconciled(operator: OperatorReplica) -> None:
+    """Wait until a replica has reconciled every resource once."""
+    done = b'fairlead_operator_reconciles_total{kind="widgets",result="done"}'
+    async with asyncio.timeout(120):
+        while done not in operator.answer("/metrics").body:
+            await asyncio.sleep(0.1)
 
-    async def scenario() -> RecordingTransport:
-        async with (
-            installed(real_cluster, documents) as config,
-            running(config, real_cluster.namespace) as recorder,
-            real_cluster.connect() as client,
-        ):
-            await _exercise(client, real_cluster.namespace)
-        return recorder
 
-    recorder = asyncio.run(scenario())
-    role = set().union(*(allowed(each) for each in documents if each["kind"] in ("ClusterRole", "Role")))
-    assert recorder.forbidden == []
-    assert recorder.calls <= role
-    assert role - recorder.calls == CHECKED
+def test_the_role_is_what_the_operator_calls_and_a_new_replica_changes_nothing(
+    real_cluster: RealCluster, chart: Chart
+) -> None:
+    namespace = real_cluster.namespace
+    documents = list(rights(chart.render({"operator.enabled": True}, namespace=namespace), namespace))
+
+    async def scenario() -> Verbs:
+        async with installed(real_cluster, documents) as config, real_cluster.connect() as client:
+            async with running(config, namespace) as (_, first):
+                await _create_and_change(client, namespace)
+            async with running(config, namespace) as (operator, second):
+                await _until_reconciled(operator)
+                assert not [what for verb, what in second.calls if verb in ("patch", "delete")]
+                await _delete(client, namespace)
+        assert [*first.forbidden, *second.forbidden] == []
+        return first.calls | second.calls
+
+    calls = asyncio.run(scenario())
+    roles = [allowed(each) for each in documents if each["kind"] in ("ClusterRole", "Role")]
+    role: Verbs = set().union(*roles)
+    assert calls <= role
+    assert role - calls == CHECKED
 
 
 def test_other_requests_are_forbidden(real_cluster: RealCluster, chart: Chart) -> None:

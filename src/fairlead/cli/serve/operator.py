@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         in_flight=options.in_flight,
         lease=leader_options.leader_election(options, OPERATOR_LEASE, "operator"),
     )
+    program.check()
     program.run(kubeconfig.load(options.kubeconfig, options.context), settings, _log)
     return 0
 

@@ -123,11 +123,12 @@ class OperatorMachine:
 
     def _on_change(self, change: ObjectChange[Any]) -> None:
         affected, now = self.store.on_change(change), self._clock.now
-        self._queue.add_all(affected.changed, now)
-        for key in affected.urgent:
-            self._queue.add_urgent(key, now)
-        if affected.watched is not None:
-            self._changed_kinds.add(affected.watched)
+        if self.epoch:  # a term begins with every resource
+            self._queue.add_all(affected.changed, now)
+            for key in affected.urgent:
+                self._queue.add_urgent(key, now)
+            if affected.watched is not None:
+                self._changed_kinds.add(affected.watched)
         for key in affected.changed:
             self._finish_if_observed(key)
         if change.new is None:  # an object with another uid comes as two changes
@@ -160,6 +161,7 @@ class OperatorMachine:
             self._log(f"leads no more, epoch {self.epoch}")
         self.epoch = epoch
         self._queue.clear()
+        self._changed_kinds.clear()
         if epoch:
             self._log(f"leading, epoch {epoch}")
             for kind in self._controllers:

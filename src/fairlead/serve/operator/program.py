@@ -21,12 +21,8 @@ def run(
     factories: Sequence[ControllerFactory] = CONTROLLERS,
 ) -> None:
     """Run a replica until a signal stops it."""
+    check(factories)
     controllers = [make(settings) for make in factories]
-    if not controllers:
-        raise UserError(
-            "this version of fairlead has no controller: the operator would do nothing",
-            "install a version whose serve/operator/controllers.py names one",
-        )
     options = serving_options(settings, say)
     scheme = "https" if settings.tls else "http"
 
@@ -43,6 +39,15 @@ def run(
                 await operator.run(stop)
 
     run_until_signal(program)
+
+
+def check(factories: Sequence[ControllerFactory] = CONTROLLERS) -> None:
+    """Refuse to run without a controller."""
+    if not factories:
+        raise UserError(
+            "this version of fairlead has no controller: the operator would do nothing",
+            "install a version whose serve/operator/controllers.py names one",
+        )
 
 
 def serving_options(settings: OperatorSettings, say: Callable[[str], None]) -> ServingOptions:
