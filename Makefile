@@ -155,6 +155,9 @@ bench-scheduler: $(VENV)/.dev ## Compare the scheduler with kube-scheduler (20 m
 bench-explain: $(VENV)/.dev ## Compare `fairlead explain` on 5,000 nodes and 20,000 pods with a fresh decision (8 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.explain $(FORM)
 
+bench-operator: $(VENV)/.dev ## Reconcile 200 resources with ten objects each on a real API server: seconds, memory, idle CPU (a minute)
+	$(BIN)/python -m bench.operator_load
+
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
 	$(BIN)/python -m bench.telemetry_needs
@@ -199,4 +202,4 @@ $(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/pytho
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-telemetry lock clean

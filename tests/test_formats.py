@@ -34,6 +34,7 @@ from fairlead.pipeline.state.record import RECORDS, RunPhase, RunRecord
 from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
+from fairlead.serve.operator.applied import APPLIED_HASHES, AppliedHash
 from fairlead.serve.scheduler.leader import formats
 from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
 from fairlead.serve.scheduler.use.store import UNDONE_KEYS
@@ -70,6 +71,7 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
             Footprint("app:2", None, Bytes(1 << 30), 0.0, refused=Bytes(1 << 29), updated=1.5),
         ),
     ),
+    (APPLIED_HASHES, AppliedHash("0123456789abcdef", "fedcba9876543210")),
     (PREVIOUS_SIZES, (SizeChange("main", "fairlead.dev/gpu-mem", "8192", "1660"),)),
     (UNDONE_KEYS, ("image:registry/app:1",)),
     (JOBS, FULL_JOB),
@@ -183,4 +185,4 @@ def test_the_page_shows_every_format_with_its_version_and_an_example_that_decode
     for format_, _ in VALUES:
         assert f"| `{format_.name}` | {format_.newest} |" in page, format_.name
     examples = [json.loads(line) for line in page.splitlines() if line.startswith('{"version"')]
-    assert len(examples) == len(VALUES) - 1, "all but the leader epoch, which is no JSON"
+    assert len(examples) == len(VALUES) - 2, "all but the leader epoch and the applied hash: they are no JSON"

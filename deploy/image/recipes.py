@@ -66,7 +66,7 @@ RECIPES: Final = {
                 "sizing",
             ),
             *("usage", "whatif"),
-            *("serve/admission", "serve/extender", "serve/scheduler"),
+            *("serve/admission", "serve/extender", "serve/operator", "serve/scheduler"),
         ),
     ),
     "scheduler": Recipe(

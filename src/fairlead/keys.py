@@ -96,6 +96,15 @@ RIGHTSIZE: Final = "fairlead.dev/rightsize"
 RIGHTSIZE_PREVIOUS: Final = "fairlead.dev/rightsize-previous"
 """Of a Deployment or another owner: the sizes that `fairlead rightsize --apply` has replaced."""
 
+# What the operator writes on the objects that it makes, and on the resources that own them.
+APPLIED: Final = "fairlead.dev/applied"
+"""The hash of the manifest that was applied."""
+FINALIZER: Final = "fairlead.dev/operator"
+"""Of a resource: the operator makes objects for it, and removes them before the resource is gone."""
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "fairlead"
+"""The value of that label, by which the operator lists its objects: of others it sees nothing."""
+
 # Annotations of the Lease by which replicas elect a leader.
 LEADS_FOR: Final = "fairlead.dev/scheduler"
 """The `schedulerName` of the pods that its holder places."""
@@ -105,6 +114,8 @@ LEADER_POD: Final = "fairlead.dev/pod"
 """The same as `namespace/name:port`, by which the API server finds it; empty where it is no pod."""
 IN_FLIGHT: Final = "fairlead.dev/in-flight"
 """The objects that its holder may be writing to."""
+RELEASED: Final = "fairlead.dev/released"
+"""Of a Lease: the epoch of the leader that gave it up with all its writes finished."""
 FORMATS: Final = "fairlead.dev/formats"
 """The formats that leaders have written, with versions: a replica that cannot read one does not lead."""
 

@@ -92,6 +92,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (0, ("replay", "recording")),
         (0, ("serve", "extender", "--print-config", "http://127.0.0.1:1")),
     ),
+    "operator": ((2, ("serve", "operator", *CLUSTER)),),  # without a controller it says so
     "simulate": (
         (0, ("simulate", *DAY, "--plot", "x.svg")),
         (0, ("reproduce", "gpu-sharing", "--levels", "0", "--plot", "x.svg")),
@@ -128,6 +129,7 @@ PACKAGES = {
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
         *("schedule", "manifest", "cache", "whatif", "rightsize", "cluster"),
     ),
+    "operator": ("serve.operator", "serve.leader", "cluster"),
     "simulate": ("simulate", "reproduce", "sizing", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
 }
@@ -162,6 +164,7 @@ COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
     ("serve", "scheduler", *CLUSTER),
     ("serve", "extender", *CLUSTER),
     ("serve", "admission", "--account", "a/b", *TLS, *CLUSTER),
+    ("serve", "operator", *CLUSTER),
     ("lab", "build", "--profile", "api"),
 )
 """Commands that need more than Python."""

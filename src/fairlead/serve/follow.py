@@ -1,7 +1,7 @@
 """Watch the kinds of a cluster; optional kinds from the moment the API server serves them."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,11 +26,14 @@ class Follower:
         group: asyncio.TaskGroup,
         on_change: Callable[[ObjectChange[Any]], None],
         probe_interval: float = PROBE_INTERVAL,
+        selectors: Mapping[str, str] | None = None,
     ) -> None:
         self._cluster = cluster
         self._group = group
         self._on_change = on_change
         self._probe_interval = probe_interval
+        self._selectors = selectors or {}
+        """Label selectors by resource; of the others, every object is watched."""
         self.served: set[str] = set()
         """The plural names of the watched kinds."""
         self.tasks: list[asyncio.Task[None]] = []
@@ -46,7 +49,7 @@ class Follower:
             await self._follow(kind)
 
     async def _follow(self, kind: Kind[Any]) -> None:
-        informer: Informer[Any] = Informer(self._cluster, kind)
+        informer: Informer[Any] = Informer(self._cluster, kind, labels=self._selectors.get(kind.resource))
         informer.subscribe(self._on_change)
         self.served.add(kind.plural)
         self.tasks.append(self._group.create_task(informer.run()))

@@ -4,24 +4,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead.need import DEFAULT_BOUND
+from fairlead.settings.leader import LeaderElectionConfig
 
-LEASE_NAME: Final = "fairlead-scheduler"
 FOOTPRINTS_NAME: Final = "fairlead-footprints"
 """The ConfigMap, beside the Lease, that keeps the learned sizes of workloads."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderElectionConfig:
-    """The Lease of leader election, and its times."""
-
-    namespace: str = "kube-system"
-    name: str = LEASE_NAME
-    duration: float = 15.0
-    """Seconds without a renewal after which another replica may acquire the Lease."""
-    deadline: float = 10.0
-    """Seconds after which a leader that cannot renew stops; less than `duration`, for clocks differ."""
-    period: float = 2.0
-    """Seconds between attempts to acquire or renew."""
 
 
 @dataclass(frozen=True, slots=True)

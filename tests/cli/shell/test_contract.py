@@ -347,6 +347,18 @@ COMMANDS: dict[str, set[str]] = {
         "--context",
         "--catalog",
     },
+    "serve operator": {
+        "--listen",
+        "--tls-cert",
+        "--tls-key",
+        "--in-flight",
+        "--lease-namespace",
+        "--leader-elect-lease-duration",
+        "--leader-elect-renew-deadline",
+        "--leader-elect-retry-period",
+        "--kubeconfig",
+        "--context",
+    },
     "serve admission": {
         "--account",
         "--name",

@@ -60,6 +60,11 @@ OPTIONS: dict[str, Values] = {
     "without profiles": {"profiles.enabled": False},
     "scheduler": {"scheduler.enabled": True},
     "extender": {"extender.enabled": True},
+    "operator": {"operator.enabled": True},
+    "operator, watched": {
+        "operator": {"enabled": True, "replicas": 1, "inFlight": 8, "tls": {"secretName": "operator-tls"}},
+        "metrics.podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    },
     "analyser": {"analyser": {"enabled": True, "claims": ["models"], "extraArgs": ["--namespace=edge"]}},
     "both, watched": {
         "scheduler": {"enabled": True, "name": "edge", "policy": "spread", "replicas": 1, "inFlight": 8},

@@ -64,11 +64,12 @@ def allowed(role: Document) -> Verbs:
 
 
 def test_no_role_has_a_wildcard(chart: Chart) -> None:
-    everything = {"scheduler.enabled": True, "extender.enabled": True, "analyser.enabled": True}
+    programs = ("scheduler", "extender", "analyser", "operator")
+    everything = {f"{name}.enabled": True for name in programs}
     roles = [document for document in chart.render(everything) if document["kind"] in ("ClusterRole", "Role")]
     names = {"fairlead-agent", "fairlead-retract", "fairlead-profiles-view", "fairlead-profiles-edit"}
     names |= {"fairlead-scheduler", "fairlead-extender", "fairlead-agent-placements", "fairlead-analyser"}
-    names |= {"fairlead-admission", "fairlead-holders"}
+    names |= {"fairlead-admission", "fairlead-holders", "fairlead-operator"}
     assert {role["metadata"]["name"] for role in roles} == names
     for role in roles:
         assert "*" not in str(role["rules"])

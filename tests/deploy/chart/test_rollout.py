@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairlead.cluster.kinds import LEASES
-from fairlead.settings.scheduler import LEASE_NAME as NAME
-from fairlead.settings.scheduler import LeaderElectionConfig
+from fairlead.settings.leader import LEASE_NAME as NAME
+from fairlead.settings.leader import LeaderElectionConfig
 from tests.deploy.chart.charts import Chart, containers, one
 from tests.labs import RealCluster
 from tests.serve.scheduler.world import World, bound, open_world

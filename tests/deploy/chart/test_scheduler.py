@@ -24,9 +24,9 @@ from fairlead.errors import AccessError, NotFoundError
 from fairlead.manifest.types.storage import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, WAIT_FOR_FIRST_CONSUMER
 from fairlead.placement import Placement
 from fairlead.request import Request
+from fairlead.serve.machine.requests import ApiRequest
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.driver import Scheduler
-from fairlead.serve.scheduler.effects import ApiRequest
 from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one

@@ -8,8 +8,9 @@ from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster.http import codec
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Sleep
-from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
-from fairlead.serve.scheduler.performer import Performer, RequestClient
+from fairlead.serve.machine.requests import ApiRequest
+from fairlead.serve.scheduler.effects import ListObjects
+from fairlead.serve.scheduler.performer import Performer, SchedulerClient
 from tests.serve.scheduler.model import Api
 
 T = TypeVar("T")
@@ -107,7 +108,7 @@ class Wire:
         return self.api.request(request.method, request.path, body, request.content_type)
 
 
-async def run_on_server(client: RequestClient, flow: Flow[T]) -> T:
+async def run_on_server(client: SchedulerClient, flow: Flow[T]) -> T:
     """Run a flow against a real API server; return its result."""
     flows, performer, results = Flows(), Performer(client, in_flight=4), list[T]()
 

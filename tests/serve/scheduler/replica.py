@@ -21,7 +21,8 @@ from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.http.transport import Transport
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.scheduler.driver import Scheduler
-from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
+from fairlead.settings.leader import LeaderElectionConfig
+from fairlead.settings.scheduler import SchedulerSettings
 from tests import catalogs
 from tests.serve.scheduler.chaos.digest import digest
 from tests.serve.scheduler.leader.unfenced import unfenced

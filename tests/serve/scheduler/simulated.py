@@ -19,12 +19,15 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.reflector import Reflector, WatchTiming
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.manifest.types.storage import VOLUME_CLAIMS, VOLUMES
+from fairlead.serve.machine.events import Start, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Sleep
 from fairlead.serve.machine.recording import encode_effects
-from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
-from fairlead.serve.scheduler.events import Cycle, Event, Start, Synced, Tick
+from fairlead.serve.machine.requests import ApiRequest
+from fairlead.serve.scheduler.effects import ListObjects
+from fairlead.serve.scheduler.events import Cycle, Event, Synced
 from fairlead.serve.scheduler.machine import SchedulerMachine
-from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
+from fairlead.settings.leader import LeaderElectionConfig
+from fairlead.settings.scheduler import SchedulerSettings
 from tests.serve.scheduler.model import Api
 
 KINDS: tuple[Kind[Any], ...] = (PODS, CLAIMS, VOLUME_CLAIMS, VOLUMES)

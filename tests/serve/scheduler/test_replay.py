@@ -14,9 +14,10 @@ from fairlead.catalog import Catalog
 from fairlead.cli.main import main
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterUnavailableError, ConflictError, RecordingError
+from fairlead.serve.machine.events import Start, Tick
 from fairlead.serve.machine.flow import Answered
 from fairlead.serve.machine.recording import Recorder, encode_effects, read_events, read_header
-from fairlead.serve.scheduler.events import Cycle, Explain, Start, Synced, Tick
+from fairlead.serve.scheduler.events import Cycle, Explain, Synced
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.serve.scheduler.replay import EVENTS, open_recording, recorder
 from tests.serve.scheduler.objects import pod

@@ -3,8 +3,9 @@
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import PLACEMENT
+from fairlead.serve.machine.events import Start, Tick
 from fairlead.serve.machine.flow import Log
-from fairlead.serve.scheduler.events import Cycle, Start, Synced, Tick
+from fairlead.serve.scheduler.events import Cycle, Synced
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from tests.serve.scheduler.objects import device_slice, node, pod
 from tests.serve.scheduler.simulated import settings_of

@@ -4,25 +4,18 @@ import argparse
 import os
 import sys
 import uuid
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.serve import leader_options
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
 from fairlead.settings import parse_address
-from fairlead.units import parse_duration
 
 if TYPE_CHECKING:
-    from fairlead.settings.scheduler import LeaderElectionConfig
     from fairlead.usage.source import UsageSettings
 
 LISTEN = "127.0.0.1:19810"
-_LEASE = (
-    ("lease-duration", "15s", "another replica takes over if the leader does not renew for this long"),
-    ("renew-deadline", "10s", "a leader that cannot renew for this long stops deciding"),
-    ("retry-period", "2s", "the time between two attempts to acquire or renew the Lease"),
-)
 
 
 def add(programs: Any) -> None:
@@ -46,20 +39,12 @@ def add(programs: Any) -> None:
         action="store_true",
         help="assign accelerators by annotation alone, without ResourceClaims of its own",
     )
-    command.add_argument(
-        "--lease-namespace",
-        metavar="NS",
-        default="kube-system",
-        help="the namespace of the Lease (default: %(default)s)",
-    )
+    leader_options.add_lease_namespace(command)
     command.add_argument(
         "--record", metavar="FILE", help="record every event and effect, for `fairlead replay`"
     )
     _add_usage(command)
-    for name, default, text in _LEASE:
-        command.add_argument(
-            f"--leader-elect-{name}", metavar="TIME", default=default, help=f"{text} (default: %(default)s)"
-        )
+    leader_options.add_times(command)
     shared.add_cluster(command)
     shared.add_catalog(command)
     command.set_defaults(run=run)
@@ -71,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.cluster.config import kubeconfig
     from fairlead.schedule import policy_named
     from fairlead.serve.scheduler import program
+    from fairlead.settings.leader import LEASE_NAME
     from fairlead.settings.scheduler import SchedulerSettings
     from fairlead.usage.limits import PERIOD
 
@@ -87,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         usage=usage is not None,
         usage_period=usage.period if usage is not None else PERIOD,
         oom_bound=_bound(options.oom_bound),
-        lease=_leader_election(options),
+        lease=leader_options.leader_election(options, LEASE_NAME, "scheduler"),
     )
     config = kubeconfig.load(options.kubeconfig, options.context)
     record = Path(options.record) if options.record else None
@@ -139,7 +125,7 @@ def _usage(options: argparse.Namespace, *, needed: bool) -> "UsageSettings | Non
         options.prometheus,
         options.prometheus_token_file,
         ca_file=options.prometheus_ca_file,
-        period=_seconds("usage-period", options.usage_period, prefix="--"),
+        period=leader_options.positive_seconds("--usage-period", options.usage_period),
     )
     check_settings(settings)
     return settings
@@ -153,37 +139,6 @@ def _bound(text: str) -> float:
     if not 1e-9 <= bound <= 0.5:
         raise SettingsError(f"--oom-bound {text}: not a probability", "choose from 1e-9 to 0.5, like 0.001")
     return bound
-
-
-def _leader_election(options: argparse.Namespace) -> "LeaderElectionConfig":
-    """Return the leader election settings; a leader must stop before another may begin."""
-    from fairlead.settings.scheduler import LeaderElectionConfig
-
-    names = [name for name, _, _ in _LEASE]
-    duration, deadline, period = (
-        _seconds(name, getattr(options, f"leader_elect_{name.replace('-', '_')}")) for name in names
-    )
-    if not 1.0 <= duration <= 600.0:
-        raise SettingsError(
-            f"--leader-elect-lease-duration: {duration:g} s is out of range", "choose 1s to 10m"
-        )
-    for (longer, most), (shorter, least) in pairwise(zip(names, (duration, deadline, period), strict=True)):
-        if least >= most:
-            text = (
-                f"--leader-elect-{shorter}: {least:g} s is not less than --leader-elect-{longer}, {most:g} s"
-            )
-            raise SettingsError(text, "see: fairlead docs scheduler")
-    return LeaderElectionConfig(options.lease_namespace, duration=duration, deadline=deadline, period=period)
-
-
-def _seconds(name: str, text: str, *, prefix: str = "--leader-elect-") -> float:
-    try:
-        seconds = float(parse_duration(text))
-    except ValueError:
-        raise SettingsError(f"{prefix}{name} {text}: not a duration", "write it like 2s") from None
-    if seconds <= 0:
-        raise SettingsError(f"{prefix}{name} {text}: not a positive duration", "write it like 2s")
-    return seconds
 
 
 def _log(line: str) -> None:

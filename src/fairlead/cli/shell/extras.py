@@ -47,6 +47,7 @@ EXTRAS: Final = {
     "serve scheduler": "scheduler",
     "serve extender": "scheduler",
     "serve admission": "scheduler",
+    "serve operator": "operator",
     "lab": "lab",
 }
 """By command; one without an extra needs Python alone. Some run in part without theirs (`doctor

@@ -114,6 +114,15 @@ def decode(kind: Kind[T], data: bytes | msgspec.Raw) -> T:
     return decode_as(kind.type, data, kind.resource)
 
 
+def decode_document(data: bytes) -> dict[str, Any]:
+    """Decode one object as plain JSON."""
+    try:
+        document: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise _unreadable("an object", error) from None
+    return document
+
+
 def decode_page(kind: Kind[T], data: bytes) -> ListPage[T]:
     """Decode a list, or one page of it."""
     try:

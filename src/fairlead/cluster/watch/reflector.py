@@ -120,7 +120,7 @@ class Reflector(Generic[T]):
         self._received = True
         old = self._objects.get(item.key)
         fresh = self._advance(item.metadata.resource_version)
-        if old is not None and _compare_versions(item, old) < 0:
+        if old is not None and _compare_objects(item, old) < 0:
             return []  # an event that arrived before
         if event_type == "DELETED":
             self._objects.pop(item.key, None)
@@ -166,14 +166,14 @@ class Reflector(Generic[T]):
 
     def _advance(self, version: str) -> bool:
         """Advance to a version; return whether it is newer than the copy's."""
-        fresh = _order(version, self._version) > 0
+        fresh = compare_versions(version, self._version) > 0
         if fresh:
             self._version = version
         return fresh
 
     def _collect(self, event_type: str, item: T) -> None:
         known = self._arriving.get(item.key) or self._deleted.get(item.key)
-        if known is not None and _compare_versions(item, known) <= 0:
+        if known is not None and _compare_objects(item, known) <= 0:
             return
         self._arriving.pop(item.key, None)
         (self._deleted if event_type == "DELETED" else self._arriving)[item.key] = item
@@ -189,7 +189,7 @@ class Reflector(Generic[T]):
         return changes
 
 
-def _order(version: str, than: str) -> int:
+def compare_versions(version: str, than: str) -> int:
     """Return whether a version comes after (> 0), equals (0) or comes before (< 0) another.
 
     Kubernetes promises growing numbers; of other versions only the difference is known.
@@ -199,5 +199,5 @@ def _order(version: str, than: str) -> int:
     return int(version != than)
 
 
-def _compare_versions(item: Object, other: Object) -> int:
-    return _order(item.metadata.resource_version, other.metadata.resource_version)
+def _compare_objects(item: Object, other: Object) -> int:
+    return compare_versions(item.metadata.resource_version, other.metadata.resource_version)

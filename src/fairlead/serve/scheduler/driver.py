@@ -8,7 +8,7 @@ import concurrent.futures
 import gc
 import json
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
@@ -17,23 +17,14 @@ from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SL
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.watch.changes import ObjectChange
-from fairlead.errors import ClusterError
 from fairlead.metrics import CONTENT_TYPE
 from fairlead.serve.follow import Follower
-from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
+from fairlead.serve.machine.events import Start, Stop, Tick
+from fairlead.serve.machine.flow import Effect
 from fairlead.serve.machine.recording import Recorder
+from fairlead.serve.machine.runner import MachineRunner, boottime
 from fairlead.serve.scheduler.effects import Explained
-from fairlead.serve.scheduler.events import (
-    Announce,
-    Cycle,
-    Event,
-    Explain,
-    Start,
-    Stop,
-    Synced,
-    Tick,
-    UsageRefreshed,
-)
+from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Synced, UsageRefreshed
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.serve.scheduler.performer import Performer
 from fairlead.serve.scheduler.report import metrics
@@ -58,11 +49,6 @@ _UNIDENTIFIED: Final = Response(
 _UNKNOWN: Final = Response(503, b"caches are not synced yet\n")
 
 
-def boottime() -> float:
-    """Return seconds by a clock that counts while the machine sleeps and that no person sets."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Scheduler:
     """One replica."""
 
@@ -77,17 +63,13 @@ class Scheduler:
         usage: UseSource | None = None,
     ) -> None:
         self._client = client
-        self._say = say
         self._wall = wall
-        self._recorder = recorder
         self._period = settings.usage_period
         self.usage: UseSource | None = usage
         """Where measured use is read; None: nowhere."""
         self._machine = SchedulerMachine(catalog, settings)
         self._performer = Performer(client, settings.in_flight)
-        self._bell = asyncio.Event()
-        self._group: asyncio.TaskGroup
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._runner = MachineRunner(self._machine.handle, self._performer.perform, say, recorder)
         self._followed: list[asyncio.Task[None]] = []
         self._known = False
         """Whether everything has been listed."""
@@ -112,12 +94,14 @@ class Scheduler:
         An exception in any task ends the program: its assumptions could no longer be trusted.
         """
         async with asyncio.TaskGroup() as group:
-            self._loop, self._group = asyncio.get_running_loop(), group
-            self._spawn(self._follow(group))
-            self._spawn(self._tick())
-            self._spawn(self._stop(stop))
+            self._loop = asyncio.get_running_loop()
+            self._runner.enter(group)
+            self._runner.spawn(self._follow(group))
+            self._runner.spawn(self._tick())
+            self._runner.spawn(self._stop(stop))
             await self._work()
-            for task in (*self._tasks, *self._followed):
+            self._runner.cancel()
+            for task in self._followed:
                 task.cancel()
 
     async def _follow(self, group: asyncio.TaskGroup) -> None:
@@ -130,7 +114,7 @@ class Scheduler:
         gc.freeze()  # listed objects live long: a collection that scans them takes a tenth of a second
         self._feed(Synced(CLAIMS.plural in follower.served))
         if self.usage is not None:
-            self._spawn(self._read_usage(self.usage))
+            self._runner.spawn(self._read_usage(self.usage))
 
     async def _read_usage(self, source: UseSource) -> None:
         """Send measured use to the machine, first of the last minutes, then once in every period."""
@@ -160,8 +144,8 @@ class Scheduler:
         """Run cycles while the machine is ready; yield to requests and watches now and then."""
         machine = self._machine
         while not machine.finished:
-            await self._bell.wait()
-            self._bell.clear()
+            await self._runner.bell.wait()
+            self._runner.bell.clear()
             until = time.monotonic() + _YIELD_AFTER
             while machine.ready(boottime()):
                 began, before = time.monotonic(), machine.cycle.runs
@@ -175,39 +159,10 @@ class Scheduler:
 
     def _feed(self, event: Event) -> list[Effect]:
         """Handle an event by the machine, and begin its effects."""
-        now = boottime()
-        if self._recorder is None:
-            effects = self._machine.handle(event, now)
-        else:
-            self._recorder.event(event, now)
-            effects = self._machine.handle(event, now)
-            self._recorder.effects(effects)
-        for effect in effects:
-            if isinstance(effect, Log):
-                self._say(effect.line)
-            elif effect.id:
-                self._spawn(self._perform(effect))
-        self._bell.set()
-        return effects
+        return self._runner.feed(event)
 
     def _on_change(self, change: ObjectChange[Any]) -> None:
         self._feed(change)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._group.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _perform(self, effect: Effect) -> None:
-        """Perform an effect, and feed its outcome back."""
-        try:
-            if isinstance(effect, Sleep):
-                await asyncio.sleep(effect.seconds)
-                self._feed(Answered(effect.id))
-            else:
-                self._feed(Answered(effect.id, await self._performer.perform(effect)))
-        except ClusterError as error:
-            self._feed(Answered(effect.id, error=error))
 
     # Pages
 

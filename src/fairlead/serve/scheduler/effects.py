@@ -1,32 +1,11 @@
 """The scheduler's effects: one class for each reason to write to the API server. Frozen values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from fairlead.serve.machine.flow import Effect
-
-JSON: Final = "application/json"
-MERGE: Final = "application/merge-patch+json"
-STRATEGIC: Final = "application/strategic-merge-patch+json"
-
-
-@dataclass(frozen=True, slots=True)
-class ApiRequest(Effect):
-    """One request to the API server; the answer is the body of the response."""
-
-    method: str
-    path: str
-    body: Mapping[str, Any] = field(default_factory=dict)
-    content_type: str = JSON
-    within: float | None = None
-    """Seconds after which the driver times the request out; None: the client's own limit."""
-
-
-class Get(ApiRequest):
-    """Read an object."""
-
-    __slots__ = ()
+from fairlead.serve.machine.requests import ApiRequest
 
 
 class Bind(ApiRequest):
@@ -73,12 +52,6 @@ class Report(ApiRequest):
 
 class Learned(ApiRequest):
     """Write the learned sizes of workloads, so that the next leader knows them."""
-
-    __slots__ = ()
-
-
-class RenewLease(ApiRequest):
-    """Acquire, renew or release the leader's Lease."""
 
     __slots__ = ()
 

@@ -5,19 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered
 from fairlead.units import Bytes
 from fairlead.use import DeviceKey, PodDeviceKey, UseFault, UseReport, UseSample
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The program starts."""
-
-    wall: float
-    """The time of day in seconds since 1970; only texts depend on it."""
-    nonce: str
-    """Different in every run of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +22,6 @@ class Synced:
 @dataclass(frozen=True, slots=True)
 class Cycle:
     """Apply what changed, and decide for the next pod or gang."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Time has passed."""
-
-    wall: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +40,6 @@ class Announce:
     """The annotations by which the Lease shows where its holder answers."""
 
     annotations: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Finish what is in flight, and release the Lease."""
 
 
 class MeasuredUse(NamedTuple):

@@ -21,6 +21,7 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError
 from fairlead.schedule import policy_named
 from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log, Sleep, Together
 from fairlead.serve.scheduler.bind import evict, writes
 from fairlead.serve.scheduler.bind.binder import Binder
@@ -30,18 +31,8 @@ from fairlead.serve.scheduler.cycle.preemption import Preemption
 from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.effects import Explained, Report
-from fairlead.serve.scheduler.events import (
-    Announce,
-    Cycle,
-    Event,
-    Explain,
-    Start,
-    Stop,
-    Synced,
-    Tick,
-    UsageRefreshed,
-)
-from fairlead.serve.scheduler.leader.election import LeaderElection, LeaderTerm
+from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Synced, UsageRefreshed
+from fairlead.serve.scheduler.leader.election import SchedulerElection, SchedulerTerm
 from fairlead.serve.scheduler.leader.failover import Failover
 from fairlead.serve.scheduler.leader.tracker import InFlightTracker
 from fairlead.serve.scheduler.report import conditions, podgroup_status
@@ -76,7 +67,7 @@ class SchedulerMachine:
             settings.initial_backoff, settings.max_backoff, largest_first=policy.queue == "largest"
         )
         self.cycle = SchedulingCycle(self.cache, self._queue, policy, own_claims=settings.own_claims)
-        self.election = LeaderElection(
+        self.election = SchedulerElection(
             self._flows,
             self._clock,
             settings.me,
@@ -141,7 +132,7 @@ class SchedulerMachine:
         return self._synced and (self._changed or (self._queue.has_active and self._may_decide()))
 
     @property
-    def term(self) -> LeaderTerm | None:
+    def term(self) -> SchedulerTerm | None:
         """The term of this replica; a pod with a higher epoch, or a mark of a newer format, shows its end."""
         term = self.election.term
         marks = self.cache.leader_marks
@@ -263,7 +254,7 @@ class SchedulerMachine:
         self.in_flight -= 1
         self._changed = True
 
-    def _fail_over(self, term: LeaderTerm) -> Flow[None]:
+    def _fail_over(self, term: SchedulerTerm) -> Flow[None]:
         self._log(f"leading, epoch {term.epoch}")
         failover = Failover(
             self.cache, self._binder, self._fences, self._clock, self._settings.name, self._claims

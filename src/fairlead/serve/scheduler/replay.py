@@ -10,17 +10,9 @@ from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SL
 from fairlead.catalog import Catalog
 from fairlead.cluster.http import codec
 from fairlead.errors import RecordingError
+from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.recording import EventTypes, RecordedEvent, Recorder, read_events, read_header
-from fairlead.serve.scheduler.events import (
-    Announce,
-    Cycle,
-    Explain,
-    Start,
-    Stop,
-    Synced,
-    Tick,
-    UsageRefreshed,
-)
+from fairlead.serve.scheduler.events import Announce, Cycle, Explain, Synced, UsageRefreshed
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.settings.scheduler import SchedulerSettings
 

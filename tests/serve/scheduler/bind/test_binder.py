@@ -12,10 +12,10 @@ from fairlead.cache.types import CLAIMS, EXTENDED_RESOURCE_CLAIM, PODS, LiveClai
 from fairlead.errors import AccessError, ClusterError, ConflictError, TooLargeError
 from fairlead.placement import Placement
 from fairlead.request import Request
+from fairlead.serve.machine.requests import STRATEGIC
 from fairlead.serve.scheduler.bind.binder import Binder
 from fairlead.serve.scheduler.bind.requests import Fences
 from fairlead.serve.scheduler.bind.writes import BindingPlan, fence_pod
-from fairlead.serve.scheduler.effects import STRATEGIC
 from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from tests.serve.scheduler.flows import Fate, Wire, lost, run

@@ -17,7 +17,7 @@ from fairlead.serve.machine.flow import Effect, Sleep
 from fairlead.serve.scheduler.bind import evict
 from fairlead.serve.scheduler.bind.evict import Evictor
 from fairlead.serve.scheduler.cycle.preemption import UNNEEDED
-from fairlead.serve.scheduler.leader.election import LeaderTerm
+from fairlead.serve.scheduler.leader.election import SchedulerTerm
 from fairlead.serve.scheduler.leader.failover import Failover
 from tests.serve.scheduler.bind.test_binder import always, binder, fences
 from tests.serve.scheduler.flows import Fate, Wire, run
@@ -114,7 +114,7 @@ def test_a_new_leader_removes_the_mark_so_that_a_late_eviction_fails(catalog: Ca
         return wire.perform(effect)
 
     failover = Failover(cache, binder(), fences(), MachineClock(), "fairlead", claims=False)
-    assert run(failover.fence_previous(LeaderTerm(4, clean=False)), perform) == 0, "no pod waits"
+    assert run(failover.fence_previous(SchedulerTerm(4, clean=False)), perform) == 0, "no pod waits"
     with pytest.raises(ConflictError):
         wire.perform(late)
     assert wire.api.evicted == []

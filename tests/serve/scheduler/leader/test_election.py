@@ -5,12 +5,13 @@ import pytest
 from fairlead.cache.leader_marks import LeaderMarks
 from fairlead.cluster.kinds import LEASES
 from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError
+from fairlead.serve.leader.election import RenewLease
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
-from fairlead.serve.scheduler.effects import Get, RenewLease
-from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.machine.requests import Get
+from fairlead.serve.scheduler.leader.election import SchedulerElection
 from fairlead.serve.scheduler.leader.in_flight import EVERYTHING
-from fairlead.settings.scheduler import LeaderElectionConfig
+from fairlead.settings.leader import LeaderElectionConfig
 from tests.serve.scheduler.flows import Wire, run
 
 CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0, period=2.0)
@@ -24,7 +25,7 @@ class Candidate:
         self.clock = MachineClock(now=100.0)
         self.flows = Flows()
         self._wire = wire
-        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, marks, lambda: has_bound_pods)
+        self.election = SchedulerElection(self.flows, self.clock, name, CONFIG, marks, lambda: has_bound_pods)
 
     def run(self, flow: Flow[None]) -> None:
         """Run a flow of the election to its end."""
@@ -218,7 +219,7 @@ def test_requests_for_the_lease_time_out_early_enough_for_another_one() -> None:
 
 def test_an_election_goes_on_after_an_error_and_keeps_its_text() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
-    election = LeaderElection(flows, clock, "one", CONFIG)
+    election = SchedulerElection(flows, clock, "one", CONFIG)
     flows.start(election.run())
     (read,) = flows.take()
     flows.resume(Answered(read.id, error=ClusterUnavailableError("no route")))

@@ -10,9 +10,9 @@ from fairlead.errors import ConflictError, NotFoundError
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flows
 from fairlead.serve.scheduler.bind.requests import gather
-from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.scheduler.leader.election import SchedulerElection
 from fairlead.serve.scheduler.leader.in_flight import ANNOTATION, EVERYTHING, MOST, InFlightSet, choose, parse
-from fairlead.settings.scheduler import LeaderElectionConfig
+from fairlead.settings.leader import LeaderElectionConfig
 from tests.serve.scheduler.flows import Wire, run
 
 UNTIL = "2026-01-01T01:00:00Z"
@@ -63,7 +63,7 @@ CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0)
 
 def test_only_the_leader_can_extend_the_set_and_the_next_leader_reads_the_last_one() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
-    one, other = (LeaderElection(flows, clock, name, CONFIG) for name in ("one", "other"))
+    one, other = (SchedulerElection(flows, clock, name, CONFIG) for name in ("one", "other"))
     run(one.try_acquire_or_renew(), wire.perform, flows)
     run(other.try_acquire_or_renew(), wire.perform, flows)
     assert not one.covers([born(1)]), "the previous leader's set is not fenced yet"
@@ -88,7 +88,7 @@ def test_only_the_leader_can_extend_the_set_and_the_next_leader_reads_the_last_o
 
 def test_flows_that_extend_the_set_at_the_same_time_share_one_write() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
-    one = LeaderElection(flows, clock, "one", CONFIG)
+    one = SchedulerElection(flows, clock, "one", CONFIG)
     run(one.try_acquire_or_renew(), wire.perform, flows)
     busy: list[str] = []
     run(one.publish_in_flight(1, lambda: InFlightSet(uids=frozenset(busy))), wire.perform, flows)
@@ -101,7 +101,7 @@ def test_flows_that_extend_the_set_at_the_same_time_share_one_write() -> None:
 
 def test_a_pod_that_is_in_one_of_two_sets_whose_writes_have_no_answer_is_not_covered() -> None:
     wire, flows = Wire(), Flows()
-    one = LeaderElection(flows, MachineClock(), "one", CONFIG)
+    one = SchedulerElection(flows, MachineClock(), "one", CONFIG)
     run(one.try_acquire_or_renew(), wire.perform, flows)
     wanted = [InFlightSet(uids=frozenset({"u1"}))]
     run(one.publish_in_flight(1, lambda: wanted[-1]), wire.perform, flows)

@@ -14,10 +14,10 @@ from fairlead.errors import ConflictError
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow, Flows
 from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
-from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.scheduler.leader.election import SchedulerElection
 from fairlead.serve.scheduler.leader.in_flight import ANNOTATION, InFlightSet, parse
 from fairlead.serve.scheduler.leader.tracker import InFlightTracker
-from fairlead.settings.scheduler import LeaderElectionConfig
+from fairlead.settings.leader import LeaderElectionConfig
 from tests.serve.scheduler.flows import Wire, run
 from tests.serve.scheduler.objects import pod
 
@@ -30,7 +30,7 @@ class Leader:
     def __init__(self, catalog: Catalog) -> None:
         self.wire, self.flows, clock = Wire(), Flows(), MachineClock()
         clock.set_wall(datetime(1999, 1, 1, tzinfo=UTC).timestamp())
-        self.election = LeaderElection(self.flows, clock, "one", CONFIG)
+        self.election = SchedulerElection(self.flows, clock, "one", CONFIG)
         self.tracker = InFlightTracker(self.election, SchedulerCache(catalog), SchedulingQueue(), clock)
         self.run(self.election.try_acquire_or_renew())
         self.run(self.tracker.begin_term(1))

@@ -10,7 +10,8 @@ from fairlead import keys
 from fairlead.cache.types import NODES, PODS, LivePod
 from fairlead.serve.machine.flow import Log
 from fairlead.serve.scheduler.events import UsageRefreshed
-from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
+from fairlead.settings.leader import LeaderElectionConfig
+from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import Bytes
 from fairlead.use import DeviceKey, PodDeviceKey, UseFault, UseReport, UseSample
 from tests import catalogs

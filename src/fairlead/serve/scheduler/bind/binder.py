@@ -11,6 +11,7 @@ from fairlead.cache.pod_changes import is_unchanged
 from fairlead.cache.types import CLAIMS, LiveClaim, LivePod
 from fairlead.errors import ClusterError, ConflictError
 from fairlead.serve.machine.flow import Flow
+from fairlead.serve.machine.requests import Get
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.bind.requests import (
     UNAVAILABLE,
@@ -21,7 +22,6 @@ from fairlead.serve.scheduler.bind.requests import (
     send_with_retry,
 )
 from fairlead.serve.scheduler.bind.writes import REQUEST, BindingPlan
-from fairlead.serve.scheduler.effects import Get
 from fairlead.share import DeviceShare
 
 _TRIES = 5

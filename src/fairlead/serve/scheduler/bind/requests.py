@@ -16,8 +16,8 @@ from fairlead.errors import (
     TooManyRequestsError,
 )
 from fairlead.serve.machine.flow import Flow, Sleep, Together
+from fairlead.serve.machine.requests import ApiRequest, Get
 from fairlead.serve.scheduler.bind import writes
-from fairlead.serve.scheduler.effects import ApiRequest, Get
 
 UNAVAILABLE: Final = (ClusterUnavailableError, TooManyRequestsError)
 """Errors after which the same request may succeed; after the first, it may already have taken effect."""

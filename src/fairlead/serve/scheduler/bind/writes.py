@@ -32,17 +32,8 @@ from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.manifest.types.storage import SELECTED_NODE, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENTS, Placement
-from fairlead.serve.scheduler.effects import (
-    MERGE,
-    STRATEGIC,
-    Allocate,
-    ApiRequest,
-    Bind,
-    BindVolume,
-    Deallocate,
-    Fence,
-    Report,
-)
+from fairlead.serve.machine.requests import MERGE, STRATEGIC, ApiRequest
+from fairlead.serve.scheduler.effects import Allocate, Bind, BindVolume, Deallocate, Fence, Report
 from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 

@@ -22,7 +22,7 @@ from fairlead.serve.scheduler.bind.binder import Binder
 from fairlead.serve.scheduler.bind.evict import unmark
 from fairlead.serve.scheduler.bind.requests import Fences, gather, send_with_retry
 from fairlead.serve.scheduler.effects import ListObjects
-from fairlead.serve.scheduler.leader.election import LeaderTerm
+from fairlead.serve.scheduler.leader.election import SchedulerTerm
 from fairlead.serve.scheduler.leader.in_flight import InFlightSet
 
 _PAUSE: Final = 0.02
@@ -43,7 +43,7 @@ class Failover:
     claims: bool
     """Whether the API server serves ResourceClaims."""
 
-    def fence_previous(self, term: LeaderTerm) -> Flow[int]:
+    def fence_previous(self, term: SchedulerTerm) -> Flow[int]:
         """Return how many pending pods were fenced, once decisions are safe.
 
         Where the previous leader finished everything, the cache only has to observe its writes.

@@ -11,7 +11,7 @@ from fairlead.cluster.times import format_time
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
-from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.scheduler.leader.election import SchedulerElection
 from fairlead.serve.scheduler.leader.in_flight import MOST, InFlightSet, choose
 
 AHEAD: Final = timedelta(seconds=5)
@@ -23,7 +23,7 @@ class InFlightTracker:
     """The pods that are being bound, and the in-flight set that follows from them."""
 
     def __init__(
-        self, election: LeaderElection, cache: SchedulerCache, queue: SchedulingQueue, clock: MachineClock
+        self, election: SchedulerElection, cache: SchedulerCache, queue: SchedulingQueue, clock: MachineClock
     ) -> None:
         self._election = election
         self._cache = cache

@@ -1,11 +1,11 @@
 """Report why pods wait: a condition and an event each, when the reason changes, at a bounded rate. Pure."""
 
-import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from fairlead.cache.types import SCHEDULED, LivePod
+from fairlead.cluster.events import EventSubject, event_document
 from fairlead.cluster.kinds import EVENTS
 from fairlead.serve.scheduler.bind.writes import pod_status
 from fairlead.serve.scheduler.effects import Report
@@ -118,26 +118,7 @@ def condition(pod: LivePod, text: str, now: str, reason: str = "Unschedulable") 
 def event(pod: LivePod, kind: str, reason: str, text: str, now: str) -> Report:
     """Return the write of an event on a pod; the same text on the same pod is the same event."""
     meta = pod.metadata
-    digest = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]
-    about: Mapping[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": meta.namespace,
-        "name": meta.name,
-        "uid": meta.uid,
-    }
-    body = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{meta.name[:230]}.{digest}", "namespace": meta.namespace},
-        "involvedObject": about,
-        "type": kind,
-        "reason": reason,
-        "message": text,
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }
+    about = EventSubject("v1", "Pod", meta.namespace, meta.name, meta.uid)
+    identity = f"{meta.uid} {reason} {text} {now}"
+    body = event_document(about, COMPONENT, (kind, reason, text), now, identity)
     return Report("POST", EVENTS.path(meta.namespace), body)

@@ -7,8 +7,9 @@ from fairlead.cache.types import RULES
 from fairlead.cluster.kinds import Kind
 from fairlead.keys import GPU_MEM
 from fairlead.manifest.types.kubernetes import PodGroup
+from fairlead.serve.machine.requests import STRATEGIC
 from fairlead.serve.scheduler.bind.writes import BindingPlan, request_mappings
-from fairlead.serve.scheduler.effects import STRATEGIC, Report
+from fairlead.serve.scheduler.effects import Report
 from fairlead.serve.scheduler.report import conditions
 
 PLACED_ONCE: Final = "PodGroupInitiallyScheduled"

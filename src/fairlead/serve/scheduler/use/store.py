@@ -15,7 +15,8 @@ from fairlead.cluster.objects import ConfigMap
 from fairlead.errors import ClusterError, ConflictError, NewerFormatError, NotFoundError
 from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.serve.machine.flow import Flow
-from fairlead.serve.scheduler.effects import Get, Learned
+from fairlead.serve.machine.requests import Get
+from fairlead.serve.scheduler.effects import Learned
 from fairlead.settings.scheduler import FOOTPRINTS_NAME
 from fairlead.sizing.footprint import Footprint, FootprintBook
 from fairlead.sizing.footprint_format import FOOTPRINTS, footprints_text

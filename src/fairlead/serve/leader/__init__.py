@@ -1,0 +1,1 @@
+"""Leader election by a Lease, for every program of which one replica decides. Pure."""
