@@ -113,6 +113,11 @@ class Coordinator:
         return (self.plan,) if self._move is None else (self._move.new, self._move.old)
 
     @property
+    def is_open(self) -> bool:
+        """Whether every worker has opened its stages and takes frames."""
+        return all(worker.ready for worker in self._workers.values())
+
+    @property
     def can_move(self) -> bool:
         """Whether a move may begin now."""
         settled = all(worker.ready and not worker.done for worker in self._workers.values())
@@ -132,7 +137,7 @@ class Coordinator:
 
     def _start_sources(self) -> Iterable[RunEffect]:
         """Yield the start of each source that waits, once no worker would miss its frames."""
-        if not all(worker.ready for worker in self._workers.values()):
+        if not self.is_open:
             return
         for name, worker in self._workers.items():
             if _is_source(worker.plan) and not worker.reads:

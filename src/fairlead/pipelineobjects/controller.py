@@ -98,7 +98,7 @@ class PipelineController:
             status=status,
             announcements=(*announce(_conditions(observed), states), *_events(sequence, pods, issued)),
             again_after=_again_after(issued, pods, observed.now),
-            keep=_keep(observed, [pods[host] for host in sequence.keep]),
+            keep=_keep(observed, pods, sequence.keep),
         )
 
 
@@ -200,16 +200,13 @@ def _gives_up(pod: Manifest) -> datetime:
     return parse_iso(pod["metadata"]["deletionTimestamp"]) + OVERDUE
 
 
-def _keep(observed: Observed, pods: Sequence[Manifest]) -> frozenset[tuple[str, str]]:
-    """Return the pods that stay, and the Secrets and ConfigMaps that they mount."""
-    kept = {(PODS.kind, pod["metadata"]["name"]) for pod in pods}
-    owned = [
-        (kind.kind, each["metadata"]["name"])
-        for kind in (SECRETS, CONFIG_MAPS)
-        for each in observed.owned.get(kind, ())
-    ]
-    mounted = {each for pod in pods for each in _mounted(pod)}
-    return frozenset(kept | (mounted & set(owned)))
+def _keep(observed: Observed, pods: Pods, hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Return the pods that stay, and the Secrets and ConfigMaps that any pod mounts until it is gone."""
+    kept = {(PODS.kind, pods[host]["metadata"]["name"]) for host in hosts}
+    kinds = (SECRETS, CONFIG_MAPS)
+    owned = {(kind.kind, each["metadata"]["name"]) for kind in kinds for each in observed.owned.get(kind, ())}
+    mounted = {each for pod in pods.values() for each in _mounted(pod)}
+    return frozenset(kept | (mounted & owned))
 
 
 def _mounted(pod: Manifest) -> list[tuple[str, str]]:

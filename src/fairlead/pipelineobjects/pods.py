@@ -58,7 +58,8 @@ def wanted_pods(resource: PipelineResource, default_image: str) -> dict[str, Man
     image = resource.image or default_image
     pods = {group.name: _host_pod(resource, group, image) for group in resource.used_hosts}
     pods[LOCAL] = _coordinator_pod(resource, image)
-    return {name: _with_hash(_with_gang(pod, resource, len(pods))) for name, pod in pods.items()}
+    # The digest does not count the gang: another number of hosts is no reason to replace those that stay.
+    return {name: _with_gang(_with_hash(pod), resource, len(pods)) for name, pod in pods.items()}
 
 
 def _host_pod(resource: PipelineResource, group: HostGroup, image: str) -> Json:

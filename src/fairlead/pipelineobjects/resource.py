@@ -10,7 +10,10 @@ from fairlead.pipelineobjects.names import LOCAL, PORT, host_name
 from fairlead.reconcile import Manifest
 
 SCHEDULER: Final = "fairlead"
-_FILE_KEYS: Final = ("stages", "edges", "fuse")
+ON: Final = "on"
+HOST: Final = "host"
+"""The key of a stage in the resource that is `on` in a file: kubectl reads `on` in YAML as true."""
+_FILE_KEYS: Final = ("edges", "fuse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def read_resource(manifest: Manifest) -> PipelineResource:
     hosts = tuple(_read_group(each["name"], each) for each in body.get("hosts") or ())
     addresses = {each.name: {"address": f"{host_name(namespace, name, each.name)}:{PORT}"} for each in hosts}
     document = {"pipeline": name, **{key: body[key] for key in _FILE_KEYS if key in body}}
+    document["stages"] = [_file_stage(each) for each in body.get("stages") or ()]
     document |= {"hosts": addresses} if addresses else {}
     return PipelineResource(
         namespace,
@@ -107,6 +111,10 @@ def read_resource(manifest: Manifest) -> PipelineResource:
         state_claim=body.get("stateClaim") or "",
         is_suspended=bool(body.get("suspend")),
     )
+
+
+def _file_stage(stage: Mapping[str, Any]) -> dict[str, Any]:
+    return {ON if key == HOST else key: value for key, value in stage.items()}
 
 
 def _read_group(name: str, body: Mapping[str, Any]) -> HostGroup:

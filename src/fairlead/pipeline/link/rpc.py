@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as PoolTimeoutError
 from typing import Any, Final
 
 import grpc
@@ -13,6 +14,7 @@ from fairlead.pipeline.link.wire import CHUNK_BYTES
 SERVICE: Final = "fairlead.pipeline.v1.Host"
 MOST_STREAMS: Final = 256
 """Of a server, at the same time."""
+_PROBE: Final = 2.0
 _KEEPALIVE: Final = (
     ("grpc.keepalive_time_ms", 2000),
     ("grpc.keepalive_timeout_ms", 3000),
@@ -136,6 +138,13 @@ class RpcServer:
     def start(self) -> None:
         """Serve from now on."""
         self._server.start()
+
+    def has_free_stream(self) -> bool:
+        """Return whether a thread is left for another stream, and answers."""
+        try:
+            return self._pool.submit(lambda: True).result(_PROBE)
+        except (PoolTimeoutError, RuntimeError):  # all are in use, or the server has stopped
+            return False
 
     def stop(self) -> None:
         """End every stream."""
