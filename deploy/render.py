@@ -33,6 +33,7 @@ _OWN_FILES: Final = {
 _OPTIONAL: Final = {
     "scheduler.yaml": "scheduler.enabled=true,scheduler.admission.enabled=false",
     "extender.yaml": "extender.enabled=true",
+    "pipelines.yaml": "pipelines.enabled=true",
 }
 """Files that hold the documents that a value adds to the default."""
 _OWN_NAMESPACE: Final = f"""\
@@ -68,7 +69,7 @@ def manifests(helm: Path) -> dict[str, str]:
     """Return the files for `kubectl apply`: one for every API server, one for those with claims.
 
     The kind ModelProfile has its own file: `kubectl delete -f` of the rest must not delete every profile. So
-    have scheduler and extender, which not every cluster needs.
+    have scheduler, extender and the kind Pipeline, which not every cluster needs.
     """
     pieces = _pieces(helm)
     own = {name: [piece for piece in pieces if _kind(piece) == kind] for name, kind in _OWN_FILES.items()}

@@ -94,7 +94,7 @@ PROBLEMS: dict[str, tuple[Edit, str]] = {
     ),
     "a host named local": (
         lambda spec: spec["hosts"].append({"name": "local"}),
-        "hosts: host 'local' is not a name: use letters, digits, '-', '_' and '.'; local is the coordinator's",
+        "hosts: host 'local' is not a name: use letters, digits, '-', '_' and '.'; local is the",
     ),
     "code of another namespace": (
         set_spec(files={"configMap": "other/code"}),

@@ -35,9 +35,9 @@ files: {configMap: count-files-1, items: [{key: code.py, path: code.py}]}
 """
 
 
-def pipeline(text: str = SPEC, name: str = "count", **meta: Any) -> Json:
+def pipeline(text: str = SPEC, name: str = "count", namespace: str = "shop") -> Json:
     """Return a Pipeline with the spec of a YAML text."""
-    metadata = {"name": name, "namespace": "shop", "generation": 1, "uid": "u1", **meta}
+    metadata = {"name": name, "namespace": namespace, "generation": 1}
     body = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Pipeline", "metadata": metadata}
     return {**body, "spec": yaml.safe_load(text)}
 
@@ -153,7 +153,7 @@ class Cluster:
         for key, each in wanted.items():
             if key not in self.objects:
                 self._write("create", key, each)
-            elif not _covers(self.objects[key], each):
+            elif not covers(self.objects[key], each):
                 assert key[0] != "Pod", "pods do not change"
                 self._write("change", key, each)
         for key in sorted(self.objects.keys() - wanted.keys() - decided.keep):
@@ -180,8 +180,10 @@ class Cluster:
         self.writes.append(f"delete {'/'.join(key)}")
 
 
-def _covers(stored: Any, wanted: Any) -> bool:
-    """Return whether a stored value has everything that is wanted."""
+def covers(stored: Any, wanted: Any) -> bool:
+    """Return whether a stored value has everything that is wanted; the server adds defaults."""
     if isinstance(wanted, dict):
-        return isinstance(stored, dict) and all(_covers(stored.get(key), wanted[key]) for key in wanted)
+        return isinstance(stored, dict) and all(covers(stored.get(key), wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return len(stored) == len(wanted) and all(map(covers, stored, wanted))
     return bool(stored == wanted)

@@ -17,6 +17,7 @@ MANIFESTS: Final = {
     "scheduler": ("scheduler.yaml", "the scheduler for pods with schedulerName: fairlead; after agent"),
     "extender": ("extender.yaml", "the extender for a stock kube-scheduler; after agent"),
     "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
+    "pipelines": ("pipelines.yaml", "the kind Pipeline, and roles for it"),
     "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: measurements of models"),
 }
 """By the name on the command line: the file and its contents."""
