@@ -158,8 +158,8 @@ def _ask_within(spec: "PipelineSpec", options: argparse.Namespace) -> "HostAnswe
     answers = ask(spec, options)
     if not answers.unreached or time.monotonic() >= end:
         return answers
-    show_error(f"fairlead: waits for {', '.join(answers.unreached)}: {answers.problems[0].what}")
     with stop_signals() as stop:
+        show_error(f"fairlead: waits for {', '.join(answers.unreached)}: {answers.problems[0].what}")
         while answers.unreached and time.monotonic() < end:
             if select.select([stop], [], [], _PAUSE)[0]:
                 raise PipelineFailedError(f"stopped before {', '.join(answers.unreached)} had answered")
