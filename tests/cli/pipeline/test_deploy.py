@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, Kind
 from fairlead.errors import NotFoundError
-from tests.cli.conftest import Run
+from tests.cli.examples import Run
 from tests.kinds import define_kind
 from tests.labs import RealCluster
 from tests.pipelineobjects.worlds import Cluster
