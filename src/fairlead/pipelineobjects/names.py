@@ -4,10 +4,10 @@ import hashlib
 import json
 from typing import Any, Final
 
-from fairlead.keys import PIPELINE
+from fairlead.keys import DOMAIN, PIPELINE
 from fairlead.reconcile import ResourceKind
 
-PIPELINES: Final = ResourceKind("fairlead.dev/v1alpha1", "Pipeline", "pipelines")
+PIPELINES: Final = ResourceKind(f"{DOMAIN}/v1alpha1", "Pipeline", "pipelines")
 PODS: Final = ResourceKind("v1", "Pod", "pods")
 SECRETS: Final = ResourceKind("v1", "Secret", "secrets")
 CONFIG_MAPS: Final = ResourceKind("v1", "ConfigMap", "configmaps")

@@ -33,8 +33,9 @@ Json = dict[str, Any]
 def kind() -> "Kind[Raw]":
     """Return the kind Pipeline."""
     from fairlead.cluster.kinds import Kind
+    from fairlead.keys import DOMAIN
 
-    return Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
+    return Kind.of(DOMAIN, "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
 
 
 def add_cluster(command: argparse.ArgumentParser) -> None:
