@@ -47,6 +47,7 @@ lab: $(VENV)/.run ## Build the Kubernetes for tests and demos, once per user
 image: $(VENV)/.run ## Build the container images, without a container engine, into build/ (ARCH=arm64 or amd64)
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch % --refresh) --archive build/fairlead-image$(ARCH:%=-%).tar
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for scheduler --archive build/fairlead-scheduler-image$(ARCH:%=-%).tar
+	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for pipeline --archive build/fairlead-pipeline-image$(ARCH:%=-%).tar
 
 test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an emulator (an hour or more)
 	$(BIN)/python -m tests.arm64

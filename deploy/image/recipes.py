@@ -85,9 +85,10 @@ RECIPES: Final = {
         "pipeline",
         (
             *(*_WORKSTATION, *_OF_NODES, "analyze", "cache", "catalog", "cel", "cluster", "doctor"),
-            *("estimate", "expect", "ledger", "limiter", "manifest", "modelprofiles", "nvml"),
-            *("pipelineobjects", "publish", "rightsize", "schedule", "serve/admission", "serve/extender"),
-            *("serve/scheduler", "sharebench", "sizing", "usage", "whatif"),
+            *("estimate", "expect", "manifest", "modelprofiles", "pipelineobjects", "publish"),
+            *("pipeline/hosts/certificates.py", "rightsize", "schedule", "sizing", "usage", "whatif"),
+            *("serve/admission", "serve/extender", "serve/follow.py", "serve/machine", "serve/scheduler"),
+            *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
     ),
 }
