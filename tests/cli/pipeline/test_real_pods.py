@@ -144,8 +144,7 @@ def test_a_pipeline_of_two_hosts_lives_as_pods(
         assert site.objects(PODS) == []
         code, out, err = run("pipeline", "delete", "bright", *where)
         assert code == 0, (out, err)
-        left = lambda: [*site.objects(SECRETS), *_own(site)]  # noqa: E731 - asked again and again
-        wait_for("nothing to be left", lambda: not left() or None, lambda: str(left()))
+        wait_for("nothing to be left", lambda: not _left(site), lambda: str(_left(site)))
 
 
 def _other(site: Site, lost: dict[str, Any]) -> bool | None:
@@ -154,5 +153,7 @@ def _other(site: Site, lost: dict[str, Any]) -> bool | None:
     return True if ready else None
 
 
-def _own(site: Site) -> list[dict[str, Any]]:
-    return [each for each in site.objects(CONFIG_MAPS) if each["metadata"]["name"] != "kube-root-ca.crt"]
+def _left(site: Site) -> list[dict[str, Any]]:
+    """Return what the Pipeline has left; one ConfigMap is of every namespace."""
+    maps = [each for each in site.objects(CONFIG_MAPS) if each["metadata"]["name"] != "kube-root-ca.crt"]
+    return [*maps, *site.objects(SECRETS), *site.objects(PODS)]
