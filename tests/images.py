@@ -35,6 +35,11 @@ def scheduler_archive() -> Path:
     return image_archive("scheduler")
 
 
+def pipeline_archive() -> Path:
+    """Return the archive of the image of pipelines."""
+    return image_archive("pipeline")
+
+
 @dataclass(frozen=True, slots=True)
 class UnpackedImage:
     """The contents of an image's archive."""

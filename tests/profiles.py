@@ -1,15 +1,10 @@
 """Profiles that tests share, and their kind on a real API server."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
-import yaml
-
-from deploy import render
 from fairlead.calibration import (
     Calibration,
     Features,
@@ -20,13 +15,10 @@ from fairlead.calibration import (
     Setup,
     Trial,
 )
-from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import CRDS
-from fairlead.compat.aio import timeout
-from fairlead.errors import MissingApiError
 from fairlead.keys import DEVICE
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.units import Bytes, Seconds, Watts
+from tests import kinds
 from tests.labs import RealApi, RealCluster
 
 SETUP = Setup("l4", "onnxruntime-cuda", "1.2", "fp16", 0, 121e12, 16e9, Watts(72.0))
@@ -72,30 +64,12 @@ def observed(device: str = "l4", **changes: Any) -> ObservedUse:
 
 def definition() -> dict[str, Any]:
     """Return the definition of the kind that is shipped for `kubectl apply`."""
-    document: dict[str, Any] = yaml.safe_load((render.MANIFESTS / "modelprofiles.yaml").read_text())
-    return document
+    return kinds.definition("modelprofiles.yaml")
 
 
 def define(api: RealApi) -> None:
     """Install the kind on a real API server; all tests of a run share it."""
-
-    async def inside() -> None:
-        async with Client.connect(api.config) as client:
-            if api.lab is None and not await _served(client):
-                pytest.skip("the user's own cluster does not serve the kind ModelProfile")
-            if api.lab is not None:
-                await client.request(
-                    "PATCH",
-                    CRDS.path(None, MODEL_PROFILES.resource),
-                    query={"fieldManager": "test", "force": "true", "fieldValidation": "Strict"},
-                    body=json.dumps(definition()).encode(),
-                    content_type="application/apply-patch+yaml",
-                )
-            async with timeout(300):
-                while not await _served(client):
-                    await asyncio.sleep(0.05)
-
-    asyncio.run(inside())
+    kinds.define_kind(api, "modelprofiles.yaml", MODEL_PROFILES)
 
 
 def serving_profiles(cluster: RealCluster) -> Iterator[RealCluster]:
@@ -109,11 +83,3 @@ async def drop(cluster: RealCluster, labels: str) -> None:
     """Delete the profiles that have these labels."""
     async with cluster.connect() as client:
         await client.delete_collection(MODEL_PROFILES, labels=labels)
-
-
-async def _served(client: Client) -> bool:
-    try:
-        await client.list(MODEL_PROFILES, labels="fairlead.dev/setup=none")
-    except MissingApiError:
-        return False
-    return True

@@ -1,7 +1,7 @@
 """The recipes of the images: name, packages, and the parts of fairlead that each leaves out.
 
-There are two, so that each stays small: agents need no scheduling engine and no numpy, and the scheduler
-needs no code that scans a machine or talks to a kubelet.
+Each is small: agents need no scheduling engine and no numpy, the scheduler needs no code that scans a machine
+or talks to a kubelet, and the pods of a pipeline need no client of a cluster.
 """
 
 from dataclasses import dataclass
@@ -38,14 +38,16 @@ class Recipe:
         return HOUSE / "requirements" / f"{self.packages}.txt"
 
 
-_TOOLS: Final = (
-    *("authority.py", "calibrate", "evaluate", "lab", "pipeline", "reproduce", "simulate", "zoo"),
+_WORKSTATION: Final = (
+    *("authority.py", "calibrate", "evaluate", "lab", "reproduce", "simulate", "zoo"),
     *("history", "local", "cli/local/live", "rightsize/local.py"),  # the queue of one machine
     *(f"cli/local/{name}.py" for name in ("limiter_check", "machine_check", "queue_line", "submission")),
     *(f"sharebench/{name}.py" for name in ("comparison", "enforce", "figures", "plot", "rules")),
     *("sharebench/ort_network.py", "sharebench/torch_network.py"),
 )
 """Packages for workstations, which no image needs."""
+_TOOLS: Final = (*_WORKSTATION, "pipeline", "pipelineobjects")
+_OF_NODES: Final = ("attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden")
 
 RECIPES: Final = {
     "agent": Recipe(
@@ -73,8 +75,20 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, "attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden"),
+        (*_TOOLS, *_OF_NODES),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
+    ),
+    "pipeline": Recipe(
+        "fairlead-pipeline",
+        "Runs the stages of pipelines.",
+        "pipeline",
+        (
+            *(*_WORKSTATION, *_OF_NODES, "analyze", "cache", "catalog", "cel", "cluster", "doctor"),
+            *("estimate", "expect", "manifest", "modelprofiles", "pipelineobjects", "publish"),
+            *("pipeline/hosts/certificates.py", "rightsize", "schedule", "sizing", "usage", "whatif"),
+            *("serve/admission", "serve/extender", "serve/follow.py", "serve/machine", "serve/scheduler"),
+            *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
+        ),
     ),
 }

@@ -30,6 +30,8 @@ class LeafCertificate:
     """DNS names and addresses of a server certificate; none: a client certificate."""
     is_peer: bool = False
     """A server that is a client of other servers as well."""
+    uris: tuple[str, ...] = ()
+    """Further names, such as `spiffe://cluster.local/ns/shop/pipeline/count/host/edge`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,9 @@ class CertificateAuthority:
             usages.append(ExtendedKeyUsageOID.CLIENT_AUTH)
         builder = _builder(_name(leaf.common_name, leaf.organization), self.certificate.subject, key, life)
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        if leaf.hosts:
-            names = x509.SubjectAlternativeName([_host(host) for host in leaf.hosts])
-            builder = builder.add_extension(names, critical=False)
+        names = [*map(_host, leaf.hosts), *map(x509.UniformResourceIdentifier, leaf.uris)]
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self.key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM), private_pem(key)
 

@@ -138,6 +138,20 @@ SHARING_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
 ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
 """An annotation of gpushare's on a running pod: the accelerator that it is on."""
 
+# What the objects of a Pipeline carry.
+PIPELINE: Final = "fairlead.dev/pipeline"
+"""A label: the name of the Pipeline."""
+PIPELINE_HOST: Final = "fairlead.dev/pipeline-host"
+"""A label of a pod and of its Secret: the name of the host; `local` is the coordinator."""
+PIPELINE_FILES: Final = "fairlead.dev/pipeline-files"
+"""A label of the ConfigMap with a user's code: the name of the Pipeline."""
+SPEC_HASH: Final = "fairlead.dev/spec-hash"
+"""An annotation of a pod: the digest of what it was made from."""
+RENEW_AFTER: Final = "fairlead.dev/renew-after"
+"""An annotation of a Secret: when its certificate is issued again."""
+ISSUED_FOR: Final = "fairlead.dev/issued-for"
+"""An annotation of a Secret: the digest of its authority and of the names in its certificate."""
+
 # Labels of ModelProfiles.
 SETUP: Final = "fairlead.dev/setup"
 DEVICE: Final = "fairlead.dev/device"

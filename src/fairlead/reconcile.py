@@ -1,4 +1,4 @@
-"""Controller: what a resource of ours needs in a cluster, decided from what is observed. Pure.
+"""ResourceController: what a resource of ours needs in a cluster, decided from what is observed. Pure.
 
 The operator (serve/operator) observes, calls `reconcile`, and writes what differs. A controller never sees a
 client: it returns every object that must exist, and the operator creates, changes and deletes until it is so.
@@ -66,7 +66,7 @@ class Reconciled:
     """Kind and name of owned objects that are neither wanted nor to be deleted yet."""
 
 
-class Controller(Protocol):
+class ResourceController(Protocol):
     """What decides for one kind of resource."""
 
     @property

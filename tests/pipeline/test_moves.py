@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("grpc")
+pytest.importorskip("hpack")
 
 from fairlead.pipeline.check import require_sound
 from fairlead.pipeline.driver import PipelineDriver

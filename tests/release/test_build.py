@@ -74,6 +74,7 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
         "lab",
         "pipeline",
         "onnx",
+        "pipeline-cluster",
         "pipeline-hosts",
         "pipeline-plan",
         "pipeline-video",

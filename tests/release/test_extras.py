@@ -66,6 +66,9 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "pipeline-plan": (
         (0, ("pipeline", "plan", "--problem", "examples/pipeline/cut.json", "--solver", "milp")),
     ),
+    "pipeline-cluster": (
+        (0, ("pipeline", "deploy", "examples/pipeline/count.yaml", "--name", "count", "--dry-run")),
+    ),
     "pipeline-hosts": ((0, ("pipeline", "certificates", "keys", "--host", "edge,127.0.0.1")),),
     "predict": (
         (0, ("estimate", MODEL, "--on", "a100")),
@@ -120,6 +123,7 @@ PACKAGES = {
     "pipeline": PIPELINE,
     "pipeline-video": PIPELINE,
     "pipeline-hosts": ("pipeline",),
+    "pipeline-cluster": (*PIPELINE, "cluster"),
     "pipeline-plan": PIPELINE,
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
     "calibrate": ("calibrate", "estimate"),

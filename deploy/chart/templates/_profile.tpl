@@ -117,10 +117,11 @@ properties:
 {{- end }}
 
 {{/* Whether the kind exists and belongs to another release, or to none: "yes" or nothing. Helm would refuse to adopt it. */}}
-{{- define "fairlead.profile.foreign" -}}
-{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "modelprofiles.fairlead.dev" -}}
+{{- define "fairlead.kind.foreign" -}}
+{{- $release := .top.Release -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .name -}}
 {{- $annotations := .metadata.annotations | default dict -}}
 {{- $owner := printf "%s/%s" (get $annotations "meta.helm.sh/release-namespace") (get $annotations "meta.helm.sh/release-name") -}}
-{{- if ne $owner (printf "%s/%s" $.Release.Namespace $.Release.Name) -}}yes{{- end -}}
+{{- if ne $owner (printf "%s/%s" $release.Namespace $release.Name) -}}yes{{- end -}}
 {{- end -}}
 {{- end }}

@@ -1,7 +1,7 @@
 """Check a pipeline before anything of it starts: names, edges, ports, functions and files."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
@@ -10,7 +10,7 @@ from fairlead.errors import FairleadError, PipelineError
 from fairlead.pipeline.endpoints.options import objections
 from fairlead.pipeline.endpoints.sinks import SINKS
 from fairlead.pipeline.endpoints.sources import SOURCES
-from fairlead.pipeline.hosts.placement import placement_faults
+from fairlead.pipeline.hosts.placement import library_faults, placement_faults
 from fairlead.pipeline.load import LoadError, declared_ports, keeps_state, load_target, makes_several
 from fairlead.pipeline.models.ports import ONNX_RULES, preparation_hint, with_model_ports
 from fairlead.pipeline.ports import PortKind, PortType
@@ -35,7 +35,8 @@ def check_pipeline(spec: PipelineSpec) -> tuple[PipelineSpec, list[Problem]]:
     if problems:
         return spec, problems
     problems += [*_check_graph(spec)]
-    problems += [Problem(_where(spec, line), what, hint) for line, what, hint in placement_faults(spec)]
+    faults = (*placement_faults(spec), *library_faults(spec))
+    problems += [Problem(_where(spec, line), what, hint) for line, what, hint in faults]
     stages = []
     for stage in spec.stages:
         checked, found = _check_stage(spec, stage)
@@ -43,6 +44,18 @@ def check_pipeline(spec: PipelineSpec) -> tuple[PipelineSpec, list[Problem]]:
         problems += found
     spec = replace(spec, stages=tuple(stages))
     return spec, [*problems, *check_edges(spec)]
+
+
+def check_structure(spec: PipelineSpec) -> list[Problem]:
+    """Return what is wrong with a pipeline whatever its code and the machine: nothing is loaded or asked."""
+    problems = [*_check_names(spec)]
+    if problems:
+        return problems
+    problems += [*_check_graph(spec)]
+    problems += [Problem(_where(spec, line), what, hint) for line, what, hint in placement_faults(spec)]
+    for stage in spec.stages:
+        problems += _as_problems(spec, stage, _stage_faults(spec, stage))
+    return [*problems, *check_edges(spec)]
 
 
 def require_sound(spec: PipelineSpec) -> PipelineSpec:
@@ -120,9 +133,8 @@ def _find_cycle(spec: PipelineSpec) -> list[str]:
 
 def _check_stage(spec: PipelineSpec, stage: StageSpec) -> tuple[StageSpec, list[Problem]]:
     where = _where(spec, stage.line)
-    problems = [
-        Problem(where, f"stage {stage.name}: {what}", hint) for what, hint in _stage_faults(spec, stage)
-    ]
+    faults = (*_stage_faults(spec, stage), *_missing_cores(stage))
+    problems = _as_problems(spec, stage, faults)
     if problems or stage.on != "local":  # the host of the stage is asked before a run starts
         return stage, problems
     try:
@@ -134,6 +146,10 @@ def _check_stage(spec: PipelineSpec, stage: StageSpec) -> tuple[StageSpec, list[
         return stage, [Problem(where, f"stage {stage.name}: {error}", "correct the name, or the module")]
     except (OSError, ValueError) as error:
         return stage, [Problem(where, f"stage {stage.name}: {error}", "correct its options")]
+
+
+def _as_problems(spec: PipelineSpec, stage: StageSpec, faults: Iterable[tuple[str, str]]) -> list[Problem]:
+    return [Problem(_where(spec, stage.line), f"stage {stage.name}: {what}", hint) for what, hint in faults]
 
 
 def _stage_faults(spec: PipelineSpec, stage: StageSpec) -> Iterator[tuple[str, str]]:
@@ -156,11 +172,14 @@ def _stage_faults(spec: PipelineSpec, stage: StageSpec) -> Iterator[tuple[str, s
         yield from objections(stage.options, ONNX_RULES)
     elif stage.options:
         yield "a function takes no options", "remove the key"
+    if len(spec.inputs_of(stage.name)) > 1 and (stage.replicas > 1 or stage.batch):
+        yield "a stage that joins has neither replicas nor batches", "add a stage behind it"
+
+
+def _missing_cores(stage: StageSpec) -> Iterator[tuple[str, str]]:
     missing = sorted(set(stage.cores) - os.sched_getaffinity(0))
     if missing:
         yield f"cores {missing} are not there", f"choose from {sorted(os.sched_getaffinity(0))}"
-    if len(spec.inputs_of(stage.name)) > 1 and (stage.replicas > 1 or stage.batch):
-        yield "a stage that joins has neither replicas nor batches", "add a stage behind it"
 
 
 def load_stage(spec: PipelineSpec, stage: StageSpec, inputs: int) -> StageSpec:

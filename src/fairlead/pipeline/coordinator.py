@@ -113,6 +113,11 @@ class Coordinator:
         return (self.plan,) if self._move is None else (self._move.new, self._move.old)
 
     @property
+    def is_open(self) -> bool:
+        """Whether every worker has opened its stages and takes frames."""
+        return all(worker.ready for worker in self._workers.values())
+
+    @property
     def can_move(self) -> bool:
         """Whether a move may begin now."""
         settled = all(worker.ready and not worker.done for worker in self._workers.values())
@@ -132,9 +137,7 @@ class Coordinator:
 
     def _start_sources(self) -> Iterable[RunEffect]:
         """Yield the start of each source that waits, once no worker would miss its frames."""
-        if not all(worker.ready for worker in self._workers.values()):
-            return
-        for name, worker in self._workers.items():
+        for name, worker in self._workers.items() if self.is_open else ():
             if _is_source(worker.plan) and not worker.reads:
                 worker.reads = True
                 yield StartSource(name)
@@ -222,7 +225,8 @@ class Coordinator:
 
     def replay_from(self, acknowledged: Mapping[str, Acknowledged], labels: Labels) -> Acknowledged:
         """Return the first frame of each stream that a sink may lack; a sink drops what it has already."""
-        sinks = [worker.plan for worker in self._workers.values() if _is_sink(worker.plan)]
+        plans = [worker.plan for worker in self._workers.values()]
+        sinks = [plan for plan in plans if plan.stages[-1].role is StageRole.SINK]
         start = {}
         for stream in range(len(self.plan.spec.sources)):
             reached = [sink.name for sink in sinks if stream in self.plan.streams_of(sink.name)]
@@ -393,7 +397,3 @@ def _after_last(plan: WorkerPlan, at: WorkedOn) -> Acknowledged:
 
 def _is_source(plan: WorkerPlan) -> bool:
     return plan.stages[0].role is StageRole.SOURCE
-
-
-def _is_sink(plan: WorkerPlan) -> bool:
-    return plan.stages[-1].role is StageRole.SINK

@@ -200,6 +200,7 @@ class PipelineDriver:
     def _document(self) -> dict[str, Any]:
         others = {name: place.status() for name, place in self._places.items() if name != LOCAL}
         body = self._status.document(boottime(), self._calls()) | {"pid": os.getpid()}
+        body["open"] = self._coordinator.is_open
         body |= self._places[LOCAL].status() | {"moves": self._moves.document()}
         return body | {"hosts": others} if others else body
 

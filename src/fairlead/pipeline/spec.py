@@ -112,10 +112,12 @@ class HostSpec:
 
     name: str
     address: str
-    """HOST:PORT; empty: the host has a class only, and cannot be reached."""
+    """HOST:PORT; empty: the host has a class or a pod only, and cannot be reached."""
     host_class: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    pod: Mapping[str, Any] = field(default_factory=dict)
+    """Of a pipeline in a cluster: how the pod of the host is made."""
 
     def matches(self, selector: str) -> bool:
         """Return whether a stage with this `on` may be on the host."""
@@ -139,6 +141,8 @@ class PipelineSpec:
     path: str = ""
     """The file; empty: from Python."""
     hosts: tuple[HostSpec, ...] = ()
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    """What the pipeline has in a cluster beside stages, edges and hosts."""
 
     def stage(self, name: str) -> StageSpec:
         """Return the stage of this name."""

@@ -19,7 +19,7 @@ from fairlead.units import Bytes, Seconds, parse_bytes
 from fairlead.yamltext import BadYamlError, key_places, parse_documents
 
 MOST_REPLICAS: Final = 64
-_TOP: Final = ("pipeline", "stages", "edges", "fuse", "hosts")
+_TOP: Final = ("pipeline", "stages", "edges", "fuse", "hosts", "cluster")
 _STAGE: Final = (
     *("name", "source", "run", "exec", "sink", "options", "in", "out"),
     *("replicas", "ordered", "batch", "on_error", "timeout", "cores", "memory", "on"),
@@ -52,12 +52,19 @@ def parse_pipeline(data: bytes, path: str) -> PipelineSpec:
     return _Reading(path, data.decode()).pipeline(documents[0])
 
 
-class _Reading:
-    """One text, for the lines of its mappings."""
+def read_document(document: Mapping[str, Any]) -> PipelineSpec:
+    """Return the pipeline of a parsed document; errors name the stage or edge by its place in the list."""
+    return _Reading("", None).pipeline(document)
 
-    def __init__(self, path: str, text: str) -> None:
+
+class _Reading:
+    """One text, for the lines of its mappings; None: a document, which has no lines."""
+
+    def __init__(self, path: str, text: str | None) -> None:
         self._path = path
         self._text = text
+        self._entry = "pipeline"
+        """Of a document: the place of what is being read."""
 
     def pipeline(self, document: Mapping[str, Any]) -> PipelineSpec:
         self._check_keys(document, _TOP, 1, "a pipeline")
@@ -70,9 +77,13 @@ class _Reading:
             pairs = pairwise(stages)
             edges = tuple(EdgeSpec(a.name, b.name, EdgeContract(), b.line) for a, b in pairs)
         fuse = self._flag(document, "fuse", 1, True)
-        folder = os.path.dirname(os.path.abspath(self._path))
+        folder = os.path.dirname(os.path.abspath(self._path)) if self._path else ""
+        self._entry = "hosts"
         hosts = read_hosts(document.get("hosts"), self._text, self._error)
-        return PipelineSpec(name, stages, edges, fuse, folder, self._path, hosts)
+        cluster = document.get("cluster") or {}
+        if not isinstance(cluster, dict):
+            raise self._error(1, "cluster is not a mapping", "write cluster: {image: IMAGE}")
+        return PipelineSpec(name, stages, edges, fuse, folder, self._path, hosts, cluster)
 
     def _stage(self, entry: Mapping[str, Any], line: int) -> StageSpec:
         self._check_keys(entry, _STAGE, line, "a stage")
@@ -194,8 +205,9 @@ class _Reading:
         if not isinstance(entries, list):
             raise self._error(1, f"{key} is not a list", f"write {key}: with one line '- ...' for each")
         for index, entry in enumerate(entries):
-            places = key_places(self._text, 0, [key, index]).places
+            places = key_places(self._text, 0, [key, index]).places if self._text is not None else ()
             line = places[0][0] + 1 if places else 1
+            self._entry = f"{key}[{index}]"
             if not isinstance(entry, dict):
                 raise self._error(line, f"{key}[{index}] is not a mapping", "write {name: ..., ...}")
             yield entry, line
@@ -204,4 +216,5 @@ class _Reading:
         check_keys(entry, known, what, partial(self._error, line))
 
     def _error(self, line: int, text: str, hint: str) -> PipelineError:
-        return PipelineError(f"{self._path}:{line}: {text}", hint)
+        where = self._entry if self._text is None else f"{self._path}:{line}"
+        return PipelineError(f"{where}: {text}", hint)

@@ -31,7 +31,7 @@ def pipeline(folder: Path, *stages: str, hosts: str = "{}") -> str:
 @pytest.fixture
 def two_machines(tmp_path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a pipeline, and the options that reach its host; one stage is missing there."""
-    pytest.importorskip("grpc")
+    pytest.importorskip("hpack")
     pytest.importorskip("cryptography")
     (tmp_path / "host").mkdir()
     (tmp_path / "mine.py").write_text("def same(value):\n    return value\n")

@@ -26,6 +26,7 @@ FOLDER = Special.FOLDER
 HELP = {"-h", "--help"}
 MEASURING = ("--frames", "--seconds", "--class", "--catalog")
 HOST_TLS = ("--ca", "--cert", "--key", "--insecure", "--insecure-network")
+IN_CLUSTER = ("-n", "--namespace", "--kubeconfig", "--context", "--wait", "--timeout")
 OUTPUT = {"-o", "--output", "--color"}
 LISTING = {*OUTPUT, "--no-headers", "--sort-by"}
 DETECT = {"--root", "--no-nvml", "--catalog"}
@@ -67,10 +68,15 @@ COMMANDS: dict[str, set[str]] = {
         "--resume",
         "--replan",
         "--profile",
+        "--hosts-within",
         *HOST_TLS,
         *OUTPUT,
     },
-    "pipeline worker": {"--listen", "--folder", "--grace", *HOST_TLS},
+    "pipeline worker": {"--listen", "--folder", "--grace", "--health", *HOST_TLS},
+    "pipeline deploy": {"FILE", "--name", "--no-files", "--dry-run", *IN_CLUSTER, *OUTPUT},
+    "pipeline status": {"NAME|FILE", *IN_CLUSTER, *OUTPUT} - {"--wait", "--timeout"},
+    "pipeline drain": {"NAME|FILE", *IN_CLUSTER, *OUTPUT},
+    "pipeline delete": {"NAME|FILE", *IN_CLUSTER, *OUTPUT},
     "pipeline certificates": {"DIR", "--host", "--days"},
     "pipeline profile": {"FILE", "--out", *MEASURING, *HOST_TLS, *OUTPUT},
     "pipeline plan": {

@@ -16,7 +16,7 @@ from tests.pipeline.ocr.coloured import page, write_networks
 from tests.pipeline.pipelines import lines, run
 
 pytest.importorskip("onnxruntime")
-pytest.importorskip("grpc")
+pytest.importorskip("hpack")
 
 from tests.pipeline.hosts import host, run_on_hosts
 

@@ -17,7 +17,7 @@ from tests.pipeline.people.street import EXPECTED, FRAMES, SCENE, write_detector
 from tests.pipeline.pipelines import lines, run
 
 pytest.importorskip("onnxruntime")
-pytest.importorskip("grpc")
+pytest.importorskip("hpack")
 
 from tests.pipeline.hosts import host, run_on_hosts
 

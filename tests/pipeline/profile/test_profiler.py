@@ -104,8 +104,8 @@ def test_without_a_source_there_is_no_profile(tmp_path: Path) -> None:
 
 
 def test_hosts_measure_their_links_with_each_other(tmp_path: Path) -> None:
-    pytest.importorskip("grpc")
-    from fairlead.pipeline.profile.reach import reach_hosts  # noqa: PLC0415 - it needs grpcio
+    pytest.importorskip("hpack")
+    from fairlead.pipeline.profile.reach import reach_hosts  # noqa: PLC0415 - it needs hpack
 
     with host(tmp_path) as a, host(tmp_path) as b:
         hosts = {"a": a.port, "b": b.port, "away": 1}

@@ -20,7 +20,7 @@ from fairlead.cluster.meta import Raw, Status, StatusDetails
 from fairlead.cluster.watch.changes import Key, ObjectChange, changes_between
 from fairlead.compat.times import UTC
 from fairlead.errors import ClusterError, ClusterUnavailableError
-from fairlead.reconcile import Controller
+from fairlead.reconcile import ResourceController
 from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
 from fairlead.serve.machine.requests import ApiRequest, Get, QueriedRequest
@@ -156,7 +156,7 @@ class Replica:
     api: ModelApi
     name: str
     clock: "Clock"
-    controllers: list[Controller] = field(default_factory=lambda: [WidgetController()])
+    controllers: list[ResourceController] = field(default_factory=lambda: [WidgetController()])
     pending: list[Effect] = field(default_factory=list)
     sleeping: list[tuple[float, Effect]] = field(default_factory=list)
     late: list[ApiRequest] = field(default_factory=list)
@@ -271,14 +271,14 @@ class Clock:
 class World:
     """An API server and the replicas before it."""
 
-    def __init__(self, *names: str, controllers: list[Controller] | None = None) -> None:
+    def __init__(self, *names: str, controllers: list[ResourceController] | None = None) -> None:
         self.api = ModelApi()
         self.clock = Clock()
         self.replicas: list[Replica] = []
         for name in names or ("one",):
             self.start(name, controllers)
 
-    def start(self, name: str, controllers: list[Controller] | None = None) -> Replica:
+    def start(self, name: str, controllers: list[ResourceController] | None = None) -> Replica:
         """Start a replica."""
         replica = Replica(self.api, name, self.clock, controllers or [WidgetController()])
         self.replicas.append(replica)

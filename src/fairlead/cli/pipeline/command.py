@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, show_page
-from fairlead.cli.pipeline import hosts, plan, profile, run, top
+from fairlead.cli.pipeline import deploy, deployed, hosts, plan, profile, run, top
 from fairlead.cli.shell import options as shared
 from fairlead.units import format_duration, pluralize
 
@@ -45,6 +45,8 @@ def add(commands: Any) -> None:
     profile.add(verbs)
     plan.add(verbs)
     hosts.add_verbs(verbs)
+    deploy.add(verbs)
+    deployed.add_verbs(verbs)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -2,10 +2,12 @@
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.output.terminal import show_error
-from fairlead.errors import PipelineError, SettingsError
+from fairlead.cli.pipeline.pages import serve_pages, worker_pages
+from fairlead.errors import PipelineError, PipelineFailedError, SettingsError
 from fairlead.units import parse_duration, pluralize
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from fairlead.pipeline.link.tls import HostTlsFiles
     from fairlead.pipeline.spec import PipelineSpec
     from fairlead.pipeline.state.folder import StateFolder
+
+
+_PAUSE: Final = 1.0
+"""Seconds until hosts that have not answered are asked again."""
 
 
 def add_tls(command: argparse.ArgumentParser) -> None:
@@ -45,6 +51,11 @@ def add_verbs(verbs: Any) -> None:
     worker.add_argument("--folder", metavar="DIR", default=".", help="where modules and relative paths are")
     worker.add_argument(
         "--grace", metavar="TIME", default="10s", help="how long a coordinator may be away (default 10s)"
+    )
+    worker.add_argument(
+        "--health",
+        metavar="ADDR:PORT",
+        help="serve /healthz and /readyz, for probes; a PORT alone is on 127.0.0.1, 0 is any free port",
     )
     add_tls(worker)
     worker.set_defaults(run=_worker)
@@ -119,11 +130,48 @@ def open_hosts(
     from fairlead.pipeline.fuse import plan_workers
     from fairlead.pipeline.hosts.remote import RemoteHosts
 
-    answers = ask(spec, options)
+    answers = _ask_within(spec, options)
     require_none(answers.problems)
     plan = plan_workers(answers.spec)
     kept = (state.record.run, state.record.attempt) if state is not None else ("", 0)
     return answers.spec, RemoteHosts(plan, tls_files(options), answers.replayable, *kept, candidates)
+
+
+def add_patience(command: argparse.ArgumentParser) -> None:
+    """Add the option that waits for hosts."""
+    command.add_argument(
+        "--hosts-within",
+        metavar="TIME",
+        default="0s",
+        help="how long hosts may take to answer before the run begins (default: they must answer at once)",
+    )
+
+
+def _ask_within(spec: "PipelineSpec", options: argparse.Namespace) -> "HostAnswers":
+    """Ask the hosts until all answer, or the time of --hosts-within is over."""
+    import select
+    import time
+
+    from fairlead.signals import stop_signals
+
+    end = time.monotonic() + _duration("--hosts-within", options.hosts_within)
+    answers = ask(spec, options)
+    if not answers.unreached or time.monotonic() >= end:
+        return answers
+    with stop_signals() as stop:
+        show_error(f"fairlead: waits for {', '.join(answers.unreached)}: {answers.problems[0].what}")
+        while answers.unreached and time.monotonic() < end:
+            if select.select([stop], [], [], _PAUSE)[0]:
+                raise PipelineFailedError(f"stopped before {', '.join(answers.unreached)} had answered")
+            answers = ask(spec, options)
+    return answers
+
+
+def _duration(option: str, text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise SettingsError(f"{option} {text}: {error}", "write for example 10s") from None
 
 
 def require_none(problems: "tuple[Problem, ...]") -> None:
@@ -144,13 +192,13 @@ def _worker(options: argparse.Namespace) -> int:
     require_private(options.listen, tls, insecure=options.insecure, everywhere=options.insecure_network)
     if tls is None:
         show_error("fairlead: WITHOUT CERTIFICATES: whatever reaches this port can run code as this user")
-    try:
-        grace = parse_duration(options.grace)
-    except ValueError as error:
-        raise SettingsError(f"--grace {options.grace}: {error}", "write for example 10s") from None
+    grace = _duration("--grace", options.grace)
     settings = HostSettings(options.listen, tls, os.path.abspath(options.folder), grace)
     server = HostServer(settings, lambda line: show_error(f"fairlead: {line}"))
-    with stop_signals() as stop:
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_signals())
+        if options.health is not None:
+            serve_pages(stack, "--health", options.health, worker_pages(server), "health")
         server.start()
         show_error(f"fairlead: listens on {options.listen.rpartition(':')[0]}:{server.port}")
         stop.recv(64)

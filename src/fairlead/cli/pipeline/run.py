@@ -31,6 +31,7 @@ def add(verbs: Any) -> None:
     run.add_argument("--resume", action="store_true", help="go on with the run whose progress --state holds")
     replan.add_options(run)
     add_run_options(run)
+    hosts.add_patience(run)
     hosts.add_tls(run)
     run.set_defaults(run=_run)
 

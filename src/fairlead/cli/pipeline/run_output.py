@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.live.line import UpdatedLine
 from fairlead.cli.output.show import show, to_table
 from fairlead.cli.output.terminal import show_error
+from fairlead.cli.pipeline.pages import RunPages, serve_pages
 from fairlead.cli.shell import options as shared
-from fairlead.errors import SettingsError, UserError
+from fairlead.errors import SettingsError
 from fairlead.units import format_duration, pluralize
 
 if TYPE_CHECKING:
     from fairlead.pipeline.fuse import RunPlan
     from fairlead.pipeline.observe.trace_file import TraceFile
-    from fairlead.serve.web.httpd import Response
 
 _COUNTS: Final = ("EDGE", "POLICY", "SENT", "TAKEN", "DROPPED")
 _ENDS: Final = ("source", "sink")
 _EVERY: Final = 100
 _PERIOD: Final = 0.5
 """Seconds between two texts of the updated line."""
-_LOOPBACK: Final = "127.0.0.1"
 
 
 def add_run_options(command: argparse.ArgumentParser) -> None:
@@ -37,7 +36,8 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--metrics",
         metavar="ADDR:PORT",
-        help="serve Prometheus metrics at /metrics; a PORT alone is on 127.0.0.1, 0 is any free port",
+        help="serve Prometheus metrics at /metrics, and /healthz and /readyz; a PORT alone is on 127.0.0.1, "
+        "0 is any free port",
     )
     command.add_argument(
         "--trace",
@@ -75,6 +75,7 @@ class RunOutput:
         self._line = UpdatedLine(sys.stderr)
         self._next = 0.0
         self._publisher = RunPublisher(os.environ)
+        self._pages = RunPages(lambda: self._publisher.latest)
         self._stack = ExitStack()
         self.trace: TraceFile | None = None
 
@@ -87,7 +88,7 @@ class RunOutput:
                 stack.callback(trace.close)
                 self.trace = trace
             if self._options.metrics is not None:
-                self._serve_metrics(stack, self._options.metrics)
+                serve_pages(stack, "--metrics", self._options.metrics, self._pages, "metrics")
             stack.enter_context(self._publisher)
             stack.callback(self._line.clear)
             self._stack = stack.pop_all()
@@ -106,6 +107,7 @@ class RunOutput:
     def on_status(self, status: dict[str, Any]) -> None:
         """Take the counters."""
         self._publisher.update(status)
+        self._pages.on_status()
         if self._line.is_live and not self._options.quiet and time.monotonic() >= self._next:
             self._next = time.monotonic() + _PERIOD
             self._line.draw(progress_text(status)[: max(0, self._line.width - 1)])
@@ -121,29 +123,6 @@ class RunOutput:
             print(summary(status), file=sys.stderr)
         if self.trace is not None and self.trace.left_out:
             self.log(f"--trace: {pluralize(self.trace.left_out, 'span')} left out: there were too many")
-
-    def _serve_metrics(self, stack: ExitStack, text: str) -> None:
-        from fairlead.serve.web.thread import serve_in_thread
-        from fairlead.settings import parse_address
-
-        address = f"{_LOOPBACK}:{text}" if text.isdecimal() else text
-        try:
-            where = stack.enter_context(serve_in_thread(parse_address(address), self._page))
-        except UserError as error:
-            what = str(error).removeprefix("listen: ")
-            raise SettingsError(
-                f"--metrics {text}: {what}", "write a port, or an address such as 127.0.0.1:19811"
-            ) from None
-        self.log(f"metrics on http://{where}/metrics")
-
-    def _page(self, path: str) -> "Response":
-        from fairlead.metrics.exposition import CONTENT_TYPE
-        from fairlead.metrics.pipeline_page import render_pipeline
-        from fairlead.serve.web.httpd import Response
-
-        if path != "/metrics":
-            return Response(404, b"no such path; the path is /metrics\n")
-        return Response(200, render_pipeline(self._publisher.latest), CONTENT_TYPE)
 
 
 def progress_text(status: Mapping[str, Any]) -> str:

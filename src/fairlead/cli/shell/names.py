@@ -9,7 +9,7 @@ from fairlead.cli.shell.complete import NOTHING, CompletionKind, Completions, Co
 from fairlead.errors import FairleadError
 
 _FOLDERS: Final = ("DIR",)
-_FILES: Final = ("FILE", "MODEL", "ARCHIVE", "COMMAND")
+_FILES: Final = ("FILE", "MODEL", "ARCHIVE", "COMMAND", "NAME|FILE")
 
 
 def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completions:

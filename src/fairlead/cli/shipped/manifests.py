@@ -18,6 +18,7 @@ MANIFESTS: Final = {
     "extender": ("extender.yaml", "the extender for a stock kube-scheduler; after agent"),
     "operator": ("operator.yaml", "the operator for fairlead's custom resources; after agent"),
     "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
+    "pipelines": ("pipelines.yaml", "the kind Pipeline, and roles for it"),
     "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: measurements of models"),
 }
 """By the name on the command line: the file and its contents."""

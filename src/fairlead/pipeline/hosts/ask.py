@@ -27,6 +27,8 @@ class HostAnswers:
     problems: tuple[Problem, ...]
     replayable: Mapping[str, bool] = field(default_factory=dict)
     """By source: whether it can be read again."""
+    unreached: tuple[str, ...] = ()
+    """The hosts that have not answered."""
 
 
 def ask_hosts(spec: PipelineSpec, tls: HostTlsFiles | None) -> HostAnswers:
@@ -48,13 +50,15 @@ def ask_hosts(spec: PipelineSpec, tls: HostTlsFiles | None) -> HostAnswers:
             problems += _apply(spec, host, stage, body, loaded)
             replayable[stage.name] = bool(body.get("replayable", True))
     spec = replace(spec, stages=tuple(loaded.values()))
-    return HostAnswers(spec, (*problems, *(() if problems else check_edges(spec))), replayable)
+    unreached = tuple(host.name for (host, _), each in zip(wanted, answers, strict=True) if not each.reached)
+    return HostAnswers(spec, (*problems, *(() if problems else check_edges(spec))), replayable, unreached)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
     problems: tuple[Problem, ...] = ()
     stages: tuple[dict[str, Any], ...] = ()
+    reached: bool = True
 
 
 def _ask(spec: PipelineSpec, host: HostSpec, stages: list[StageSpec], tls: HostTlsFiles | None) -> _Answer:
@@ -72,7 +76,7 @@ def _ask(spec: PipelineSpec, host: HostSpec, stages: list[StageSpec], tls: HostT
             raise FrameError("an answer that makes no sense")
     except FairleadError as error:
         hint = "start fairlead pipeline worker there, and compare addresses and certificates"
-        return _Answer((Problem("", f"host {host.name} at {host.address}: {error}", hint),))
+        return _Answer((Problem("", f"host {host.name} at {host.address}: {error}", hint),), reached=False)
     theirs = answer.body.get("version")
     if theirs != __version__:
         what = f"host {host.name} has fairlead {theirs}, this machine {__version__}"

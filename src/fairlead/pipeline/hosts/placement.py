@@ -24,9 +24,14 @@ def placement_faults(spec: PipelineSpec) -> Iterator[tuple[int, str, str]]:
             if made.kind is not PortKind.IMAGE:
                 hint = f"state out: Image on stage {edge.source}, or remove encode"
                 yield edge.line, f"edge {edge.name}: {made} cannot travel as JPEG", hint
-            if not available():
-                hint = f"install {' or '.join(LIBRARIES.values())} on both hosts"
-                yield edge.line, f"edge {edge.name}: no library for JPEG is installed", hint
+
+
+def library_faults(spec: PipelineSpec) -> Iterator[tuple[int, str, str]]:
+    """Yield the edges for which this machine lacks a library."""
+    for edge in spec.edges:
+        if edge.encode in _ENCODINGS[1:] and not available():
+            hint = f"install {' or '.join(LIBRARIES.values())} on both hosts"
+            yield edge.line, f"edge {edge.name}: no library for JPEG is installed", hint
 
 
 def _no_host(spec: PipelineSpec, stage: StageSpec) -> tuple[str, str]:

@@ -35,6 +35,7 @@ class HostServer:
         self._runs: dict[str, HostRun] = {}
         self._lock = threading.Condition()
         self._stopping = False
+        self._started = False
         self._profiles = ProfileService(settings)
         handlers = {
             CONTROL: self._control,
@@ -48,6 +49,16 @@ class HostServer:
     def start(self) -> None:
         """Take runs from now on."""
         self._rpc.start()
+        self._started = True
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether coordinators may begin runs here."""
+        return self._started and not self._stopping
+
+    def has_free_stream(self) -> bool:
+        """Return whether another stream would be served."""
+        return self._rpc.has_free_stream()
 
     def stop(self) -> None:
         """End every run, and serve no longer."""

@@ -103,6 +103,13 @@ class RpcServer:
         """Serve from now on."""
         threading.Thread(target=self._accept, name="listener", daemon=True).start()
 
+    def has_free_stream(self) -> bool:
+        """Return whether another stream would be served."""
+        if self._stopping or not self._streams.acquire(blocking=False):
+            return False
+        self._streams.release()
+        return True
+
     def stop(self) -> None:
         """End every stream."""
         with self._lock:

@@ -17,7 +17,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import MANAGED_BY, MANAGER
 from fairlead.metrics import CONTENT_TYPE
-from fairlead.reconcile import Controller, Reconciled, ResourceKind
+from fairlead.reconcile import Reconciled, ResourceController, ResourceKind
 from fairlead.serve.follow import Follower
 from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Effect
@@ -42,7 +42,7 @@ class OperatorReplica:
     def __init__(
         self,
         client: Client,
-        controllers: Sequence[Controller],
+        controllers: Sequence[ResourceController],
         settings: OperatorSettings,
         say: Callable[[str], None],
         wall: Callable[[], float] = time.time,
@@ -136,7 +136,7 @@ class OperatorReplica:
         return Response(404, b"no such page\n")
 
 
-def followed(controllers: Sequence[Controller]) -> tuple[list[ResourceKind], dict[str, str]]:
+def followed(controllers: Sequence[ResourceController]) -> tuple[list[ResourceKind], dict[str, str]]:
     """Return the kinds to watch, resources last, and the label selectors of those that are only owned."""
     resources = [one.resource for one in controllers]
     watched = [kind for one in controllers for kind in one.watches]

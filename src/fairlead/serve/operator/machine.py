@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError
-from fairlead.reconcile import Controller, ResourceKind
+from fairlead.reconcile import ResourceController, ResourceKind
 from fairlead.serve.leader.election import LeaderElection, LeaderTerm
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.events import Start, Stop, Tick
@@ -53,7 +53,7 @@ class _Unobserved:
 class OperatorMachine:
     """One replica."""
 
-    def __init__(self, controllers: Sequence[Controller], settings: OperatorSettings) -> None:
+    def __init__(self, controllers: Sequence[ResourceController], settings: OperatorSettings) -> None:
         self._settings = settings
         self._controllers = {one.resource: one for one in controllers}
         self._flows = Flows()

@@ -17,7 +17,7 @@ from fairlead.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from fairlead.reconcile import Announcement, Controller, Observed, Reconciled, ResourceKind
+from fairlead.reconcile import Announcement, Observed, Reconciled, ResourceController, ResourceKind
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Effect, Flow
 from fairlead.serve.machine.requests import QueriedRequest
@@ -45,7 +45,7 @@ _REFUSED: Final = (InvalidError, AccessError, MissingApiError, AlreadyExistsErro
 class Decide(Effect):
     """Ask a controller; the answer is what it returned, or a text where it raised an exception."""
 
-    controller: Controller
+    controller: ResourceController
     observed: Observed
 
 
@@ -69,7 +69,7 @@ class _Pass:
 
     key: ObjectId
     resource: Document
-    controller: Controller
+    controller: ResourceController
     epoch: int
     outcome: Outcome
 
@@ -79,7 +79,7 @@ class Reconciler:
 
     def __init__(
         self,
-        controllers: Mapping[ResourceKind, Controller],
+        controllers: Mapping[ResourceKind, ResourceController],
         store: ObjectStore,
         clock: MachineClock,
         leads: Callable[[int], bool],

@@ -12,7 +12,7 @@ from typing import Any, Final
 from fairlead.cluster.meta import Metadata, OwnerReference, Raw
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.reflector import compare_versions
-from fairlead.reconcile import Controller, Manifest, ResourceKind
+from fairlead.reconcile import Manifest, ResourceController, ResourceKind
 from fairlead.serve.operator.kinds import ObjectId
 
 _UNREAD: Final[Mapping[str, tuple[str, ...]]] = {"Node": ("images",)}
@@ -46,7 +46,7 @@ class WrittenObject:
 class ObjectStore:
     """Objects by kind, namespace and name."""
 
-    def __init__(self, controllers: Sequence[Controller]) -> None:
+    def __init__(self, controllers: Sequence[ResourceController]) -> None:
         self._kinds = {
             (kind.api_version, kind.kind): kind
             for one in controllers

@@ -1,0 +1,246 @@
+{{/*
+The schema of a Pipeline's spec: stages and edges have the keys of a pipeline's file. Every list and string is bounded, so that
+the rules stay within the API server's cost limits. What rules cannot say, such as cycles, the operator says in a condition.
+*/}}
+{{- define "fairlead.pipeline.spec" -}}
+type: object
+description: Stages that frames stream through, and the hosts that they are on.
+required: [stages]
+x-kubernetes-validations:
+  - rule: self.stages.exists(s, has(s.source)) && self.stages.exists(s, has(s.sink))
+    message: "a pipeline needs a stage with source and a stage with sink"
+  - rule: "!has(self.edges) || self.edges.all(e, self.stages.exists(s, s.name == e.from) && self.stages.exists(s, s.name == e.to))"
+    message: "from and to of an edge must be names of stages"
+  - rule: "!has(self.edges) || self.edges.all(e, !self.stages.exists(s, has(s.source) && s.name == e.to))"
+    message: "a source has no input: remove the edge that leads to it"
+  - rule: "!has(self.edges) || self.edges.all(e, !self.stages.exists(s, has(s.sink) && s.name == e.from))"
+    message: "a sink has no output: remove the edge that begins at it"
+  - rule: has(self.edges) || has(self.stages[0].source) && has(self.stages[size(self.stages) - 1].sink)
+    message: "without edges the stages are a chain: the first is a source, the last a sink"
+  - rule: >-
+      self.stages.all(s, !has(s.host) || s.host == 'local'
+      || has(self.hosts) && self.hosts.exists(h, h.name == s.host))
+    message: "host of a stage must be the name of one of hosts, or local"
+properties:
+  stages:
+    type: array
+    description: What is done with frames. Without edges the stages are a chain in their order.
+    minItems: 2
+    maxItems: 64
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      {{- include "fairlead.pipeline.stage" . | nindent 6 }}
+  edges:
+    type: array
+    description: Which stage's frames go to which, and what happens when the second one is slower.
+    minItems: 1
+    maxItems: 128
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [from, to]
+    items:
+      {{- include "fairlead.pipeline.edge" . | nindent 6 }}
+  fuse: {type: boolean, description: 'Neighbours share a process where nothing can queue between them; default true.'}
+  hosts:
+    type: array
+    description: Hosts that stages name. Each host with a stage becomes one pod.
+    maxItems: 32
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      type: object
+      required: [name]
+      x-kubernetes-validations:
+        - rule: self.name != 'local'
+          message: "local is the coordinator's pod, which spec.local describes"
+      properties:
+        name: {type: string, maxLength: 20, pattern: '^[a-z]([-a-z0-9]*[a-z0-9])?$', description: The name that stages state as host; also its DNS name.}
+        {{- include "fairlead.pipeline.group" . | nindent 8 }}
+  local:
+    type: object
+    description: The coordinator's pod, which runs the stages that state no host.
+    properties:
+      {{- include "fairlead.pipeline.group" . | nindent 6 }}
+  image: {type: string, minLength: 1, maxLength: 512, description: 'The image of every pod, with fairlead and the code of the stages in it; default: that of the operator''s release.'}
+  imagePullPolicy: {type: string, enum: [Always, IfNotPresent, Never], description: When the image is pulled.}
+  imagePullSecrets:
+    type: array
+    description: Secrets of this namespace for the registry.
+    maxItems: 8
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      type: object
+      required: [name]
+      properties:
+        name: {{ include "fairlead.pipeline.name" "The name of a Secret of this namespace." }}
+  schedulerName: {type: string, minLength: 1, maxLength: 253, default: fairlead, description: 'The scheduler of the pods. Every other than default-scheduler places them as a gang.'}
+  files:
+    type: object
+    description: Code and small files of the stages, read-only in every pod; relative paths begin there.
+    required: [configMap]
+    properties:
+      configMap: {{ include "fairlead.pipeline.name" "The name of a ConfigMap of this namespace." }}
+      items:
+        type: array
+        description: 'Where each key is in the folder; default: the key is the name of the file.'
+        maxItems: 256
+        x-kubernetes-list-type: map
+        x-kubernetes-list-map-keys: [key]
+        items:
+          type: object
+          required: [key, path]
+          x-kubernetes-validations:
+            - rule: "!self.path.startsWith('/') && !self.path.split('/').exists(p, p == '..') && self.path != 'pipeline.yaml'"
+              message: "path is relative, without '..', and not pipeline.yaml, which is the file of the run"
+          properties:
+            key: {type: string, minLength: 1, maxLength: 253, pattern: '^[-._a-zA-Z0-9]+$'}
+            path: {type: string, minLength: 1, maxLength: 512}
+  stateClaim: {{ include "fairlead.pipeline.name" "A PersistentVolumeClaim of this namespace for the progress of the run; without it, a new coordinator's pod begins again." }}
+  suspend: {type: boolean, description: 'True: the run ends once the frames on their way are done, and no pod runs.'}
+{{- end }}
+
+{{- define "fairlead.pipeline.stage" -}}
+type: object
+required: [name]
+x-kubernetes-validations:
+  - rule: "[has(self.source), has(self.run), has(self.exec), has(self.sink)].filter(x, x).size() == 1"
+    message: "a stage has exactly one of source, run, exec and sink"
+  - rule: "!(has(self.source) || has(self.sink)) || !has(self.replicas) || self.replicas == 1"
+    message: "a source or a sink has no replicas"
+properties:
+  name: {type: string, maxLength: 63, pattern: '^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$', description: Its name.}
+  source: {type: string, minLength: 1, maxLength: 63, description: 'Where frames come from, such as numbers, images, video or rtsp.'}
+  run: {type: string, minLength: 1, maxLength: 512, description: 'A function or class, as `module:name` or `file.py:name`, or an ONNX model, as `model.onnx`.'}
+  exec:
+    type: array
+    description: A program with its arguments.
+    minItems: 1
+    maxItems: 64
+    items: {x-kubernetes-int-or-string: true, maxLength: 1024}
+  sink: {type: string, minLength: 1, maxLength: 63, description: 'Where values go, such as jsonl, file, http or null.'}
+  options: {type: object, maxProperties: 32, x-kubernetes-preserve-unknown-fields: true, description: 'Options of the source, model, program or sink.'}
+  in: {type: string, maxLength: 128, description: 'The type of values that it takes, such as Image or Record.'}
+  out: {type: string, maxLength: 128, description: The type of values that it makes.}
+  replicas: {type: integer, minimum: 1, maximum: 64, description: Processes of the stage.}
+  ordered: {type: boolean, description: 'False: replicas hand frames on in any order.'}
+  batch: {x-kubernetes-preserve-unknown-fields: true, description: '`auto`, or `{most: 8, wait: 10ms}`: how many values one call gets.'}
+  on_error: {type: string, enum: [stop, skip, restart], description: What follows when the stage fails.}
+  timeout: {type: string, maxLength: 32, description: 'How long one call may take, such as 500ms.'}
+  cores: {type: array, maxItems: 1024, items: {type: integer, minimum: 0, maximum: 65535}, description: The cores that its process is pinned to.}
+  memory: {x-kubernetes-int-or-string: true, maxLength: 32, description: 'How much its process may hold, such as 512Mi.'}
+  host: {type: string, maxLength: 20, description: 'The host that it is on: one of spec.hosts, or local. In a pipeline''s file this is `on`, which YAML reads as true.'}
+{{- end }}
+
+{{- define "fairlead.pipeline.edge" -}}
+type: object
+required: [from, to]
+x-kubernetes-validations:
+  - rule: self.from != self.to
+    message: "a stage cannot follow itself: from and to are the same"
+properties:
+  from: {type: string, maxLength: 63, description: The stage that makes the frames.}
+  to: {type: string, maxLength: 63, description: The stage that takes them.}
+  policy: {type: string, maxLength: 32, pattern: '^(block|drop_oldest|drop_newest|latest_only|sample\([0-9]+\))$', description: 'What happens when the next stage is slower; default block.'}
+  depth: {type: integer, minimum: 1, maximum: 256, description: 'How many frames the edge holds; default 8.'}
+  max_age: {type: string, maxLength: 32, description: 'Frames that were captured longer ago are dropped, such as 200ms.'}
+  encode: {type: string, enum: [jpeg], description: How images travel between hosts.}
+{{- end }}
+
+{{- define "fairlead.pipeline.group" -}}
+nodeSelector:
+  type: object
+  description: Labels that its node must have.
+  maxProperties: 32
+  additionalProperties: {type: string, maxLength: 63}
+class: {type: string, maxLength: 50, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', description: 'A device of the catalog that its node must have, such as jetson-orin-nano.'}
+tolerations:
+  type: array
+  description: Taints of nodes that its pod tolerates.
+  maxItems: 32
+  items:
+    type: object
+    properties:
+      key: {type: string, maxLength: 317}
+      operator: {type: string, enum: [Exists, Equal]}
+      value: {type: string, maxLength: 63}
+      effect: {type: string, enum: [NoSchedule, PreferNoSchedule, NoExecute]}
+      tolerationSeconds: {type: integer, format: int64, minimum: 0}
+resources:
+  type: object
+  description: What its container requests and may use.
+  properties:
+    {{- range list "requests" "limits" }}
+    {{ . }}:
+      type: object
+      maxProperties: 16
+      additionalProperties: {x-kubernetes-int-or-string: true, maxLength: 32}
+    {{- end }}
+accelerator:
+  type: object
+  description: Its share of accelerators, placed by the fairlead scheduler.
+  required: [memory]
+  properties:
+    memory: {type: string, maxLength: 32, description: 'Of each, such as 2Gi.'}
+    compute: {type: integer, minimum: 1, maximum: 100, description: Percent of the compute of each.}
+    count: {type: integer, minimum: 1, maximum: 16, description: 'How many; default 1.'}
+dataClaim: {{ include "fairlead.pipeline.name" "A PersistentVolumeClaim of this namespace at /data; without it, /data ends with the pod." }}
+tlsSecret: {{ include "fairlead.pipeline.name" "A Secret of this namespace with tls.crt, tls.key and ca.crt, as cert-manager writes it; without it, the operator issues certificates." }}
+{{- end }}
+
+{{- define "fairlead.pipeline.name" -}}
+{type: string, maxLength: 253, pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$', description: {{ . | quote }}}
+{{- end }}
+
+{{- define "fairlead.pipeline.status" -}}
+type: object
+description: What the operator has seen and decided.
+properties:
+  observedGeneration: {type: integer, format: int64, description: The generation of the spec that this is about.}
+  stages: {type: integer, description: How many stages there are.}
+  pods: {type: string, maxLength: 16, description: 'Pods that are ready, of those that shall be: 2/3.'}
+  completed: {type: string, maxLength: 64, description: The digest of the run that has come to its end.}
+  plan:
+    type: array
+    description: The host of each stage.
+    maxItems: 64
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [stage]
+    items:
+      type: object
+      required: [stage, host]
+      properties:
+        stage: {type: string, maxLength: 63}
+        host: {type: string, maxLength: 63}
+  hosts:
+    type: array
+    description: The pod of each host.
+    maxItems: 33
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      type: object
+      required: [name]
+      properties:
+        name: {type: string, maxLength: 63}
+        pod: {type: string, maxLength: 253}
+        node: {type: string, maxLength: 253}
+        ready: {type: boolean}
+        message: {type: string, maxLength: 1024, description: Why it is not ready.}
+  conditions:
+    type: array
+    description: 'Accepted: the spec is sound. Planned: each stage has a host. Ready: frames flow. Progressing: pods change.'
+    maxItems: 16
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [type]
+    items:
+      type: object
+      required: [type, status, lastTransitionTime, reason, message]
+      properties:
+        type: {type: string, maxLength: 316}
+        status: {type: string, enum: ["True", "False", Unknown]}
+        reason: {type: string, minLength: 1, maxLength: 1024, pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'}
+        message: {type: string, maxLength: 32768}
+        observedGeneration: {type: integer, format: int64, minimum: 0}
+        lastTransitionTime: {type: string, format: date-time}
+{{- end }}

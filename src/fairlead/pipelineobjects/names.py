@@ -1,0 +1,66 @@
+"""Names, ports and labels of the objects of a Pipeline. Pure."""
+
+import hashlib
+import json
+from typing import Any, Final
+
+from fairlead.keys import DOMAIN, PIPELINE
+from fairlead.reconcile import ResourceKind
+
+PIPELINES: Final = ResourceKind(f"{DOMAIN}/v1alpha1", "Pipeline", "pipelines")
+PODS: Final = ResourceKind("v1", "Pod", "pods")
+SECRETS: Final = ResourceKind("v1", "Secret", "secrets")
+CONFIG_MAPS: Final = ResourceKind("v1", "ConfigMap", "configmaps")
+SERVICES: Final = ResourceKind("v1", "Service", "services")
+NETWORK_POLICIES: Final = ResourceKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+
+LOCAL: Final = "local"
+"""The coordinator's pod as a host: stages without `on` are there."""
+PORT: Final = 7070
+"""Where the worker of each host listens."""
+PAGES_PORT: Final = 9090
+"""Where each pod answers probes, and the coordinator serves metrics."""
+LONGEST_NAME: Final = 40
+LONGEST_HOST: Final = 20
+"""Characters of the names of a Pipeline and of a host: together with a digest they fit into a DNS label."""
+_DIGEST: Final = 5
+
+
+def digest(value: Any, length: int = 16) -> str:
+    """Return a short digest of a JSON value; equal values have equal digests."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def labels(pipeline: str) -> dict[str, str]:
+    """Return the labels of every object of a Pipeline."""
+    return {
+        "app.kubernetes.io/name": "fairlead-pipeline",
+        "app.kubernetes.io/managed-by": "fairlead",
+        PIPELINE: pipeline,
+    }
+
+
+def pod_name(pipeline: str, host: str) -> str:
+    """Return the name of a pod; the digest tells host b-c of pipeline a from host c of pipeline a-b."""
+    return f"{pipeline}-{host}-{digest([pipeline, host], _DIGEST)}"
+
+
+def tls_name(pipeline: str, host: str) -> str:
+    """Return the name of the Secret with the certificate of a host."""
+    return f"{pod_name(pipeline, host)}-tls"
+
+
+def authority_name(pipeline: str) -> str:
+    """Return the name of the Secret with the authority, which no pod mounts."""
+    return f"{pipeline}-authority-{digest([pipeline], _DIGEST)}"
+
+
+def service_name(pipeline: str) -> str:
+    """Return the name of the headless Service, and of the NetworkPolicy."""
+    return f"{pipeline}-pipeline"
+
+
+def host_name(namespace: str, pipeline: str, host: str) -> str:
+    """Return the DNS name of a host, as its peers dial it."""
+    return f"{host}.{service_name(pipeline)}.{namespace}.svc"

@@ -1,0 +1,139 @@
+"""The Pipeline resource as values, and the document that its coordinator reads. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fairlead.pipeline.spec import PipelineSpec
+from fairlead.pipeline.yaml_file import read_document
+from fairlead.pipelineobjects.names import LOCAL, PORT, host_name
+from fairlead.reconcile import Manifest
+
+SCHEDULER: Final = "fairlead"
+ON: Final = "on"
+HOST: Final = "host"
+"""The key of a stage in the resource that is `on` in a file: kubectl reads `on` in YAML as true."""
+_FILE_KEYS: Final = ("edges", "fuse")
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorShare:
+    """What a pod takes of accelerators."""
+
+    memory: str
+    """Of each, such as `2Gi`."""
+    compute: int | None = None
+    """Percent of each accelerator's compute; None: no limit."""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HostGroup:
+    """A host of a Pipeline: one pod, and the nodes on which it may be."""
+
+    name: str
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    device_class: str = ""
+    """A device of the catalog that its node must have."""
+    tolerations: tuple[Manifest, ...] = ()
+    resources: Manifest = field(default_factory=dict)
+    accelerator: AcceleratorShare | None = None
+    data_claim: str = ""
+    """The PersistentVolumeClaim at /data; empty: memory of the node that ends with the pod."""
+    tls_secret: str = ""
+    """A Secret with tls.crt, tls.key and ca.crt of another authority; empty: the controller issues them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRef:
+    """The ConfigMap with the user's code."""
+
+    config_map: str
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """By key: the path in the folder; empty: each key is a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineResource:
+    """One Pipeline of a cluster."""
+
+    namespace: str
+    name: str
+    generation: int
+    spec: PipelineSpec
+    document: Manifest
+    """The file that the coordinator reads."""
+    hosts: tuple[HostGroup, ...]
+    local: HostGroup
+    image: str = ""
+    """Empty: that of the operator's release."""
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+    scheduler: str = SCHEDULER
+    files: FilesRef | None = None
+    state_claim: str = ""
+    """The PersistentVolumeClaim with the progress of the run; empty: it ends with the coordinator's pod."""
+    is_suspended: bool = False
+
+    def group(self, name: str) -> HostGroup:
+        """Return the host of this name."""
+        return self.local if name == LOCAL else next(each for each in self.hosts if each.name == name)
+
+    @property
+    def used_hosts(self) -> tuple[HostGroup, ...]:
+        """The hosts that have a stage, without the coordinator's."""
+        used = {stage.on for stage in self.spec.stages}
+        return tuple(group for group in self.hosts if group.name in used)
+
+
+def read_resource(manifest: Manifest) -> PipelineResource:
+    """Return the resource that a manifest describes; PipelineError names what cannot be read."""
+    meta, body = manifest["metadata"], manifest.get("spec") or {}
+    namespace, name = meta.get("namespace") or "default", meta["name"]
+    hosts = tuple(_read_group(each["name"], each) for each in body.get("hosts") or ())
+    addresses = {each.name: {"address": f"{host_name(namespace, name, each.name)}:{PORT}"} for each in hosts}
+    document = {"pipeline": name, **{key: body[key] for key in _FILE_KEYS if key in body}}
+    document["stages"] = [_file_stage(each) for each in body.get("stages") or ()]
+    document |= {"hosts": addresses} if addresses else {}
+    return PipelineResource(
+        namespace,
+        name,
+        int(meta.get("generation") or 0),
+        read_document(document),
+        document,
+        hosts,
+        _read_group(LOCAL, body.get(LOCAL) or {}),
+        image=body.get("image") or "",
+        pull_policy=body.get("imagePullPolicy") or "",
+        pull_secrets=tuple(each["name"] for each in body.get("imagePullSecrets") or ()),
+        scheduler=body.get("schedulerName") or SCHEDULER,
+        files=_read_files(body.get("files")),
+        state_claim=body.get("stateClaim") or "",
+        is_suspended=bool(body.get("suspend")),
+    )
+
+
+def _file_stage(stage: Mapping[str, Any]) -> dict[str, Any]:
+    return {ON if key == HOST else key: value for key, value in stage.items()}
+
+
+def _read_group(name: str, body: Mapping[str, Any]) -> HostGroup:
+    share = body.get("accelerator")
+    return HostGroup(
+        name,
+        body.get("nodeSelector") or {},
+        body.get("class") or "",
+        tuple(body.get("tolerations") or ()),
+        body.get("resources") or {},
+        AcceleratorShare(str(share["memory"]), share.get("compute"), int(share.get("count") or 1))
+        if share
+        else None,
+        body.get("dataClaim") or "",
+        body.get("tlsSecret") or "",
+    )
+
+
+def _read_files(body: Mapping[str, Any] | None) -> FilesRef | None:
+    if not body:
+        return None
+    return FilesRef(body["configMap"], {each["key"]: each["path"] for each in body.get("items") or ()})

@@ -1,0 +1,111 @@
+"""What the status of a Pipeline says of its pods and its run. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.pipelineobjects.conditions import ConditionState, ConditionType
+from fairlead.pipelineobjects.names import LOCAL
+from fairlead.pipelineobjects.resource import PipelineResource
+from fairlead.pipelineobjects.sequence import PodSequence
+from fairlead.reconcile import Manifest
+from fairlead.units import pluralize
+
+_HARMLESS: Final = ("ContainerCreating", "PodInitializing")
+_SHOWN: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """The pod of one host."""
+
+    name: str
+    pod: str
+    node: str
+    is_ready: bool
+    message: str
+    """Why it is not ready; empty: it is, or it starts."""
+    is_stuck: bool = False
+    """It does not become ready by itself."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the entry of the status."""
+        body = {"name": self.name, "pod": self.pod, "node": self.node, "ready": self.is_ready}
+        return {key: value for key, value in body.items() if value != ""} | (
+            {"message": self.message} if self.message else {}
+        )
+
+
+def host_status(name: str, pod: Manifest) -> HostStatus:
+    """Return the status of the pod of a host."""
+    status = pod.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    node = (pod.get("spec") or {}).get("nodeName") or ""
+    is_ready = conditions.get("Ready", {}).get("status") == "True"
+    message, is_stuck = ("", False) if is_ready else _trouble(status, conditions, node)
+    return HostStatus(name, pod["metadata"]["name"], node, is_ready, message[:_SHOWN], is_stuck)
+
+
+def _trouble(status: Manifest, conditions: Mapping[str, Any], node: str) -> tuple[str, bool]:
+    """Return why a pod is not ready, and whether it stays so by itself."""
+    scheduled = conditions.get("PodScheduled", {})
+    if not node and scheduled.get("status") == "False":
+        return f"not scheduled: {scheduled.get('message') or scheduled.get('reason')}", True
+    for container in status.get("containerStatuses") or ():
+        ended = (container.get("lastState") or {}).get("terminated") or {}
+        state = container.get("state") or {}
+        ended = state.get("terminated") or ended
+        waiting = state.get("waiting") or {}
+        reason = waiting.get("reason") or ""
+        if ended and ended.get("exitCode"):
+            lines = str(ended.get("message") or ended.get("reason") or "").strip().splitlines()
+            return f"ended with {ended['exitCode']}: {' '.join(lines[-3:])}", True
+        if reason and reason not in _HARMLESS:
+            return f"{reason}: {waiting.get('message') or ''}".rstrip(": "), True
+    return "", False
+
+
+def plan_state(resource: PipelineResource) -> ConditionState:
+    """Return the condition that says where the stages are."""
+    places = {
+        host: [each.name for each in resource.spec.stages if each.on == host] for host in _hosts(resource)
+    }
+    text = "; ".join(f"{host}: {', '.join(stages)}" for host, stages in places.items() if stages)
+    return ConditionState(ConditionType.PLANNED, True, "Placed", text)
+
+
+def _hosts(resource: PipelineResource) -> list[str]:
+    return [LOCAL, *(group.name for group in resource.used_hosts)]
+
+
+def ready_state(hosts: Sequence[HostStatus], wanted: int, *, is_updating: bool) -> ConditionState:
+    """Return the condition that says whether frames flow; `is_updating`: pods of an earlier spec are left."""
+    ready = sum(host.is_ready for host in hosts)
+    total = f"{ready} of {pluralize(wanted, 'pod')} {'is' if wanted == 1 else 'are'} ready"
+    if is_updating:
+        return ConditionState(ConditionType.READY, False, "Updating", total)
+    if wanted and ready == wanted == len(hosts):
+        return ConditionState(ConditionType.READY, True, "Running", total)
+    stuck = [host for host in hosts if host.is_stuck]
+    if stuck:
+        text = "; ".join(f"{host.name}: {host.message}" for host in stuck)
+        return ConditionState(ConditionType.READY, False, "PodsNotReady", f"{total}; {text}", True)
+    return ConditionState(ConditionType.READY, False, "Starting", total)
+
+
+def progress_state(sequence: PodSequence, ready: ConditionState) -> ConditionState:
+    """Return the condition that says what the controller does."""
+    kind = ConditionType.PROGRESSING
+    if sequence.waits_for == LOCAL:
+        text = "the coordinator finishes the frames on their way; then its hosts follow"
+        return ConditionState(kind, True, "Draining", text)
+    if sequence.end or sequence.waits_for:
+        names = ", ".join(
+            dict.fromkeys([*sequence.end, *([sequence.waits_for] if sequence.waits_for else [])])
+        )
+        return ConditionState(kind, True, "Replacing", f"the pod of {names} ends; its successor follows")
+    if sequence.create:
+        return ConditionState(kind, True, "Creating", f"pods of {', '.join(sequence.create)} are made")
+    if ready.reason in ("Starting", "PodsNotReady"):
+        return ConditionState(kind, True, "Waiting", "pods are not ready yet")
+    return ConditionState(kind, False, "Stable", "nothing is to be done")

@@ -1,0 +1,241 @@
+"""The kind Pipeline and the objects of a Pipeline on a real API server."""
+
+import asyncio
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import CRDS, Kind
+from fairlead.errors import InvalidError
+from fairlead.reconcile import Manifest
+from tests.kinds import define_kind
+from tests.labs import RealCluster
+from tests.pipelineobjects.worlds import Cluster, Json, covers, pipeline
+
+PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
+PLURALS = {
+    "Secret": ("", "v1", "secrets"),
+    "ConfigMap": ("", "v1", "configmaps"),
+    "Service": ("", "v1", "services"),
+    "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
+    "Pod": ("", "v1", "pods"),
+}
+STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
+Edit = Callable[[Json], Any]
+
+
+@pytest.fixture
+def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
+    """Return a cluster that serves the kind."""
+    define_kind(real_cluster.api, "pipelines.yaml", PIPELINES)
+    yield real_cluster
+    asyncio.run(drop(real_cluster))
+
+
+async def drop(cluster: RealCluster) -> None:
+    """Delete the Pipelines of a namespace: an API server without controllers keeps them."""
+    async with cluster.connect() as client:
+        await client.delete_collection(PIPELINES, cluster.namespace)
+
+
+async def try_create(client: Client, kind: Kind[Any], namespace: str, body: Manifest) -> Json:
+    """Return an object as the server would store it."""
+    data = json.dumps(body).encode()
+    answer: Json = json.loads(await client.request("POST", kind.path(namespace), query=STRICT, body=data))
+    return answer
+
+
+def resource(cluster: RealCluster) -> Json:
+    return pipeline(namespace=cluster.namespace)
+
+
+def with_stage(index: int, **fields: Any) -> Edit:
+    return lambda spec: spec["stages"][index].update(fields)
+
+
+def with_host(**fields: Any) -> Edit:
+    return lambda spec: spec["hosts"][0].update(fields)
+
+
+def without_edges(spec: Json) -> None:
+    del spec["edges"]
+    spec["stages"].reverse()
+
+
+REFUSED: dict[str, tuple[Edit, str]] = {
+    "no stages": (lambda spec: spec.pop("stages"), "spec.stages: Required value"),
+    "a stage twice": (
+        lambda spec: spec["stages"].append({"name": "log", "sink": "null"}),
+        'Duplicate value: {"name":"log"}',
+    ),
+    "two roles": (with_stage(0, sink="null"), "a stage has exactly one of source, run, exec and sink"),
+    "no role": (
+        lambda spec: spec["stages"].append({"name": "x"}),
+        "a stage has exactly one of source, run, exec and sink",
+    ),
+    "no source": (
+        lambda spec: spec["stages"][0].update(run=spec["stages"][0].pop("source")),
+        "a pipeline needs a stage with source and a stage with sink",
+    ),
+    "replicas of a source": (with_stage(0, replicas=2), "a source or a sink has no replicas"),
+    "too many replicas": (with_stage(1, replicas=65), "spec.stages[1].replicas"),
+    "a text as a number": (with_stage(1, replicas="two"), "spec.stages[1].replicas"),
+    "an unknown key of a stage": (with_stage(1, replica=2), 'unknown field "spec.stages[1].replica"'),
+    "an unknown key": (lambda spec: spec.update(stage=[]), 'unknown field "spec.stage"'),
+    "an edge to nothing": (
+        lambda spec: spec["edges"].append({"from": "blur", "to": "lgo"}),
+        "from and to of an edge must be names of stages",
+    ),
+    "a stage behind itself": (
+        lambda spec: spec["edges"].append({"from": "blur", "to": "blur"}),
+        "a stage cannot follow itself",
+    ),
+    "an edge twice": (
+        lambda spec: spec["edges"].append({"from": "blur", "to": "log"}),
+        'Duplicate value: {"from":"blur","to":"log"}',
+    ),
+    "a source with an input": (
+        lambda spec: spec["edges"].append({"from": "blur", "to": "camera"}),
+        "a source has no input",
+    ),
+    "a sink with an output": (
+        lambda spec: spec["edges"].append({"from": "log", "to": "blur"}),
+        "a sink has no output",
+    ),
+    "a chain from its end": (without_edges, "the first is a source, the last a sink"),
+    "a policy that does not exist": (
+        lambda spec: spec["edges"][0].update(policy="drop"),
+        "spec.edges[0].policy",
+    ),
+    "a host that is not there": (
+        with_stage(0, host="egde"),
+        "host of a stage must be the name of one of hosts",
+    ),
+    "a host twice": (
+        lambda spec: spec["hosts"].append({"name": "edge"}),
+        'Duplicate value: {"name":"edge"}',
+    ),
+    "a host named local": (with_host(name="local"), "local is the coordinator's pod"),
+    "a host with a long name": (with_host(name="x" * 21), "spec.hosts[0].name"),
+    "a share of more than all": (
+        with_host(accelerator={"memory": "1Gi", "compute": 101}),
+        "spec.hosts[0].accelerator.compute",
+    ),
+    "a claim of another namespace": (with_host(dataClaim="other/data"), "spec.hosts[0].dataClaim"),
+    "a Secret of another namespace": (with_host(tlsSecret="other/tls"), "spec.hosts[0].tlsSecret"),
+    "code of another namespace": (
+        lambda spec: spec["files"].update(configMap="other/code"),
+        "spec.files.configMap",
+    ),
+    "a path out of the folder": (
+        lambda spec: spec["files"]["items"][0].update(path="a/../../b"),
+        "path is relative, without '..'",
+    ),
+}
+
+
+def test_the_server_refuses_what_the_schema_forbids(served: RealCluster) -> None:
+    async def play() -> dict[str, str]:
+        answers = {}
+        async with served.connect() as client:
+            for case, (edit, _) in REFUSED.items():
+                body = resource(served)
+                edit(body["spec"])
+                try:
+                    await try_create(client, PIPELINES, served.namespace, body)
+                    answers[case] = "accepted"
+                except InvalidError as error:
+                    answers[case] = str(error)
+        return answers
+
+    answers = asyncio.run(play())
+    assert {case: answer for case, answer in answers.items() if REFUSED[case][1] not in answer} == {}
+
+
+@pytest.mark.parametrize("name", ["9lives", "Count", "a" * 41, "a.b"])
+def test_a_name_that_no_service_can_have_is_refused(served: RealCluster, name: str) -> None:
+    async def play() -> None:
+        body = resource(served)
+        body["metadata"]["name"] = name
+        async with served.connect() as client:
+            with pytest.raises(InvalidError, match=r"metadata\.name"):
+                await try_create(client, PIPELINES, served.namespace, body)
+
+    asyncio.run(play())
+
+
+def test_the_largest_spec_is_accepted(served: RealCluster) -> None:
+    """Its rules stay within the cost that the server allows at run time."""
+    middle = [
+        {"name": f"stage-{index:057}", "run": "m:f", "host": f"host-{index % 32:015}"} for index in range(62)
+    ]
+    stages = [{"name": "a", "source": "numbers"}, *middle, {"name": "z", "sink": "null"}]
+    names = [stage["name"] for stage in stages]
+    edges = [{"from": "a", "to": each} for each in names[1:63]] + [
+        {"from": each, "to": "z"} for each in names[1:63]
+    ]
+    spec = {"stages": stages, "edges": edges, "hosts": [{"name": f"host-{index:015}"} for index in range(32)]}
+
+    async def play() -> None:
+        async with served.connect() as client:
+            await try_create(client, PIPELINES, served.namespace, {**resource(served), "spec": spec})
+
+    asyncio.run(play())
+
+
+def test_every_object_is_accepted_and_comes_back_as_it_was_asked_for(served: RealCluster) -> None:
+    """An operator that compares what it wants with what is stored finds nothing to change."""
+    world = Cluster(resource(served))
+    decided = world.reconcile()
+
+    async def play() -> list[tuple[Manifest, Json]]:
+        async with served.connect() as client:
+            pairs = []
+            for each in decided.objects:
+                group, version, plural = PLURALS[each["kind"]]
+                kind = Kind.of(group, version, plural, namespaced=True)
+                pairs.append((each, await try_create(client, kind, served.namespace, each)))
+            return pairs
+
+    pairs = asyncio.run(play())
+    assert len(pairs) == 10
+    for wanted, stored in pairs:
+        assert covers(stored, wanted), (wanted, stored)
+
+
+def test_the_status_is_stored_whole(served: RealCluster) -> None:
+    async def play() -> None:
+        async with served.connect() as client:
+            made = await client.create(PIPELINES, resource(served), served.namespace)
+            world = Cluster(made.document())
+            world.live()
+            for resource_now in (world.resource, _refused(world)):
+                status = {"status": resource_now["status"]}
+                await client.patch_status(PIPELINES, "count", status, served.namespace)
+                stored = (await client.get(PIPELINES, "count", served.namespace)).document()
+                assert covers(stored["status"], resource_now["status"])
+            assert stored["metadata"]["generation"] == 1, "a status is no new spec"
+
+    asyncio.run(play())
+
+
+def _refused(world: Cluster) -> Json:
+    world.resource = copy.deepcopy(world.resource)
+    world.resource["spec"]["stages"][1]["host"] = "nowhere"
+    world.live()
+    return world.resource
+
+
+def test_the_kind_is_structural(served: RealCluster) -> None:
+    async def play() -> None:
+        async with served.connect() as client:
+            definition = await client.get(CRDS, PIPELINES.resource)
+            state = {item.type: item.status for item in definition.status.conditions}
+            assert state["Established"] == state["NamesAccepted"] == "True"
+            assert state.get("NonStructuralSchema", "False") == "False"
+
+    asyncio.run(play())
