@@ -12,7 +12,7 @@ from fairlead.cli.local.machine_check import check_machine
 from fairlead.errors import SettingsError
 from fairlead.inventory import MigPartition
 from fairlead.job import Assumed, Limiter, LocalState, Requested
-from fairlead.local.queue.requests import matching
+from fairlead.local.eligible import matching
 from fairlead.local.status import device_labels
 from fairlead.units import Bytes, Seconds
 from tests.accelerators import accelerator
