@@ -18,8 +18,8 @@ LEAST_SCORE: Final = 0.6
 LEAST_SIDE: Final = 3.0
 """Pixels of the detector's output; smaller rectangles are noise."""
 ENLARGE: Final = 1.8
-"""Each side of a rectangle moves outwards by area * this / perimeter; of five values from 1.4 to 2.4, this one kept
-the most spaces of the page that the example reads."""
+"""Each side of a rectangle moves outwards by area * this / perimeter; of five values from 1.4 to 2.4, this
+one kept the most spaces of the page that the example reads."""
 Array = np.ndarray[Any, Any]
 
 

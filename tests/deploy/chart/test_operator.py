@@ -81,11 +81,11 @@ def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
 
 @asynccontextmanager
 async def installed(
-    room: RealCluster, kind: Document, documents: list[Document]
+    room: RealCluster, crd: Document, documents: list[Document]
 ) -> AsyncIterator[ClusterConfig]:
     """Create the account and its permissions; yield its configuration, and remove them afterwards."""
     async with room.connect() as client:
-        await client.create(CRDS.raw(), kind)
+        await client.create(CRDS.raw(), crd)
         for document in documents:
             await client.create(KINDS[document["kind"]], document)
         try:
