@@ -33,10 +33,10 @@ _OWN_FILES: Final = {
 _OPTIONAL: Final = {
     "scheduler.yaml": "scheduler.enabled=true,scheduler.admission.enabled=false",
     "extender.yaml": "extender.enabled=true",
-    "operator.yaml": "operator.enabled=true",
     "pipelines.yaml": "pipelines.enabled=true",
+    "operator.yaml": "operator.enabled=true",
 }
-"""Files that hold the documents that a value adds to the default."""
+"""Files that hold the documents that a value adds to the default and to the files above."""
 _OWN_NAMESPACE: Final = f"""\
 apiVersion: v1
 kind: Namespace
@@ -75,11 +75,15 @@ def manifests(helm: Path) -> dict[str, str]:
     pieces = _pieces(helm)
     own = {name: [piece for piece in pieces if _kind(piece) == kind] for name, kind in _OWN_FILES.items()}
     rest = [piece for piece in pieces if _kind(piece) not in _OWN_FILES.values()]
+    optional: dict[str, list[str]] = {}
+    for name, value in _OPTIONAL.items():
+        before = [*pieces, *(piece for added in optional.values() for piece in added)]
+        optional[name] = _added(_pieces(helm, f"--set={value}"), before)
     # The admission policies go first, so that no agent ever runs without them.
     return {
         "fairlead.yaml": _file([_OWN_NAMESPACE, *sorted(rest, key=_is_not_a_policy)]),
         **{name: _file(documents) for name, documents in own.items()},
-        **{name: _file(_added(_pieces(helm, f"--set={value}"), pieces)) for name, value in _OPTIONAL.items()},
+        **{name: _file(documents) for name, documents in optional.items()},
     }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from deploy.image.recipes import RECIPES
 from fairlead.lab.build import cache as caches
 from fairlead.lab.build.cache import BuildCache
 
@@ -33,6 +34,11 @@ def agent_archive() -> Path:
 def scheduler_archive() -> Path:
     """Return the archive of the image of scheduler and extender."""
     return image_archive("scheduler")
+
+
+def operator_archive() -> Path:
+    """Return the archive of the operator's image."""
+    return image_archive("operator")
 
 
 def pipeline_archive() -> Path:
@@ -97,7 +103,7 @@ def _digest() -> str:
 
 def _inputs() -> Iterator[Path]:
     yield HOUSE / "LICENSE"
-    yield from (HOUSE / "requirements" / name for name in ("agent.txt", "scheduler.txt"))
+    yield from (recipe.lock for recipe in RECIPES.values())
     yield from sorted(SCRIPT.parent.glob("*.py"))
     yield from sorted(path for path in (HOUSE / "src").rglob("*") if path.suffix in (".py", ".toml"))
 

@@ -24,7 +24,10 @@ NEWER = {
 }
 """The names that came with Python 3.11, by module."""
 WORDS = {"tomllib", "ExceptionGroup", "except*"}.union(*NEWER.values())
-CONTROL_PLANE = ("serve/scheduler/", "serve/extender/", "serve/follow.py", "serve/web/request_bodies.py")
+CONTROL_PLANE = (
+    *("serve/scheduler/", "serve/extender/", "serve/operator/", "serve/follow.py"),
+    *("serve/machine/runner.py", "serve/machine/sender.py", "serve/web/request_bodies.py"),
+)
 """Programs that run in images with a Python of their own: `check_python` refuses to start them on 3.10."""
 
 

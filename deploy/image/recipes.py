@@ -1,7 +1,7 @@
 """The recipes of the images: name, packages, and the parts of fairlead that each leaves out.
 
 Each is small: agents need no scheduling engine and no numpy, the scheduler needs no code that scans a machine
-or talks to a kubelet, and the pods of a pipeline need no client of a cluster.
+or talks to a kubelet, the operator places nothing, and the pods of a pipeline need no client of a cluster.
 """
 
 from dataclasses import dataclass
@@ -39,15 +39,21 @@ class Recipe:
 
 
 _WORKSTATION: Final = (
-    *("authority.py", "calibrate", "evaluate", "lab", "reproduce", "simulate", "zoo"),
+    *("calibrate", "evaluate", "lab", "reproduce", "simulate", "zoo"),
     *("history", "local", "cli/local/live", "rightsize/local.py"),  # the queue of one machine
     *(f"cli/local/{name}.py" for name in ("limiter_check", "machine_check", "queue_line", "submission")),
     *(f"sharebench/{name}.py" for name in ("comparison", "enforce", "figures", "plot", "rules")),
     *("sharebench/ort_network.py", "sharebench/torch_network.py"),
 )
 """Packages for workstations, which no image needs."""
-_TOOLS: Final = (*_WORKSTATION, "pipeline", "pipelineobjects")
+_TOOLS: Final = (*_WORKSTATION, "authority.py", "pipeline", "pipelineobjects")
 _OF_NODES: Final = ("attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden")
+_OF_DECISIONS: Final = (
+    *("analyze", "cache", "catalog", "cel", "doctor", "estimate", "expect", "manifest", "modelprofiles"),
+    *("publish", "rightsize", "schedule", "sizing", "usage", "whatif"),
+    *("serve/admission", "serve/extender", "serve/scheduler"),
+)
+"""What only the scheduler needs, and programs that explain its decisions."""
 
 RECIPES: Final = {
     "agent": Recipe(
@@ -75,8 +81,15 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, *_OF_NODES),
+        (*_TOOLS, *_OF_NODES, "serve/operator"),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
+        ("OPENBLAS_NUM_THREADS=1",),
+    ),
+    "operator": Recipe(
+        "fairlead-operator",
+        "Makes the objects that pipelines ask for.",
+        "operator",
+        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS),
         ("OPENBLAS_NUM_THREADS=1",),
     ),
     "pipeline": Recipe(
@@ -84,10 +97,9 @@ RECIPES: Final = {
         "Runs the stages of pipelines.",
         "pipeline",
         (
-            *(*_WORKSTATION, *_OF_NODES, "analyze", "cache", "catalog", "cel", "cluster", "doctor"),
-            *("estimate", "expect", "manifest", "modelprofiles", "pipelineobjects", "publish"),
-            *("pipeline/hosts/certificates.py", "rightsize", "schedule", "sizing", "usage", "whatif"),
-            *("serve/admission", "serve/extender", "serve/follow.py", "serve/machine", "serve/scheduler"),
+            *(*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, "authority.py", "cluster", "pipelineobjects"),
+            *("pipeline/hosts/certificates.py", "serve/follow.py", "serve/leader", "serve/machine"),
+            "serve/operator",
             *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
     ),

@@ -23,7 +23,15 @@ from deploy.image import archive, contents, elf, pythons
 from deploy.image.recipes import RECIPES
 from fairlead import __version__
 from tests.cluster.loopback import Authority, serve_responses
-from tests.images import HOUSE, SCRIPT, agent_archive, pipeline_archive, scheduler_archive, unpack_image
+from tests.images import (
+    HOUSE,
+    SCRIPT,
+    agent_archive,
+    operator_archive,
+    pipeline_archive,
+    scheduler_archive,
+    unpack_image,
+)
 
 FORBIDDEN = {
     "a shell": ("sh", "bash", "dash", "ash", "busybox", "toybox"),
@@ -48,17 +56,23 @@ HERE = "import sys; sys.path.append('/usr/lib/fairlead')\n"
 ARCHIVES: dict[str, Callable[[], Path]] = {
     "agent": agent_archive,
     "scheduler": scheduler_archive,
+    "operator": operator_archive,
     "pipeline": pipeline_archive,
 }
-NEEDED = {"pipeline": {"yaml"}}
+NEEDED = {"operator": {"cryptography"}, "pipeline": {"yaml"}}
 """By image: what would be forbidden in the others."""
 RUNS = {
     "agent": {"fairlead.cluster.client", "fairlead.detect", "fairlead.kubelet", "fairlead.serve.agent"},
     "scheduler": {"fairlead.cluster.client", "fairlead.schedule", "fairlead.serve.scheduler.program"},
+    "operator": {"fairlead.authority", "fairlead.cluster.client", "fairlead.serve.operator.program"},
     "pipeline": {"fairlead.pipeline.driver", "fairlead.pipeline.hosts.server", "fairlead.serve.web.thread"},
 }
 """Some modules that each must have."""
-OWN = {"agent": "grpclib.client, grpclib.server", "scheduler": "numpy.linalg"}
+OWN = {
+    "agent": "grpclib.client, grpclib.server",
+    "scheduler": "numpy.linalg",
+    "operator": "cryptography.x509",
+}
 """Libraries that only one of them has."""
 
 
@@ -195,7 +209,8 @@ def test_no_image_has_modules_that_only_the_other_needs(image: BuiltImage) -> No
     only = {
         "agent": {"grpclib", "fairlead/warden", "fairlead/serve/agent"},
         "scheduler": {"fairlead/schedule", "fairlead/serve/scheduler"},
-        "pipeline": {"grpc", "yaml", "fairlead/pipeline"},
+        "operator": {"cryptography", "fairlead/pipelineobjects"},
+        "pipeline": {"yaml"},
     }
     for recipe, own in only.items():
         assert names & own == (own if recipe == image.recipe else set())

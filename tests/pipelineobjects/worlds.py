@@ -8,8 +8,10 @@ from typing import Any
 import yaml
 
 from fairlead.compat.times import UTC
+from fairlead.keys import APPLIED
 from fairlead.pipelineobjects.certificates import CertifiedKey, HostNames
 from fairlead.pipelineobjects.controller import PipelineController
+from fairlead.pipelineobjects.names import digest
 from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled
 
 Json = dict[str, Any]
@@ -153,7 +155,7 @@ class Cluster:
         for key, each in wanted.items():
             if key not in self.objects:
                 self._write("create", key, each)
-            elif not covers(self.objects[key], each):
+            elif self.objects[key]["metadata"]["annotations"][APPLIED] != digest(each):
                 assert key[0] != "Pod", "pods do not change"
                 self._write("change", key, each)
         for key in sorted(self.objects.keys() - wanted.keys() - decided.keep):
@@ -166,7 +168,9 @@ class Cluster:
 
     def _write(self, verb: str, key: tuple[str, str], each: Manifest) -> None:
         self.writes.append(f"{verb} {'/'.join(key)}")
-        self.objects[key] = copy.deepcopy(dict(each))
+        stored = copy.deepcopy(dict(each))
+        notes = {**stored["metadata"].get("annotations", {}), APPLIED: digest(each)}
+        self.objects[key] = {**stored, "metadata": {**stored["metadata"], "annotations": notes}}
 
     def _delete(self, key: tuple[str, str]) -> None:
         stored = self.objects[key]

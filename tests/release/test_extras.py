@@ -95,7 +95,10 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (0, ("replay", "recording")),
         (0, ("serve", "extender", "--print-config", "http://127.0.0.1:1")),
     ),
-    "operator": ((2, ("serve", "operator", *CLUSTER)),),  # without a controller it says so
+    "operator": (
+        (0, ("nodes", *CLUSTER)),
+        (0, ("pipeline", "certificates", "pki", "--host", "edge,127.0.0.1")),
+    ),
     "simulate": (
         (0, ("simulate", *DAY, "--plot", "x.svg")),
         (0, ("reproduce", "gpu-sharing", "--levels", "0", "--plot", "x.svg")),
@@ -114,7 +117,9 @@ PROGRAMS = {
     "scheduler": ("serve", "scheduler", "--listen", "127.0.0.1:0"),
     "extender": ("serve", "extender", "--listen", "127.0.0.1:0"),
     "admission": ("serve", "admission", "--account", "a/b", "--listen", "127.0.0.1:0", *TLS),
+    "operator": ("serve", "operator", "--listen", "127.0.0.1:0"),
 }
+"""Each runs with the extra of its name, or with that of the scheduler."""
 PIPELINE = tuple(
     f"pipeline.{part}" for part in ("work", "endpoints", "programs", "models", "observe", "plan")
 )
@@ -133,7 +138,7 @@ PACKAGES = {
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
         *("schedule", "manifest", "cache", "whatif", "rightsize", "cluster"),
     ),
-    "operator": ("serve.operator", "serve.leader", "cluster"),
+    "operator": ("serve.operator", "serve.leader", "cluster", "pipelineobjects"),
     "simulate": ("simulate", "reproduce", "sizing", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
 }
@@ -224,7 +229,7 @@ def test_every_module_of_an_extras_packages_can_be_imported(
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_runs_until_sigterm(installed: Installed, workdir: Path, program: str) -> None:
-    env = installed("agent" if program == "agent" else "scheduler")
+    env = installed(program if program in PROMISES else "scheduler")
     with serve_stub(workdir) as server:
         running = subprocess.Popen(
             env.command(*PROGRAMS[program], *CLUSTER),

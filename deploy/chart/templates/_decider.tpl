@@ -1,6 +1,6 @@
 {{/*
-A program that decides and never touches a node: the scheduler, the extender and the admission webhook. Called with
-the chart and what differs between them: `component`, `values`, `args`, `grace` and the `secret` for TLS, if any.
+A program that decides and never touches a node: the scheduler, the extender, the operator and the admission webhook. Called with
+the chart and what differs between them: `component`, `values`, `args`, `grace`, the `secret` for TLS, if any, and the `image`, if it is not the scheduler's.
 */}}
 {{- define "fairlead.decider" -}}
 {{- $place := .top.Values.scheduler -}}
@@ -79,7 +79,7 @@ spec:
 
 {{- define "fairlead.decider.container" -}}
 - name: {{ .component }}
-  image: {{ include "fairlead.scheduler.image" .top }}
+  image: {{ include "fairlead.image.reference" (dict "top" .top "image" (.image | default .top.Values.scheduler.image)) }}
   imagePullPolicy: {{ .top.Values.image.pullPolicy }}
   args:
     {{- toYaml .args | nindent 4 }}
@@ -220,11 +220,5 @@ spec:
 {{- end }}
 
 {{- define "fairlead.scheduler.image" -}}
-{{- with .Values.scheduler.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
-{{- end -}}
-{{- end -}}
+{{ include "fairlead.image.reference" (dict "top" . "image" .Values.scheduler.image) }}
 {{- end }}

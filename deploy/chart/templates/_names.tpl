@@ -12,12 +12,15 @@ app.kubernetes.io/name: fairlead
 {{- end }}
 
 {{- define "fairlead.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{ include "fairlead.image.reference" (dict "top" . "image" .Values.image) }}
+{{- end }}
+
+{{/* The reference of an image. Called with the chart (`top`) and the `image` of its values. */}}
+{{- define "fairlead.image.reference" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
-{{- end -}}
+{{ .image.repository }}:{{ .image.tag | default .top.Chart.AppVersion }}
 {{- end -}}
 {{- end }}
 

@@ -76,9 +76,9 @@ def issue(
     for group in groups:
         name = tls_name(resource.name, group.name)
         names = _names(resource, group.name)
-        secret = _kept(observed.get(name), authority, names, now)
+        secret = _kept(resource, group.name, observed.get(name), authority, names, now)
         if secret is None:
-            secret = _host_secret(resource, group.name, authority, names, issuer, now)
+            secret = _issued(resource, group.name, authority, names, issuer, now)
             renewed += [group.name] if name in observed else []
         secrets.append(secret)
         ends.append(_renew_after(secret))
@@ -104,9 +104,17 @@ def _names(resource: PipelineResource, host: str) -> HostNames:
 
 
 def _kept(
-    secret: Manifest | None, authority: CertifiedKey, names: HostNames, now: datetime
+    resource: PipelineResource,
+    host: str,
+    secret: Manifest | None,
+    authority: CertifiedKey,
+    names: HostNames,
+    now: datetime,
 ) -> Manifest | None:
-    """Return the Secret of a host as it is; None: its certificate must be issued."""
+    """Return the Secret of a host as it was issued; None: its certificate must be issued.
+
+    What the operator and other clients have written into it since is no part of it.
+    """
     if secret is None or not {_CERT, _KEY, _CA} <= set(secret.get("data") or {}):
         return None
     notes = secret["metadata"].get("annotations") or {}
@@ -116,11 +124,11 @@ def _kept(
         return None
     if is_due or notes.get(ISSUED_FOR) != _issued_for(authority, names):
         return None
-    meta = {key: secret["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
-    return {**{key: secret[key] for key in ("apiVersion", "kind", "type", "data")}, "metadata": meta}
+    data = {key: b64decode(secret["data"][key]) for key in (_CERT, _KEY, _CA)}
+    return _host_secret(resource, host, data, {key: notes[key] for key in (RENEW_AFTER, ISSUED_FOR)})
 
 
-def _host_secret(
+def _issued(
     resource: PipelineResource,
     host: str,
     authority: CertifiedKey,
@@ -130,10 +138,17 @@ def _host_secret(
 ) -> Manifest:
     leaf = issuer.leaf(authority, names)
     data = {_CERT: leaf.certificate, _KEY: leaf.key, _CA: authority.certificate}
+    after = (now + _RENEW).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    notes = {RENEW_AFTER: after, ISSUED_FOR: _issued_for(authority, names)}
+    return _host_secret(resource, host, data, notes)
+
+
+def _host_secret(
+    resource: PipelineResource, host: str, data: Mapping[str, bytes], notes: Mapping[str, str]
+) -> Manifest:
     secret = _secret(resource, tls_name(resource.name, host), data)
     secret["metadata"]["labels"][PIPELINE_HOST] = host
-    after = (now + _RENEW).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    secret["metadata"]["annotations"] = {RENEW_AFTER: after, ISSUED_FOR: _issued_for(authority, names)}
+    secret["metadata"]["annotations"] = dict(notes)
     return secret
 
 

@@ -17,6 +17,8 @@ class OperatorSettings:
     """The TLS files of the pages; None serves plain HTTP."""
     in_flight: int = 32
     """Requests to the API server at once."""
+    pipeline_image: str = ""
+    """The image of Pipelines that name none; empty: that of this release, as it is built here."""
     workers: int = 16
     """Passes over resources at once."""
     answer_within: float = 10.0

@@ -1,10 +1,8 @@
-"""A Pipeline with two hosts as real pods: frames over mutual TLS, new code, a lost host, and its end."""
+"""A Pipeline with two hosts as real pods: mutual TLS, new code, a new operator, a lost host, and its end."""
 
 import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from tests.e2e.api import wait_for
 from tests.images import pipeline_archive
 from tests.kinds import define_kind
 from tests.labs import RealApi, RealNode
-from tests.pipelineobjects.hand import PIPELINES, HandOperator
+from tests.pipelineobjects.operated import PIPELINES, OperatorProcess, operator
 
 FILE = """
 pipeline: bright
@@ -32,27 +30,8 @@ cluster: {schedulerName: default-scheduler, imagePullPolicy: Never}
 """
 CODE = "def bright(image):\n    return {'mark': MARK, 'first': int(image[0, 0, 0])}\n"
 SECRETS = Kind.of("", "v1", "secrets", namespaced=True, name="Secret")
-
-
-@contextmanager
-def operated(node: RealNode, namespace: str) -> Iterator[None]:
-    """Let the controller decide about the Pipelines of a namespace."""
-    ended = threading.Event()
-
-    async def operate() -> None:
-        async with Client.connect(node.config) as client:
-            task = asyncio.create_task(HandOperator(client, namespace).run())
-            while not ended.is_set() and not task.done():
-                await asyncio.sleep(0.1)
-            task.cancel()
-
-    thread = threading.Thread(target=lambda: asyncio.run(operate()), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+SERVICES = Kind.of("", "v1", "services", namespaced=True, name="Service")
+POLICIES = Kind.of("networking.k8s.io", "v1", "networkpolicies", namespaced=True, name="NetworkPolicy")
 
 
 class Site:
@@ -71,6 +50,17 @@ class Site:
                 return [each.document() for each in listed.items]
 
         return asyncio.run(read())
+
+    def versions(self, kind: Kind[Any]) -> dict[str, str]:
+        """Return the versions of objects by their uids."""
+        found = [each["metadata"] for each in self.objects(kind)]
+        return {each["uid"]: each["resourceVersion"] for each in found}
+
+    def is_stable(self) -> bool:
+        """Say whether the operator waits for nothing."""
+        (pipeline,) = self.objects(PIPELINES)
+        conditions = {each["type"]: each["status"] for each in pipeline["status"]["conditions"]}
+        return (conditions["Ready"], conditions["Progressing"]) == ("True", "False")
 
     def pod(self, host: str) -> dict[str, Any]:
         """Return the pod of a host."""
@@ -125,13 +115,23 @@ def test_a_pipeline_of_two_hosts_lives_as_pods(
         wanted = len(site.written()) + more
         return wait_for("frames", lambda: done if (done := len(site.written())) >= wanted else 0, site.story)
 
-    with operated(real_node, node_namespace):
+    def operated(name: str) -> AbstractContextManager[OperatorProcess]:
+        return operator(real_node.kubeconfig, node_namespace, tmp_path / name)
+
+    with operated("first.log") as first:
         deploy(1)
         frames(20)
+        secrets = site.versions(SECRETS)
+        _rest(first, site)
         deploy(2)
         frames(20)
         assert {line["value"]["mark"] for line in site.written()} == {2}, "the new pod has new code and data"
+        assert site.versions(SECRETS).items() >= secrets.items(), "certificates are issued once"
 
+    frames(20)  # without an operator
+    with operated("second.log") as second:
+        wait_for("a pass", lambda: second.passes() >= 1, site.story)
+        _rest(second, site)
         lost = site.pod("server")
         site.delete(lost)
         wait_for("a new pod", lambda: _other(site, lost), site.story)
@@ -147,6 +147,15 @@ def test_a_pipeline_of_two_hosts_lives_as_pods(
         wait_for("nothing to be left", lambda: not _left(site), lambda: str(_left(site)))
 
 
+def _rest(running: OperatorProcess, site: Site) -> None:
+    """While nothing changes, the operator sends nothing but what keeps its Lease."""
+    wait_for("a stable pipeline", lambda: site.is_stable() or None, site.story)
+    running.wait_for_renewals(2)
+    requests = running.requests()
+    running.wait_for_renewals(3)
+    assert running.requests() == requests, running.page()
+
+
 def _other(site: Site, lost: dict[str, Any]) -> bool | None:
     pods = [each for each in site.objects(PODS) if each["metadata"]["name"] == lost["metadata"]["name"]]
     ready = [each for each in pods if each["metadata"]["uid"] != lost["metadata"]["uid"]]
@@ -156,4 +165,5 @@ def _other(site: Site, lost: dict[str, Any]) -> bool | None:
 def _left(site: Site) -> list[dict[str, Any]]:
     """Return what the Pipeline has left; one ConfigMap is of every namespace."""
     maps = [each for each in site.objects(CONFIG_MAPS) if each["metadata"]["name"] != "kube-root-ca.crt"]
-    return [*maps, *site.objects(SECRETS), *site.objects(PODS)]
+    kinds = (PIPELINES, SECRETS, SERVICES, POLICIES, PODS)
+    return [*maps, *(each for kind in kinds for each in site.objects(kind))]

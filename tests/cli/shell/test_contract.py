@@ -358,6 +358,7 @@ COMMANDS: dict[str, set[str]] = {
         "--tls-cert",
         "--tls-key",
         "--in-flight",
+        "--pipeline-image",
         "--lease-namespace",
         "--leader-elect-lease-duration",
         "--leader-elect-renew-deadline",

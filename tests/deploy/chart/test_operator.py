@@ -5,15 +5,18 @@ import copy
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
+from fairlead import __version__
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
-from fairlead.cluster.kinds import CRDS, NODES
+from fairlead.cluster.kinds import CONFIG_MAPS, CRDS
 from fairlead.errors import AccessError, ClusterError, NotFoundError
-from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled, ResourceKind
+from fairlead.pipelineobjects.controller import IMAGE, PipelineController
+from fairlead.pipelineobjects.issuer import AuthorityIssuer
+from fairlead.pipelineobjects.names import PIPELINES, PODS
+from fairlead.reconcile import Observed, Reconciled
 from fairlead.serve.operator.driver import OperatorReplica
 from fairlead.serve.operator.kinds import client_kind
 from fairlead.settings.leader import LeaderElectionConfig
@@ -23,60 +26,40 @@ from tests.deploy.chart.deciders import RecordingTransport, record_requests, tok
 from tests.deploy.chart.test_roles import Verbs, allowed
 from tests.deploy.chart.worlds import KINDS
 from tests.labs import LABEL, RealCluster
-from tests.serve.operator.widgets import definition
+from tests.pipelineobjects.worlds import pipeline
 
 ACCOUNT = "fairlead-operator"
 RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 GROUP = "roles.test.fairlead.dev"
-"""Stands for fairlead.dev, and widgets for pipelines: other tests may have the real kind on this server."""
-WIDGETS = ResourceKind(f"{GROUP}/v1", "Widget", "widgets")
-OWNED = (
-    ResourceKind("v1", "Pod", "pods"),
-    ResourceKind("v1", "Service", "services"),
-    ResourceKind("v1", "ConfigMap", "configmaps"),
-    ResourceKind("v1", "Secret", "secrets"),
-    ResourceKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
-    ResourceKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
-)
+"""Stands for fairlead.dev: other tests have pipelines on this server, which are not for the operator here."""
+RESOURCE = replace(PIPELINES, api_version=f"{GROUP}/v1alpha1")
+KIND = client_kind(RESOURCE)
+REAL = PipelineController(AuthorityIssuer())
 CHECKED: Verbs = {
-    *(("create", client_kind(kind).resource) for kind in OWNED),  # of an object that a patch creates
-    ("update", f"widgets/finalizers.{GROUP}"),  # where an admission plugin protects owners
+    *(("create", client_kind(kind).resource) for kind in REAL.owns),  # of an object that a patch creates
+    ("update", f"pipelines/finalizers.{GROUP}"),  # where an admission plugin protects owners
     ("patch", "events"),  # of an event that comes again
 }
 """Permissions that the API server checks without a request of this kind, or that this test does not need."""
 
 
-class EveryKind:
-    """Wants one object of each kind that the role allows; a label of the resource changes them."""
+class InAnotherGroup:
+    """The controller of Pipelines, for the same kind in the group of this test."""
 
-    resource = WIDGETS
-    owns = OWNED
-    watches = (ResourceKind("v1", "Node", "nodes", namespaced=False),)
+    resource = RESOURCE
+    owns = REAL.owns
+    watches = REAL.watches
 
     def reconcile(self, observed: Observed) -> Reconciled:
-        """Return one object of each kind, and nothing of a deleted resource."""
-        widget = observed.resource
-        if widget["metadata"].get("deletionTimestamp"):
-            return Reconciled(is_finished=not any(observed.owned.values()))
-        labels = {"text": widget["spec"]["text"]}
-        made = sum(map(len, observed.owned.values()))
-        said = (Announcement("Normal", "Made", "objects"),)
-        return Reconciled(tuple(_objects(labels)), {"made": made, **labels}, said)
+        """Return what the real controller does."""
+        return REAL.reconcile(observed)
 
 
-def _objects(labels: dict[str, str]) -> Iterator[Manifest]:
-    selector = {"matchLabels": {"none": "such"}}
-    specs: dict[str, dict[str, Any]] = {
-        "Pod": {"spec": {"containers": [{"name": "main", "image": "x"}]}},
-        "Service": {"spec": {"clusterIP": "None", "selector": {"none": "such"}}},
-        "ConfigMap": {"data": {"a": "b"}},
-        "Secret": {"data": {"a": "Yg=="}},
-        "NetworkPolicy": {"spec": {"podSelector": selector}},
-        "PodDisruptionBudget": {"spec": {"maxUnavailable": 1, "selector": selector}},
-    }
-    for kind in OWNED:
-        head = {"apiVersion": kind.api_version, "kind": kind.kind}
-        yield {**head, "metadata": {"name": "every", "labels": labels}, **specs[kind.kind]}
+def definition(chart: Chart, namespace: str) -> Document:
+    """Return the definition of the kind, which the chart creates with the operator."""
+    real = one(chart.render({"operator.enabled": True}), "CustomResourceDefinition", "pipelines.fairlead.dev")
+    metadata = {"name": KIND.resource, "labels": {LABEL: namespace}}
+    return {**real, "metadata": metadata, "spec": {**real["spec"], "group": GROUP}}
 
 
 def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
@@ -93,15 +76,16 @@ def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
         for rule in document.get("rules", ()):
             if rule["apiGroups"] == ["fairlead.dev"]:
                 rule["apiGroups"] = [GROUP]
-                rule["resources"] = [each.replace("pipelines", "widgets") for each in rule["resources"]]
         yield document
 
 
 @asynccontextmanager
-async def installed(room: RealCluster, documents: list[Document]) -> AsyncIterator[ClusterConfig]:
+async def installed(
+    room: RealCluster, crd: Document, documents: list[Document]
+) -> AsyncIterator[ClusterConfig]:
     """Create the account and its permissions; yield its configuration, and remove them afterwards."""
     async with room.connect() as client:
-        await client.create(CRDS.raw(), definition({LABEL: room.namespace}, GROUP))
+        await client.create(CRDS.raw(), crd)
         for document in documents:
             await client.create(KINDS[document["kind"]], document)
         try:
@@ -123,8 +107,8 @@ async def _until_allowed(config: ClusterConfig) -> None:
     async with asyncio.timeout(120), Client.connect(config) as client:
         while True:
             with suppress(ClusterError):
-                await client.list(NODES.raw(), limit=1)
-                await client.list(client_kind(WIDGETS))
+                await client.list(client_kind(PODS))
+                await client.list(KIND)
                 return
             await asyncio.sleep(0.1)
 
@@ -137,7 +121,7 @@ async def running(
     stop = asyncio.Event()
     lease = LeaderElectionConfig(namespace, "fairlead-operator", 4.0, 3.0, 0.3)
     async with record_requests(config) as (client, recorder):
-        operator = OperatorReplica(client, [EveryKind()], OperatorSettings("one", lease=lease), print)
+        operator = OperatorReplica(client, [InAnotherGroup()], OperatorSettings("one", lease=lease), print)
         task = asyncio.create_task(operator.run(stop))
         try:
             yield operator, recorder
@@ -147,30 +131,37 @@ async def running(
 
 
 async def _create_and_change(client: Client, namespace: str) -> None:
-    kind = client_kind(WIDGETS)
-    body = {"apiVersion": WIDGETS.api_version, "kind": "Widget", "metadata": {"name": "every"}}
-    await client.create(kind, {**body, "spec": {"text": "one"}}, namespace)
-    for text in ("one", "two"):
-        await client.patch(kind, "every", {"spec": {"text": text}}, namespace)
-        async with asyncio.timeout(120):
-            while True:
-                status = (await client.get(kind, "every", namespace)).document().get("status")
-                if status == {"made": len(OWNED), "text": text}:
-                    break
-                await asyncio.sleep(0.1)
+    body = {**pipeline(namespace=namespace), "apiVersion": RESOURCE.api_version}
+    await client.create(KIND, body, namespace)
+    first = await _files(client, namespace, set())
+    stages = copy.deepcopy(body["spec"]["stages"])
+    stages[0]["options"]["rate"] = 20
+    await client.patch(KIND, "count", {"spec": {"stages": stages}}, namespace)
+    await _files(client, namespace, first)
+
+
+async def _files(client: Client, namespace: str, before: set[str]) -> set[str]:
+    """Wait until every pod has the file of the current spec, and no other file is left; return its name."""
+    async with asyncio.timeout(120):
+        while True:
+            maps = {each.metadata.name for each in (await client.list(CONFIG_MAPS, namespace)).items}
+            files = {name for name in maps if name.startswith("count-file-")}
+            pods = (await client.list(client_kind(PODS), namespace)).items
+            if len(files) == 1 and files != before and len(pods) == 3:
+                return files
+            await asyncio.sleep(0.1)
 
 
 async def _delete(client: Client, namespace: str) -> None:
-    kind = client_kind(WIDGETS)
-    await client.delete(kind, "every", namespace)
+    await client.delete(KIND, "count", namespace)
     async with asyncio.timeout(120):
-        while (await client.list(kind, namespace)).items:
+        while (await client.list(KIND, namespace)).items:
             await asyncio.sleep(0.1)
 
 
 async def _until_reconciled(operator: OperatorReplica) -> None:
     """Wait until a replica has reconciled every resource once."""
-    done = b'fairlead_operator_reconciles_total{kind="widgets",result="done"}'
+    done = b'fairlead_operator_reconciles_total{kind="pipelines",result="done"}'
     async with asyncio.timeout(120):
         while done not in operator.answer("/metrics").body:
             await asyncio.sleep(0.1)
@@ -183,7 +174,10 @@ def test_the_role_is_what_the_operator_calls_and_a_new_replica_changes_nothing(
     documents = list(rights(chart.render({"operator.enabled": True}, namespace=namespace), namespace))
 
     async def scenario() -> Verbs:
-        async with installed(real_cluster, documents) as config, real_cluster.connect() as client:
+        async with (
+            installed(real_cluster, definition(chart, real_cluster.namespace), documents) as config,
+            real_cluster.connect() as client,
+        ):
             async with running(config, namespace) as (_, first):
                 await _create_and_change(client, namespace)
             async with running(config, namespace) as (operator, second):
@@ -214,14 +208,18 @@ def test_other_requests_are_forbidden(real_cluster: RealCluster, chart: Chart) -
         ("POST", f"/api/v1/namespaces/{ns}/pods/some/binding"),
         ("POST", f"/api/v1/namespaces/{ns}/pods/some/eviction"),
         ("PATCH", "/api/v1/nodes/some"),
-        ("DELETE", f"/apis/{GROUP}/v1/namespaces/{ns}/widgets/some"),
+        ("DELETE", f"/apis/{GROUP}/v1alpha1/namespaces/{ns}/pipelines/some"),
         ("POST", f"/api/v1/namespaces/{ns}/serviceaccounts"),
         ("POST", f"/apis/apps/v1/namespaces/{ns}/deployments"),
+        ("GET", "/api/v1/nodes"),
         ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
     )
 
     async def scenario() -> None:
-        async with installed(real_cluster, documents) as config, Client.connect(config) as client:
+        async with (
+            installed(real_cluster, definition(chart, real_cluster.namespace), documents) as config,
+            Client.connect(config) as client,
+        ):
             for method, path in requests:
                 with pytest.raises(AccessError):
                     await client.request(method, path, body=None if method == "GET" else b"{}")
@@ -237,6 +235,8 @@ def test_it_runs_without_root_on_a_read_only_file_system_and_has_time_to_shut_do
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
     assert container["args"][:2] == ["serve", "operator"]
+    assert container["image"] == f"localhost/fairlead-operator:{__version__}"
+    assert f"--pipeline-image={IMAGE}" in container["args"]
     assert pod["terminationGracePeriodSeconds"] > 20
     assert one(documents, "PodDisruptionBudget", ACCOUNT)["spec"]["maxUnavailable"] == 1
     account = one(documents, "ServiceAccount", ACCOUNT)
@@ -245,3 +245,14 @@ def test_it_runs_without_root_on_a_read_only_file_system_and_has_time_to_shut_do
 
 def test_it_is_off_by_default(chart: Chart) -> None:
     assert not [each for each in chart.render({}) if each["metadata"]["name"] == ACCOUNT]
+
+
+def test_images_can_come_from_a_registry(chart: Chart) -> None:
+    values = {
+        "operator": {"enabled": True, "image": {"repository": "registry.example.org/o", "tag": "3"}},
+        "pipelines.image": {"repository": "registry.example.org/p", "digest": f"sha256:{'0' * 64}"},
+    }
+    pod = one(chart.render(values), "Deployment", ACCOUNT)["spec"]["template"]["spec"]
+    (container,) = containers(pod).values()
+    assert container["image"] == "registry.example.org/o:3"
+    assert f"--pipeline-image=registry.example.org/p@sha256:{'0' * 64}" in container["args"]

@@ -135,6 +135,13 @@ def test_what_another_client_adds_stays() -> None:
     assert world.api.all("configmaps")["a-0"]["metadata"]["labels"]["team"] == "shop"
 
 
+def test_an_object_that_is_wanted_as_it_is_is_not_written_again() -> None:
+    world = World()
+    world.create(widget("a", configs=2, text="right", copy=True))
+    world.settle()
+    check(world)
+
+
 def test_a_status_that_another_client_wrote_is_repaired() -> None:
     world = World()
     world.create(widget("a", configs=1, text="right"))

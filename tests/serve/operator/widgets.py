@@ -34,6 +34,8 @@ class WidgetController:
             raise RuntimeError(spec["raise"])
         deleting = bool(widget["metadata"].get("deletionTimestamp"))
         configs = config_maps(widget)
+        if spec.get("copy"):
+            configs = [_as_it_is(each) for each in observed.owned[CONFIG_MAPS]] or configs
         if deleting:
             kept = configs if pods else ()
             return Reconciled(tuple(kept), is_finished=not pods)
@@ -47,6 +49,14 @@ class WidgetController:
         said = (Announcement("Normal", "Made", f"{len(configs)} configs"),) if configs else ()
         keep = frozenset(("Pod", name) for name in spec.get("keep", ()))
         return Reconciled((*configs, *_pods(widget)), status, said, keep=keep)
+
+
+def _as_it_is(live: Manifest) -> Manifest:
+    """Return an object as a controller wants it that changes nothing."""
+    kept = {
+        key: live["metadata"][key] for key in ("name", "labels", "annotations") if key in live["metadata"]
+    }
+    return {**{key: live[key] for key in ("apiVersion", "kind", "data")}, "metadata": kept}
 
 
 def config_maps(widget: Manifest) -> Sequence[Manifest]:

@@ -27,6 +27,12 @@ def add(programs: Any) -> None:
     command.add_argument(
         "--in-flight", metavar="N", type=int, default=32, help="concurrent requests (default: %(default)s)"
     )
+    command.add_argument(
+        "--pipeline-image",
+        metavar="IMAGE",
+        default="",
+        help="the image of pipelines that name none (default: localhost/fairlead-pipeline of this version)",
+    )
     leader_options.add_lease_namespace(command)
     leader_options.add_times(command)
     shared.add_cluster(command)
@@ -48,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         listen=parse_address(options.listen),
         tls=tls_files(options.tls_cert, options.tls_key),
         in_flight=options.in_flight,
+        pipeline_image=options.pipeline_image,
         lease=leader_options.leader_election(options, OPERATOR_LEASE, "operator"),
     )
     program.check()

@@ -16,9 +16,9 @@ MANIFESTS: Final = {
     "agent": ("fairlead.yaml", "the agent on every node, with its namespace, account and policies"),
     "scheduler": ("scheduler.yaml", "the scheduler for pods with schedulerName: fairlead; after agent"),
     "extender": ("extender.yaml", "the extender for a stock kube-scheduler; after agent"),
-    "operator": ("operator.yaml", "the operator for fairlead's custom resources; after agent"),
-    "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
     "pipelines": ("pipelines.yaml", "the kind Pipeline, and roles for it"),
+    "operator": ("operator.yaml", "the operator, which runs pipelines; after agent and pipelines"),
+    "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
     "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: measurements of models"),
 }
 """By the name on the command line: the file and its contents."""

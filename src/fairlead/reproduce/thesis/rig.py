@@ -14,7 +14,6 @@ from statistics import median
 from typing import Final
 
 from fairlead.errors import EmulationError
-from fairlead.pipeline.hosts.certificates import write_certificates
 from fairlead.reproduce.emulation.namespaces import SERVER, EmulatedHost, HostPair, host_pair
 from fairlead.reproduce.emulation.quota import CpuQuota, cpu_quota
 from fairlead.reproduce.thesis.application import OUTPUT
@@ -138,6 +137,10 @@ def figures(begins: Sequence[float], ends: Sequence[float]) -> RunFigures:
 @contextmanager
 def two_hosts(folder: Path, share: float | None, *, with_relay: bool = False) -> Iterator[TwoHosts]:
     """Yield an edge at a part of a CPU and a server, with the folder on both; all ends with the block."""
+    from fairlead.pipeline.hosts.certificates import (  # noqa: PLC0415  # one machine needs no cryptography
+        write_certificates,
+    )
+
     with ExitStack() as stack:
         pair = stack.enter_context(host_pair())
         quota = None if share is None else stack.enter_context(cpu_quota(share))

@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.pipelineobjects.controller import PipelineController
+from fairlead.pipelineobjects.controller import IMAGE, PipelineController
 from fairlead.pipelineobjects.issuer import AuthorityIssuer
 from fairlead.reconcile import ResourceController
 from fairlead.settings.operator import OperatorSettings
 
 ControllerFactory = Callable[[OperatorSettings], ResourceController]
 
-CONTROLLERS: Final[tuple[ControllerFactory, ...]] = (lambda _: PipelineController(AuthorityIssuer()),)
+
+def _pipelines(settings: OperatorSettings) -> ResourceController:
+    return PipelineController(AuthorityIssuer(), settings.pipeline_image or IMAGE)
+
+
+CONTROLLERS: Final[tuple[ControllerFactory, ...]] = (_pipelines,)
 """In the order of the metrics page. A controller decides and never writes: see `fairlead/reconcile.py`."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from fairlead.cluster.meta import Metadata, OwnerReference, Raw
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.reflector import compare_versions
+from fairlead.keys import APPLIED
 from fairlead.reconcile import Manifest, ResourceController, ResourceKind
 from fairlead.serve.operator.kinds import ObjectId
 
@@ -151,8 +152,15 @@ class ObjectStore:
 
 
 def shown(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document as controllers see it."""
+    """Return a document as controllers see it.
+
+    The hash of what was applied is hidden: it would change with every copy of an observed object.
+    """
     metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
+    if APPLIED in (metadata.get("annotations") or {}):
+        metadata["annotations"] = {
+            name: value for name, value in metadata["annotations"].items() if name != APPLIED
+        }
     whole = {**document, "metadata": metadata}
     unread = _UNREAD.get(document.get("kind", ""), ())
     if unread and document.get("status"):
