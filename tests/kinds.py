@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from deploy import render
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CRDS, Kind
 from fairlead.compat.aio import timeout
-from fairlead.errors import MissingApiError
+from fairlead.errors import MissingApiError, NotFoundError
 from tests.labs import RealApi
 
 
@@ -41,6 +42,34 @@ def define_kind(api: RealApi, file: str, kind: Kind[Any]) -> None:
                     await asyncio.sleep(0.05)
 
     asyncio.run(inside())
+
+
+def forget_kind(api: RealApi, file: str) -> None:
+    """Remove a kind from an API server whose tests expect no kind of ours, and wait until it is gone."""
+    made = definition(file)
+    group = made["spec"]["group"]
+    services = f"/apis/apiregistration.k8s.io/v1/apiservices/{made['spec']['versions'][0]['name']}.{group}"
+    path = CRDS.path(None, made["metadata"]["name"])
+
+    async def inside() -> None:
+        async with Client.connect(api.config) as client, timeout(300):
+            with suppress(NotFoundError):
+                await client.request("DELETE", path)
+            for each in (path, services):
+                with suppress(NotFoundError):
+                    while True:
+                        await client.request("GET", each)
+                        if each == services and await _has_kinds(client, group):
+                            return
+                        await asyncio.sleep(0.2)
+
+    asyncio.run(inside())
+
+
+async def _has_kinds(client: Client, group: str) -> bool:
+    """Return whether a group still has kinds that are defined by others."""
+    listed = json.loads(await client.request("GET", CRDS.path(None)))
+    return any(each["spec"]["group"] == group for each in listed["items"])
 
 
 async def _served(client: Client, kind: Kind[Any]) -> bool:

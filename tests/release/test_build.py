@@ -74,6 +74,7 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
         "lab",
         "pipeline",
         "onnx",
+        "operator",
         "pipeline-cluster",
         "pipeline-hosts",
         "pipeline-plan",

@@ -100,7 +100,8 @@ def _check_profile(document: dict[str, Any]) -> None:
         "number": ["a", "local"],
     }
     for cost in (cost for stage in stages.values() for cost in stage["costs"].values()):
-        assert 0 < cost["p10"] <= cost["seconds"] <= cost["p90"] < 10
+        assert 0 < cost["p10"] <= cost["p90"] < 10
+        assert 0 < cost["seconds"] < 10, "a mean: one slow call may bring it above p90"
         assert cost["memory_bytes"] > 1 << 20
     assert stages["odd"]["costs"]["a"]["frames"] == FRAMES - 3
     assert stages["number"]["costs"]["a"]["frames"] == FRAMES // 2 - 3

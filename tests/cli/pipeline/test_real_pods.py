@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from fairlead.cluster.kinds import CONFIG_MAPS, PODS, Kind
 from tests.cli.examples import Run
 from tests.e2e.api import wait_for
 from tests.images import pipeline_archive
-from tests.kinds import define_kind
+from tests.kinds import define_kind, forget_kind
 from tests.labs import RealApi, RealNode
 from tests.pipelineobjects.operated import PIPELINES, OperatorProcess, operator
 
@@ -90,14 +91,17 @@ class Site:
 
 
 @pytest.fixture
-def site(real_node: RealNode, node_namespace: str, tmp_path: Path) -> Site:
+def site(real_node: RealNode, node_namespace: str, tmp_path: Path) -> Iterator[Site]:
     """Return a namespace of a node that has the image, and the kind."""
     real_node.load(pipeline_archive())
-    define_kind(RealApi(real_node.config, real_node.kubeconfig, real_node.lab), "pipelines.yaml", PIPELINES)
+    api = RealApi(real_node.config, real_node.kubeconfig, real_node.lab)
+    define_kind(api, "pipelines.yaml", PIPELINES)
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("")
     (tmp_path / "bright.yaml").write_text(FILE)
-    return Site(real_node, node_namespace)
+    yield Site(real_node, node_namespace)
+    if real_node.lab is not None:
+        forget_kind(api, "pipelines.yaml")  # tests of uninstalls share the node
 
 
 def test_a_pipeline_of_two_hosts_lives_as_pods(
