@@ -1,5 +1,6 @@
 """Count the work of a call: lines and calls of Python are the same on a slow machine as on a fast one."""
 
+import gc
 import inspect
 import sys
 from collections.abc import Callable
@@ -17,11 +18,14 @@ def lines(call: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()  # finalizers of other tests' objects are no work of the call
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 

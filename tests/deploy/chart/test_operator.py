@@ -12,7 +12,7 @@ from fairlead import __version__
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS
-from fairlead.errors import AccessError, ClusterError, NotFoundError
+from fairlead.errors import AccessError, AlreadyExistsError, ClusterError, NotFoundError
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
 from fairlead.pipelineobjects.issuer import AuthorityIssuer
 from fairlead.pipelineobjects.names import PIPELINES, PODS
@@ -85,7 +85,8 @@ async def installed(
 ) -> AsyncIterator[ClusterConfig]:
     """Create the account and its permissions; yield its configuration, and remove them afterwards."""
     async with room.connect() as client:
-        await client.create(CRDS.raw(), crd)
+        with suppress(AlreadyExistsError):  # the tests of this file share it
+            await client.create(CRDS.raw(), crd)
         for document in documents:
             await client.create(KINDS[document["kind"]], document)
         try:
