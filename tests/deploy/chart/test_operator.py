@@ -85,8 +85,7 @@ async def installed(
 ) -> AsyncIterator[ClusterConfig]:
     """Create the account and its permissions; yield its configuration, and remove them afterwards."""
     async with room.connect() as client:
-        with suppress(AlreadyExistsError):  # the tests of this file share it
-            await client.create(CRDS.raw(), crd)
+        await _create_kind(client, crd)
         for document in documents:
             await client.create(KINDS[document["kind"]], document)
         try:
@@ -101,6 +100,18 @@ async def installed(
                     await client.delete(
                         kind, document["metadata"]["name"], room.namespace if kind.namespaced else None
                     )
+
+
+async def _create_kind(client: Client, crd: Document) -> None:
+    """Create the kind once that of the test before is gone, which the API server removes in its own time."""
+    async with asyncio.timeout(300):
+        while True:
+            try:
+                await client.create(CRDS.raw(), crd)
+            except AlreadyExistsError:
+                await asyncio.sleep(0.2)
+            else:
+                return
 
 
 async def _until_allowed(config: ClusterConfig) -> None:
