@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2 by hand: streams of raw bytes whose frames are read to where they stay.
+"""gRPC over HTTP/2 without a library: streams of raw bytes, which are not copied once they are received.
 
 frames.py      frames of HTTP/2 as bytes, and back; pure
 windows.py     how much may be sent, and when the other side may send more; pure
