@@ -149,9 +149,11 @@ def test_a_server_of_mps_is_no_foreign_process_and_cannot_be_adopted(
     ledger: JobLedger, tmp_path: Path
 ) -> None:
     program = tmp_path / "nvidia-cuda-mps-server"
-    program.write_text("#!/bin/sh\nread line\n")
+    program.write_text("#!/bin/sh\necho started\nread line\n")
     program.chmod(0o700)
-    with subprocess.Popen([program], stdin=subprocess.PIPE) as server:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        server.stdout.readline()  # only then the kernel has surely named the process after its program
         view = machine(device("gpu-a", 9, server.pid, 4321))
         names = {server.pid: process_name(server.pid), 4321: "python3"}
         found = foreign_processes(view, (), {}, lambda pid: (names[pid], 1000, "ana"), lambda pid: ())

@@ -31,6 +31,21 @@ def test_the_next_replica_knows_what_the_last_one_learned() -> None:
     assert 1.5 < it.size("a") < 2.25
 
 
+def test_a_replica_that_leads_again_keeps_what_it_had_not_written() -> None:
+    it = SharedNode()
+    it.learn()
+    it.state("engine:2", 1, 2)
+    it.now += 100  # nothing was renewed: it leads no more
+    it.run()
+    it.now += 100
+    it.run()
+    assert "leading, epoch 2" in it.replica.logged()
+    assert {each.key for each in it.replica.machine.use.tracker.book.footprints()} == {
+        "image:engine:1",
+        "image:engine:2",
+    }
+
+
 def test_it_is_written_once_a_minute_at_most_and_only_if_it_has_changed() -> None:
     it = SharedNode()
     it.create("a", 6144)

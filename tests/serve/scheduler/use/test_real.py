@@ -55,7 +55,8 @@ class ScriptedUse:
 async def running(world: World, catalog: Catalog, use: ScriptedUse, me: str) -> AsyncIterator[Scheduler]:
     """Run a replica by fairlead-safe beside the test."""
     stop = asyncio.Event()
-    changed = replace(settings(me, world.namespace), policy="fairlead-safe", usage=True, usage_period=0.2)
+    long = settings(me, world.namespace, lease=60)  # a slow machine costs no leadership
+    changed = replace(long, policy="fairlead-safe", usage=True, usage_period=0.2)
     scheduler = Scheduler(world.client, catalog, changed, print, usage=use)
     task = asyncio.create_task(scheduler.run(stop))
     try:

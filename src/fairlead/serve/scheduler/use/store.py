@@ -1,7 +1,8 @@
 """The ConfigMap that keeps what the scheduler learned, beside its Lease. Pure.
 
-A replica reads it when it begins to lead, and writes it at the version that it read. What it cannot read, it
-does not overwrite: a newer program, or a person, wrote it.
+A replica reads it when it begins to lead, and writes it at the version that it read. A replica that leads again
+before another one has written keeps what it learned since. What it cannot read, it does not overwrite: a newer
+program, or a person, wrote it.
 """
 
 from collections.abc import Callable, Iterable
@@ -69,21 +70,21 @@ class LearnedStore:
         """Why the ConfigMap is not overwritten; empty: it may be."""
 
     def load(self) -> Flow[LearnedSizes | None]:
-        """Return what was learned before; None where it cannot be read, and is left as it is."""
-        self._version, self.refused = None, ""
+        """Return what other leaders learned; None: nothing new, or it cannot be read and is left as it is."""
+        known, self._version, self.refused = self._version, None, ""
         try:
             answer = yield Get("GET", CONFIG_MAPS.path(self._namespace, FOOTPRINTS_NAME))
             found = codec.decode(CONFIG_MAPS, answer)
             sizes = self._read(found)
         except NotFoundError:
             self._version, self._data = "", {}
-            return LearnedSizes()
+            return LearnedSizes() if known != self._version else None
         except (ClusterError, NewerFormatError, ValueError) as error:
             self.refused = f"ConfigMap {self._namespace}/{FOOTPRINTS_NAME}: {error}"
             self._log(f"{self.refused}; sizes are learned again, and the ConfigMap stays as it is")
             return None
         self._version, self._data = found.metadata.resource_version, dict(found.data)
-        return sizes
+        return sizes if known != self._version else None  # this replica knows all of it, and maybe more
 
     def save(self, data: dict[str, str]) -> Flow[None]:
         """Write the data where it has changed, and if no other client has changed the ConfigMap."""
