@@ -1,8 +1,8 @@
 """The ConfigMap that keeps what the scheduler learned, beside its Lease. Pure.
 
-A replica reads it when it begins to lead, and writes it at the version that it read. A replica that leads again
-before another one has written keeps what it learned since. What it cannot read, it does not overwrite: a newer
-program, or a person, wrote it.
+A replica reads it when it begins to lead, and writes it at the version that it read. A replica that leads
+again before another one has written keeps what it learned since. What it cannot read, it does not overwrite:
+a newer program, or a person, wrote it.
 """
 
 from collections.abc import Callable, Iterable
