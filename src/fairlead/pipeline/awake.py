@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 T = TypeVar("T")
-AWAKE: Final = 0.0002
+AWAKE: Final = 0.0005
 """Seconds: the longest wait without sleep."""
 LENT: Final = 0.00005
 """Seconds: a look that takes longer has lent the core to another process."""
