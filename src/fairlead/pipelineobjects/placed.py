@@ -29,6 +29,7 @@ from fairlead.pipelineobjects.status import plan_state
 from fairlead.reconcile import Announcement, Manifest, Observed
 
 Json = dict[str, Any]
+_DIGITS: Final = 9
 _NO_PROFILE: Final = "spec.plan has no profile"
 _MAKE_PROFILE: Final = (
     "fairlead pipeline profile FILE --out PROFILE measures one, and "
@@ -106,7 +107,7 @@ def with_hosts(resource: PipelineResource, hosts: Hosts) -> PipelineResource:
 
 
 def _is_over(resource: PipelineResource, manifest: Manifest) -> bool:
-    """Return whether the run of this spec has ended: with other hosts it would be another, and begin again."""
+    """Return whether the run of this spec has ended: with other hosts it would begin again."""
     status = manifest.get("status") or {}
     return "completed" in status and status.get("observedGeneration") == resource.generation
 
@@ -185,8 +186,8 @@ def _condition(placed: PipelineResource, plan: CutPlan) -> ConditionState:
 
 def _figures(plan: CutPlan) -> Json:
     return {
-        "periodSeconds": plan.period_s,
-        "latencySeconds": plan.latency_s,
+        "periodSeconds": round(plan.period_s, _DIGITS),
+        "latencySeconds": round(plan.latency_s, _DIGITS),
         "bottleneck": plan.bottleneck,
     }
 
@@ -215,20 +216,26 @@ def _cost(before: Hosts, after: Hosts) -> str:
 def _moves(
     before: PlacedBefore | None, placing: Placing, states: Mapping[str, HostState]
 ) -> Iterable[Announcement]:
-    """Yield an event for each way that stages take."""
+    """Yield one event for all stages that move: a pass that is repeated announces nothing twice."""
     ways: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     old = before.hosts if before is not None else {}
     for stage, host in placing.hosts.items():
         if old.get(stage, host) != host:
             ways[old[stage], host].append(stage)
-    for (source, target), stages in ways.items():
-        reason = _reason(source, placing.reason, states)
-        verb = "move" if len(stages) > 1 else "moves"
-        text = f"{', '.join(stages)} {verb} from {source} to {target}: {reason}"
-        yield Announcement("Normal", "StagesMoved", f"{text}; {_cost(old, placing.hosts)}")
+    if not ways:
+        return
+    text = ", ".join(
+        f"{' and '.join(stages)} {'move' if len(stages) > 1 else 'moves'} from {source} to {target}"
+        for (source, target), stages in ways.items()
+    )
+    reason = _reason([source for source, _ in ways], placing.reason, states)
+    yield Announcement("Normal", "StagesMoved", f"{text}: {reason}; {_cost(old, placing.hosts)}")
 
 
-def _reason(source: str, reason: str, states: Mapping[str, HostState]) -> str:
-    if source not in states:
-        return f"spec.hosts has no {source} any more"
-    return states[source].fault or reason or "spec.plan has changed"
+def _reason(left: list[str], reason: str, states: Mapping[str, HostState]) -> str:
+    for host in left:
+        if host not in states:
+            return f"spec.hosts has no {host} any more"
+        if states[host].fault:
+            return states[host].fault
+    return reason or "the spec has changed"

@@ -270,4 +270,4 @@ def _pays(better: CutPlan, kept: CutPlan, objective: Objective) -> bool:
 def _gain(better: CutPlan, kept: CutPlan, objective: Objective) -> str:
     what = "latency" if objective is Objective.LATENCY else "period"
     saved = 1 - _value(better, objective) / _value(kept, objective)
-    return f"the {what} has been {saved:.0%} smaller there for {SETTLED.total_seconds():.0f} s"
+    return f"the {what} of this plan has been {saved:.0%} smaller for {SETTLED.total_seconds():.0f} s"

@@ -223,7 +223,7 @@ def test_other_requests_are_forbidden(real_cluster: RealCluster, chart: Chart) -
         ("DELETE", f"/apis/{GROUP}/v1alpha1/namespaces/{ns}/pipelines/some"),
         ("POST", f"/api/v1/namespaces/{ns}/serviceaccounts"),
         ("POST", f"/apis/apps/v1/namespaces/{ns}/deployments"),
-        ("GET", "/api/v1/nodes"),
+        ("GET", "/api/v1/nodes/some"),
         ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
     )
 
