@@ -143,7 +143,7 @@ class Cluster:
             if each["metadata"].get("deletionTimestamp"):
                 del self.objects[key]
             elif (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                each["spec"]["nodeName"] = "n1"
+                each["spec"].setdefault("nodeName", "n1")
                 each["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
     def live(self) -> list[str]:

@@ -24,7 +24,7 @@ MARGIN: Final = 0.15
 SETTLED: Final = timedelta(seconds=60)
 """For how long another plan must have been better before stages move to it."""
 MOST_HOSTS: Final = 10
-"""Hosts that a plan chooses from: with ten the search of 24 stages takes a tenth of a second, with 16 six."""
+"""Hosts that a plan chooses from: with 10 the search of 24 stages takes 0.2 s, with 16 it takes 6 s."""
 Hosts = Mapping[str, str]
 """By stage: its host."""
 
