@@ -64,28 +64,42 @@ def show_cuts(
     options: argparse.Namespace, problem: "CutProblem", plan: "CutPlan | None", *, first_stays: bool = False
 ) -> None:
     """Show every prefix cut; with `first_stays`, those whose first stage is on the source's node."""
+    if options.output == "table":
+        show_page(Page.of(*cut_lines(problem, plan, first_stays=first_stays)), options.color)
+    else:
+        cuts = cut_documents(problem, first_stays=first_stays)
+        document = {"source": problem.source, "cuts": cuts, "plan": None if plan is None else answer(plan)}
+        show(document, options.output)
+
+
+def cut_lines(
+    problem: "CutProblem", plan: "CutPlan | None", *, first_stays: bool = False
+) -> list[Table | str]:
+    """Return every prefix cut for people."""
     from fairlead.pipeline.plan.cut import describe_runs
     from fairlead.pipeline.plan.explain import milliseconds
-    from fairlead.pipeline.plan.explore import best_cut, explore
+    from fairlead.pipeline.plan.explore import best_cut
 
-    cuts = tuple(cut for cut in explore(problem) if not first_stays or cut.assignment[0] == problem.source)
-    if options.output != "table":
-        show(
-            {
-                "source": problem.source,
-                "cuts": [_cut_document(cut) for cut in cuts],
-                "plan": None if plan is None else answer(plan),
-            },
-            options.output,
-        )
-        return
+    cuts = _cuts(problem, first_stays=first_stays)
     best = best_cut(cuts)
     lines = [f"E is {problem.source}, the source's node; S is the other node."]
     if plan is not None:
         runs = describe_runs(problem, plan.assignment)
         lines.append(f"Best of all plans: {runs}, with a period of {milliseconds(plan.period_s)}.")
     rows = [_cut_row(cut, chosen=cut is best) for cut in cuts]
-    show_page(Page.of(Table.of(_CUTS, rows), "", *lines), options.color)
+    return [Table.of(_CUTS, rows), "", *lines]
+
+
+def cut_documents(problem: "CutProblem", *, first_stays: bool = False) -> list[dict[str, Any]]:
+    """Return every prefix cut for programs."""
+    return [_cut_document(cut) for cut in _cuts(problem, first_stays=first_stays)]
+
+
+def _cuts(problem: "CutProblem", *, first_stays: bool) -> "tuple[PrefixCut, ...]":
+    """Return the cuts; where the first stage stays, only those with it at the source's node."""
+    from fairlead.pipeline.plan.explore import explore
+
+    return tuple(cut for cut in explore(problem) if not first_stays or cut.assignment[0] == problem.source)
 
 
 def _cut_document(cut: "PrefixCut") -> dict[str, Any]:
