@@ -5,6 +5,7 @@ import copy
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -150,6 +151,17 @@ async def _create_and_change(client: Client, namespace: str) -> None:
     stages[0]["options"]["rate"] = 20
     await client.patch(KIND, "count", {"spec": {"stages": stages}}, namespace)
     await _files(client, namespace, first)
+    async with asyncio.timeout(120):  # the status is the last write of a pass
+        while not _is_waiting((await client.get(KIND, "count", namespace)).document()):
+            await asyncio.sleep(0.1)
+
+
+def _is_waiting(found: dict[str, Any]) -> bool:
+    """Return whether the status says of the present spec that every pod is made, and none is ready."""
+    status = found.get("status") or {}
+    is_present = status.get("observedGeneration") == found["metadata"]["generation"]
+    reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+    return is_present and len(status.get("hosts") or ()) == 3 and reasons.get("Progressing") == "Waiting"
 
 
 async def _files(client: Client, namespace: str, before: set[str]) -> set[str]:
