@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[Callable[[Json], object], tuple[str, ...], str]] = {
     "a latency that no plan keeps": (
         lambda spec: spec["plan"].update(maxLatency="20ms"),
         (),
-        "no plan keeps spec.plan.maxLatency in seconds 0.02: the smallest possible latency is",
+        "no plan keeps maxLatency 0.02s: the smallest possible latency is",
     ),
     "a graph": (graph, (), "stages that join or branch are not planned in a cluster"),
     "too many hosts": (twelve_hosts, (), "4 stages on 12 hosts are too many to plan in a cluster"),

@@ -141,7 +141,7 @@ NO_PLAN = {
         "ProfileMissing",
         "the profile has no edge detect->track: make a new one",
     ),
-    "no time": (little_time, "NoPlan", "no plan keeps spec.plan.maxLatency in seconds 0.01"),
+    "no time": (little_time, "NoPlan", "no plan keeps maxLatency 0.01s:"),
 }
 
 

@@ -4,6 +4,7 @@ The problem is that of `fairlead pipeline plan`, with the hosts of the resource 
 times of the profile's machine of its name, else those of a machine of its class.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -241,7 +242,8 @@ def _solved(asked: _Asked) -> CutPlan | CutRefusal:
 
 
 def _in_fields(text: str) -> str:
-    return text.replace("max_latency_s", "spec.plan.maxLatency in seconds")
+    """Return a reason with the field of the resource in place of the planner's."""
+    return re.sub(r"max_latency_s ([0-9.]+)", r"maxLatency \1s", text).replace("max_latency_s", "maxLatency")
 
 
 def _evaluate(planned: PipelineProblem, hosts: Hosts) -> CutPlan | CutRefusal:

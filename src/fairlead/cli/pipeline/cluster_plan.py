@@ -77,30 +77,30 @@ class ShownPlan:
         """Take what the operator would say; `not_asked` is why no cluster's nodes count."""
         from fairlead.pipeline.plan.cut import CutPlan
         from fairlead.pipeline.plan.evaluate import evaluate
+        from fairlead.pipeline.plan.explore import explore
         from fairlead.pipeline.profile.problem import PipelineProblem
         from fairlead.pipelineobjects.placed import planning_view
+        from fairlead.pipelineobjects.placing import is_pinned
         from fairlead.pipelineobjects.resource import read_resource
 
-        planned = planning_view(read_resource(observed.resource), observed, {}).problem
+        resource = read_resource(observed.resource)
+        planned = planning_view(resource, observed, {}).problem
         assert isinstance(planned, PipelineProblem), "there is a plan"
         self.hosts: dict[str, str] = {each["stage"]: each["host"] for each in status["plan"]}
         self.problem = planned.problem
         plan = evaluate(self.problem, [self.hosts[stage.name] for stage in self.problem.stages])
         assert isinstance(plan, CutPlan), "it is possible"
         self.plan = plan
+        pinned = {stage.name for stage in resource.spec.stages if is_pinned(stage)}
+        self.cuts = explore(self.problem, pinned) if self.problem.edges is None else ()
         self._placement: Json = status["placement"]
         self._not_asked = not_asked
 
-    @property
-    def _has_cuts(self) -> bool:
-        return self.problem.edges is None
-
     def document(self) -> Json:
         """Return it for programs."""
-        cuts = cut_pages.cut_documents(self.problem, first_stays=True) if self._has_cuts else []
         return placement_document(self._placement) | {
             "nodes": "not asked" if self._not_asked else "asked",
-            "cuts": cuts,
+            "cuts": [cut_pages.cut_document(cut) for cut in self.cuts],
         }
 
     def lines(self) -> Iterator[Table | Text | str]:
@@ -120,9 +120,9 @@ class ShownPlan:
             note = f"note: no cluster was asked: every host counts as there ({self._not_asked})"
             yield Text(note, Tone.WARN)
         yield from _unavailable(self._placement)
-        if self._has_cuts:
+        if self.cuts:
             yield ""
-            yield from cut_pages.cut_lines(self.problem, self.plan, first_stays=True)
+            yield from cut_pages.cut_lines(self.problem, self.plan, self.cuts)
 
 
 def placement_document(placement: Mapping[str, Any]) -> Json:
