@@ -7,6 +7,7 @@ ever hold its pod, or where agents have published that its share of accelerators
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from fairlead.annotations import ALL, Amounts, catalog_model, parse_allocated, parse_devices
@@ -66,7 +67,7 @@ def _host_state(group: HostGroup, nodes: Sequence[Manifest], at: str, now: datet
         return HostState(group.name, _describe(faults) or _no_node(group))
     sizes = [size for node in usable if (size := _bytes(_allocatable(node).get("memory"))) is not None]
     limits = [each for each in (_limit(group), max(sizes, default=None)) if each is not None]
-    dues = [due for node in usable if (due := _due(node, now)) is not None]
+    dues = [due for node in usable if not _is_ready(node) and (due := _due(node, now)) is not None]
     return HostState(group.name, "", min(limits, default=None), min(dues, default=None))
 
 
@@ -79,25 +80,26 @@ def _matches(group: HostGroup, node: Manifest) -> bool:
 
 def _lost(node: Manifest, now: datetime) -> str:
     """Return that a node is lost; empty: it is ready, or is not for a short time only."""
-    ready = _ready_condition(node)
-    if ready.get("status") == "True":
-        return ""
-    due = _due(node, now)
-    return "" if due is not None else f"node {_name(node)} is lost"
+    return "" if _is_ready(node) or _due(node, now) is not None else f"node {_name(node)} is lost"
 
 
 def _due(node: Manifest, now: datetime) -> datetime | None:
-    """Return when a node will count as lost; None: it is ready, or lost already."""
-    ready = _ready_condition(node)
-    if ready.get("status") == "True" or "lastTransitionTime" not in ready:
-        return None
-    due = parse_iso(ready["lastTransitionTime"]) + LOST_AFTER
+    """Return when a node that is not ready will count as lost; None: it does already."""
+    since = _ready_condition(node).get("lastTransitionTime")
+    due = parse_iso(since) + LOST_AFTER if since else now
     return due if due > now else None
 
 
+def _is_ready(node: Manifest) -> bool:
+    return _ready_condition(node).get("status") == "True"
+
+
 def _ready_condition(node: Manifest) -> Mapping[str, Any]:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == "Ready"), {})
+    for each in (node.get("status") or {}).get("conditions") or ():
+        if each.get("type") == "Ready":
+            ready: Mapping[str, Any] = each
+            return ready
+    return {}
 
 
 def _fault(group: HostGroup, node: Manifest) -> str:
@@ -187,8 +189,13 @@ def _limit(group: HostGroup) -> float | None:
 
 def _bytes(amount: Any) -> float | None:
     """Return an amount of memory; None where there is none, or the API server will refuse it."""
+    return None if amount is None else _parsed_bytes(str(amount))
+
+
+@lru_cache(maxsize=4096)
+def _parsed_bytes(text: str) -> float | None:
     try:
-        return None if amount is None else parse_quantity(str(amount))
+        return parse_quantity(text)
     except ValueError:
         return None
 
