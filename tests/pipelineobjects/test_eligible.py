@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from fairlead.pipelineobjects.eligible import HostState, host_states
+from fairlead.pipelineobjects.eligible import HostPod, HostState, host_states
 from fairlead.pipelineobjects.resource import AcceleratorShare, HostGroup
 from tests.pipelineobjects.worlds import NOW, Json, lose, node
 
@@ -24,7 +24,8 @@ TOLERANT = HostGroup(
 
 def state(group: HostGroup, *nodes: Json, at: str = "") -> HostState:
     """Return the state of a host."""
-    return host_states([group], nodes, {group.name: at} if at else {}, NOW)[group.name]
+    pods = {group.name: HostPod(at, "shop/count-edge-1a2b3")}
+    return host_states([group], nodes, pods, NOW)[group.name]
 
 
 def pi(**labels: str) -> Json:
@@ -118,6 +119,7 @@ FAULTS: dict[str, tuple[HostGroup, list[Json], str]] = {
         [gpu({"shop/a/main": 0})],
         "node pi-3 does not have an accelerator with 2Gi free",
     ),
+    "an accelerator that its last pod holds": (SHARE, [gpu({"shop/count-edge-1a2b3/pipeline": 4096})], ""),
     "an accelerator of another class": (
         SHARE,
         [gpu(models=("l4",))],

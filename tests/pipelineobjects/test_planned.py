@@ -115,6 +115,14 @@ def test_a_cordon_moves_nothing_that_runs(cluster: Cluster) -> None:
     assert places(cluster) == FIRST
 
 
+def test_a_stage_that_is_pinned_elsewhere_moves_there(cluster: Cluster) -> None:
+    cluster.change(lambda spec: spec["stages"][1].update(host="edge"))
+    cluster.live()
+    assert places(cluster)["detect"] == "edge"
+    assert "detect moves from server to edge" in moved(cluster)[0]
+    assert "the spec has changed; " in moved(cluster)[0]
+
+
 def test_another_objective_is_planned_at_once(cluster: Cluster) -> None:
     slow_link = profile(rate=1e5)
     cluster.change(lambda spec: spec.update(plan=plan_body(slow_link, "latency", None)))

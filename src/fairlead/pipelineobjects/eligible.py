@@ -41,25 +41,35 @@ class HostState:
     """When a node of it that is not ready counts as lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostPod:
+    """The pod of a host."""
+
+    node: str = ""
+    """Where it runs; empty: nowhere, or it is leaving."""
+    holder: str = "?"
+    """How the names of its containers begin where agents publish what they hold."""
+
+
 def host_states(
-    groups: Iterable[HostGroup], nodes: Sequence[Manifest] | None, at: Mapping[str, str], now: datetime
+    groups: Iterable[HostGroup], nodes: Sequence[Manifest] | None, pods: Mapping[str, HostPod], now: datetime
 ) -> dict[str, HostState]:
-    """Return each host's state; `at` is the node of its pod, where it has one. Without nodes each is usable.
+    """Return each host's state; without nodes each can be used.
 
     A pod that runs is not measured again: neither a cordon nor its own share takes its node away.
     """
     return {
         group.name: HostState(group.name, "", _limit(group))
         if nodes is None
-        else _host_state(group, nodes, at.get(group.name, ""), now)
+        else _host_state(group, nodes, pods.get(group.name, HostPod()), now)
         for group in groups
     }
 
 
-def _host_state(group: HostGroup, nodes: Sequence[Manifest], at: str, now: datetime) -> HostState:
+def _host_state(group: HostGroup, nodes: Sequence[Manifest], pod: HostPod, now: datetime) -> HostState:
     matching = [node for node in nodes if _matches(group, node)]
     faults = {
-        _name(node): _lost(node, now) or ("" if _name(node) == at else _fault(group, node))
+        _name(node): _lost(node, now) or ("" if _name(node) == pod.node else _fault(group, pod, node))
         for node in matching
     }
     usable = [node for node in matching if not faults[_name(node)]]
@@ -102,7 +112,7 @@ def _ready_condition(node: Manifest) -> Mapping[str, Any]:
     return {}
 
 
-def _fault(group: HostGroup, node: Manifest) -> str:
+def _fault(group: HostGroup, pod: HostPod, node: Manifest) -> str:
     """Return why a node takes no new pod of a host."""
     spec = node.get("spec") or {}
     if spec.get("unschedulable"):
@@ -110,7 +120,7 @@ def _fault(group: HostGroup, node: Manifest) -> str:
     for taint in spec.get("taints") or ():
         if taint.get("effect") in _REPELS and not _tolerated(taint, group.tolerations):
             return f"node {_name(node)} has the taint {taint['key']}, which the host does not tolerate"
-    return _lacks(group, node) or _lacks_share(group, node)
+    return _lacks(group, node) or _lacks_share(group, pod, node)
 
 
 def _tolerated(taint: Mapping[str, Any], tolerations: Iterable[Manifest]) -> bool:
@@ -134,15 +144,15 @@ def _lacks(group: HostGroup, node: Manifest) -> str:
     return ""
 
 
-def _lacks_share(group: HostGroup, node: Manifest) -> str:
+def _lacks_share(group: HostGroup, pod: HostPod, node: Manifest) -> str:
     share = group.accelerator
-    if share is None or _free_accelerators(group, share, node) >= share.count:
+    if share is None or _free_accelerators(group, share, pod, node) >= share.count:
         return ""
     what = f"{share.count} accelerators" if share.count > 1 else "an accelerator"
     return f"node {_name(node)} does not have {what} with {share.memory} free"
 
 
-def _free_accelerators(group: HostGroup, share: AcceleratorShare, node: Manifest) -> int:
+def _free_accelerators(group: HostGroup, share: AcceleratorShare, pod: HostPod, node: Manifest) -> int:
     """Return how many accelerators have the memory of a share, as the agent of the node has published."""
     notes = node["metadata"].get("annotations") or {}
     amounts = parse_allocated(notes.get(ALLOCATED, "")) or {}
@@ -150,18 +160,22 @@ def _free_accelerators(group: HostGroup, share: AcceleratorShare, node: Manifest
     return sum(
         each.healthy
         and group.device_class in ("", catalog_model(each.model))
-        and _free(each.id, each.mebibytes, amounts) >= needed
+        and _free(each.id, each.mebibytes, amounts, pod.holder) >= needed
         for each in parse_devices(notes.get(DEVICES, "")) or ()
     )
 
 
-def _free(accelerator: str, mebibytes: int, amounts: Amounts) -> int:
-    """Return the MiB that no container or claim holds; an amount of 0 holds everything."""
+def _free(accelerator: str, mebibytes: int, amounts: Amounts, own: str) -> int:
+    """Return the MiB that no other container or claim holds; an amount of 0 holds everything.
+
+    What a pod holds that is being replaced is free for its successor.
+    """
     held = [
         amount
         for key in (accelerator, ALL)
         for holders in amounts.get(key, {}).values()
-        for amount in holders.values()
+        for holder, amount in holders.items()
+        if not holder.startswith(own)
     ]
     return 0 if 0 in held else mebibytes - sum(held)
 

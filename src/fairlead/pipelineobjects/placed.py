@@ -12,8 +12,8 @@ from fairlead.pipeline.plan.cut import CutPlan, CutRefusal
 from fairlead.pipeline.plan.explain import milliseconds
 from fairlead.pipeline.profile.problem import PipelineProblem
 from fairlead.pipelineobjects.conditions import ConditionState, ConditionType
-from fairlead.pipelineobjects.eligible import HostState, host_states
-from fairlead.pipelineobjects.names import LOCAL, NODES
+from fairlead.pipelineobjects.eligible import HostPod, HostState, host_states
+from fairlead.pipelineobjects.names import LOCAL, NODES, pod_name
 from fairlead.pipelineobjects.placing import (
     SETTLED,
     BetterPlan,
@@ -91,8 +91,13 @@ def planning_view(
     if plan is None or plan.profile is None:
         raise PipelineError(_NO_PROFILE, _MAKE_PROFILE)
     groups = (resource.local, *resource.hosts)
-    at = {host: node for host, pod in pods.items() if (node := _node(pod))}
-    states = host_states(groups, observed.watched.get(NODES), at, observed.now)
+    own = {
+        group.name: HostPod(
+            _node(pods.get(group.name)), f"{resource.namespace}/{pod_name(resource.name, group.name)}"
+        )
+        for group in groups
+    }
+    states = host_states(groups, observed.watched.get(NODES), own, observed.now)
     problem = host_problem(resource.spec, plan.profile, groups, states, plan.max_latency_s)
     return PlanningView(problem, states)
 
@@ -116,8 +121,10 @@ def _last_placement(manifest: Manifest) -> Json:
     return {"placement": manifest["status"]["placement"]} if "placement" in manifest["status"] else {}
 
 
-def _node(pod: Manifest) -> str:
+def _node(pod: Manifest | None) -> str:
     """Return the node of a pod that runs; empty: it has none, or is leaving it."""
+    if pod is None:
+        return ""
     is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     leaves = is_over or "deletionTimestamp" in pod["metadata"]
     return "" if leaves else str((pod.get("spec") or {}).get("nodeName") or "")

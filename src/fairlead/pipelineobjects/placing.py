@@ -107,7 +107,7 @@ def decide(
         return chosen
     kept = _evaluate(planned, before.hosts)
     if isinstance(kept, CutRefusal):
-        return replace(chosen, reason=kept.reason)
+        return replace(chosen, reason="" if _left(planned, before.hosts) else kept.reason)
     hosts = _hosts(planned, kept)
     if before.digest != digest:
         return replace(chosen, reason="" if chosen.hosts == hosts else "spec.plan has changed")
@@ -244,6 +244,11 @@ def _solved(asked: _Asked) -> CutPlan | CutRefusal:
 def _in_fields(text: str) -> str:
     """Return a reason with the field of the resource in place of the planner's."""
     return re.sub(r"max_latency_s ([0-9.]+)", r"maxLatency \1s", text).replace("max_latency_s", "maxLatency")
+
+
+def _left(planned: PipelineProblem, hosts: Hosts) -> bool:
+    """Return whether a stage was on a host that it cannot be on any more."""
+    return any(hosts.get(stage.name) not in (None, *stage.seconds) for stage in planned.problem.stages)
 
 
 def _evaluate(planned: PipelineProblem, hosts: Hosts) -> CutPlan | CutRefusal:
