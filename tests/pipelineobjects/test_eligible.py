@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from fairlead.pipelineobjects.eligible import HostPod, HostState, host_states
+from fairlead.pipelineobjects.eligible import HostPods, HostState, host_states
 from fairlead.pipelineobjects.resource import AcceleratorShare, HostGroup
 from tests.pipelineobjects.worlds import NOW, Json, lose, node
 
@@ -24,7 +24,7 @@ TOLERANT = HostGroup(
 
 def state(group: HostGroup, *nodes: Json, at: str = "") -> HostState:
     """Return the state of a host."""
-    pods = {group.name: HostPod(at, "shop/count-edge-1a2b3")}
+    pods = {group.name: HostPods(frozenset([at]), "shop/count-edge-1a2b3")}
     return host_states([group], nodes, pods, NOW)[group.name]
 
 

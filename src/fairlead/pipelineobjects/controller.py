@@ -78,7 +78,7 @@ class PipelineController:
             problems = [Problem("spec", str(error), error.hint)]
         if problems:
             return _refuse(observed, pods, problems)
-        placed = place_stages(resource, observed, pods)
+        placed = place_stages(resource, observed)
         if placed.resource is None:
             return _wait_for_plan(observed, pods, _accepted(resource), placed)
         return self._run(observed, placed.resource, pods, placed)

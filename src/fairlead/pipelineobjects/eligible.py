@@ -42,17 +42,17 @@ class HostState:
 
 
 @dataclass(frozen=True, slots=True)
-class HostPod:
-    """The pod of a host."""
+class HostPods:
+    """The pods of a host: one, or two while it is replaced."""
 
-    node: str = ""
-    """Where it runs; empty: nowhere, or it is leaving."""
+    nodes: frozenset[str] = frozenset()
+    """Where they run; one that is leaving does not count."""
     holder: str = "?"
-    """How the names of its containers begin where agents publish what they hold."""
+    """How the names of their containers begin where agents publish what they hold."""
 
 
 def host_states(
-    groups: Iterable[HostGroup], nodes: Sequence[Manifest] | None, pods: Mapping[str, HostPod], now: datetime
+    groups: Iterable[HostGroup], nodes: Sequence[Manifest] | None, pods: Mapping[str, HostPods], now: datetime
 ) -> dict[str, HostState]:
     """Return each host's state; without nodes each can be used.
 
@@ -61,15 +61,15 @@ def host_states(
     return {
         group.name: HostState(group.name, "", _limit(group))
         if nodes is None
-        else _host_state(group, nodes, pods.get(group.name, HostPod()), now)
+        else _host_state(group, nodes, pods.get(group.name, HostPods()), now)
         for group in groups
     }
 
 
-def _host_state(group: HostGroup, nodes: Sequence[Manifest], pod: HostPod, now: datetime) -> HostState:
+def _host_state(group: HostGroup, nodes: Sequence[Manifest], pods: HostPods, now: datetime) -> HostState:
     matching = [node for node in nodes if _matches(group, node)]
     faults = {
-        _name(node): _lost(node, now) or ("" if _name(node) == pod.node else _fault(group, pod, node))
+        _name(node): _lost(node, now) or ("" if _name(node) in pods.nodes else _fault(group, pods, node))
         for node in matching
     }
     usable = [node for node in matching if not faults[_name(node)]]
@@ -112,7 +112,7 @@ def _ready_condition(node: Manifest) -> Mapping[str, Any]:
     return {}
 
 
-def _fault(group: HostGroup, pod: HostPod, node: Manifest) -> str:
+def _fault(group: HostGroup, pods: HostPods, node: Manifest) -> str:
     """Return why a node takes no new pod of a host."""
     spec = node.get("spec") or {}
     if spec.get("unschedulable"):
@@ -120,7 +120,7 @@ def _fault(group: HostGroup, pod: HostPod, node: Manifest) -> str:
     for taint in spec.get("taints") or ():
         if taint.get("effect") in _REPELS and not _tolerated(taint, group.tolerations):
             return f"node {_name(node)} has the taint {taint['key']}, which the host does not tolerate"
-    return _lacks(group, node) or _lacks_share(group, pod, node)
+    return _lacks(group, node) or _lacks_share(group, pods, node)
 
 
 def _tolerated(taint: Mapping[str, Any], tolerations: Iterable[Manifest]) -> bool:
@@ -144,15 +144,15 @@ def _lacks(group: HostGroup, node: Manifest) -> str:
     return ""
 
 
-def _lacks_share(group: HostGroup, pod: HostPod, node: Manifest) -> str:
+def _lacks_share(group: HostGroup, pods: HostPods, node: Manifest) -> str:
     share = group.accelerator
-    if share is None or _free_accelerators(group, share, pod, node) >= share.count:
+    if share is None or _free_accelerators(group, share, pods, node) >= share.count:
         return ""
     what = f"{share.count} accelerators" if share.count > 1 else "an accelerator"
     return f"node {_name(node)} does not have {what} with {share.memory} free"
 
 
-def _free_accelerators(group: HostGroup, share: AcceleratorShare, pod: HostPod, node: Manifest) -> int:
+def _free_accelerators(group: HostGroup, share: AcceleratorShare, pods: HostPods, node: Manifest) -> int:
     """Return how many accelerators have the memory of a share, as the agent of the node has published."""
     notes = node["metadata"].get("annotations") or {}
     amounts = parse_allocated(notes.get(ALLOCATED, "")) or {}
@@ -160,7 +160,7 @@ def _free_accelerators(group: HostGroup, share: AcceleratorShare, pod: HostPod, 
     return sum(
         each.healthy
         and group.device_class in ("", catalog_model(each.model))
-        and _free(each.id, each.mebibytes, amounts, pod.holder) >= needed
+        and _free(each.id, each.mebibytes, amounts, pods.holder) >= needed
         for each in parse_devices(notes.get(DEVICES, "")) or ()
     )
 

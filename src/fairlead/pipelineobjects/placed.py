@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from fairlead.compat.times import UTC, parse_iso
 from fairlead.errors import PipelineError
+from fairlead.keys import PIPELINE_HOST
 from fairlead.pipeline.plan.cut import CutPlan, CutRefusal
 from fairlead.pipeline.plan.explain import milliseconds
 from fairlead.pipeline.profile.problem import PipelineProblem
 from fairlead.pipelineobjects.conditions import ConditionState, ConditionType
-from fairlead.pipelineobjects.eligible import HostPod, HostState, host_states
-from fairlead.pipelineobjects.names import LOCAL, NODES, pod_name
+from fairlead.pipelineobjects.eligible import HostPods, HostState, host_states
+from fairlead.pipelineobjects.names import LOCAL, NODES, PODS, pod_name
 from fairlead.pipelineobjects.placing import (
     SETTLED,
     BetterPlan,
@@ -58,10 +59,8 @@ class PlanningView:
     states: Mapping[str, HostState]
 
 
-def place_stages(
-    resource: PipelineResource, observed: Observed, pods: Mapping[str, Manifest]
-) -> PlacedPipeline:
-    """Return a Pipeline with a host for every stage; `pods` are those that run, by host."""
+def place_stages(resource: PipelineResource, observed: Observed) -> PlacedPipeline:
+    """Return a Pipeline with a host for every stage."""
     if resource.plan is None:
         return PlacedPipeline(resource, plan_state(resource))
     before = _before(observed.resource)
@@ -69,7 +68,7 @@ def place_stages(
         placed = with_hosts(resource, before.hosts)
         return PlacedPipeline(placed, plan_state(placed), _last_placement(observed.resource))
     try:
-        view = planning_view(resource, observed, pods)
+        view = planning_view(resource, observed)
     except PipelineError as error:
         return _unplanned(resource, before, "ProfileMissing", str(error), error.hint or "", ())
     due = tuple(state.decided_at for state in view.states.values() if state.decided_at is not None)
@@ -83,21 +82,21 @@ def place_stages(
     return _placed(resource, resource.plan, before, outcome, view.states, due)
 
 
-def planning_view(
-    resource: PipelineResource, observed: Observed, pods: Mapping[str, Manifest]
-) -> PlanningView:
+def planning_view(resource: PipelineResource, observed: Observed) -> PlanningView:
     """Return the problem of a plan beside its hosts; PipelineError where the profile does not know enough."""
     plan = resource.plan
     if plan is None or plan.profile is None:
         raise PipelineError(_NO_PROFILE, _MAKE_PROFILE)
     groups = (resource.local, *resource.hosts)
-    own = {
-        group.name: HostPod(
-            _node(pods.get(group.name)), f"{resource.namespace}/{pod_name(resource.name, group.name)}"
+    running = [(host, node) for host, node in map(_place, observed.owned.get(PODS, ())) if node]
+    pods = {
+        group.name: HostPods(
+            frozenset(node for host, node in running if host == group.name),
+            f"{resource.namespace}/{pod_name(resource.name, group.name)}",
         )
         for group in groups
     }
-    states = host_states(groups, observed.watched.get(NODES), own, observed.now)
+    states = host_states(groups, observed.watched.get(NODES), pods, observed.now)
     problem = host_problem(resource.spec, plan.profile, groups, states, plan.max_latency_s)
     return PlanningView(problem, states)
 
@@ -121,13 +120,12 @@ def _last_placement(manifest: Manifest) -> Json:
     return {"placement": manifest["status"]["placement"]} if "placement" in manifest["status"] else {}
 
 
-def _node(pod: Manifest | None) -> str:
-    """Return the node of a pod that runs; empty: it has none, or is leaving it."""
-    if pod is None:
-        return ""
+def _place(pod: Manifest) -> tuple[str, str]:
+    """Return the host and the node of a pod; the node is empty where it has none, or is leaving it."""
+    host = (pod["metadata"].get("labels") or {}).get(PIPELINE_HOST, "")
     is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     leaves = is_over or "deletionTimestamp" in pod["metadata"]
-    return "" if leaves else str((pod.get("spec") or {}).get("nodeName") or "")
+    return host, "" if leaves else str((pod.get("spec") or {}).get("nodeName") or "")
 
 
 def _before(manifest: Manifest) -> PlacedBefore | None:

@@ -84,7 +84,7 @@ class ShownPlan:
         from fairlead.pipelineobjects.resource import read_resource
 
         resource = read_resource(observed.resource)
-        planned = planning_view(resource, observed, {}).problem
+        planned = planning_view(resource, observed).problem
         assert isinstance(planned, PipelineProblem), "there is a plan"
         self.hosts: dict[str, str] = {each["stage"]: each["host"] for each in status["plan"]}
         self.problem = planned.problem
