@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import yaml
-
 from fairlead.pipeline.profile.facts import (
     EdgeFacts,
     LinkFacts,
@@ -85,9 +83,3 @@ def planned_cluster(known: PipelineProfile | None = None, text: str = SPEC, **pl
 def places(cluster: Cluster) -> dict[str, str]:
     """Return the host of each stage."""
     return {each["stage"]: each["host"] for each in cluster.resource["status"]["plan"]}
-
-
-def spec_of(text: str = SPEC) -> Json:
-    """Return a spec."""
-    spec: Json = yaml.safe_load(text)
-    return spec
