@@ -53,6 +53,12 @@ def test_a_file_becomes_a_sound_resource() -> None:
     assert check_resource(read_resource(made)) == []
 
 
+def test_a_stage_that_states_local_is_pinned_there() -> None:
+    """A plan places stages that state nothing alone."""
+    pinned = resource(TEXT.replace("exec: [./conv, --size, 3]", "exec: [./conv], on: local"))
+    assert [stage.get("host") for stage in pinned["spec"]["stages"]] == ["edge", "server", "local", None]
+
+
 REFUSED = {
     "a host that is not there": (
         TEXT.replace("on: server", "on: sever"),

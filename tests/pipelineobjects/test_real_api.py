@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from fairlead.errors import InvalidError
 from fairlead.reconcile import Manifest
 from tests.kinds import define_kind
 from tests.labs import RealCluster
-from tests.pipelineobjects.worlds import Cluster, Json, covers, pipeline
+from tests.pipelineobjects.planned import planned_cluster, planned_pipeline
+from tests.pipelineobjects.worlds import Cluster, Json, bring_back, covers, lose, pipeline
 
 PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
 PLURALS = {
@@ -26,6 +28,7 @@ PLURALS = {
 }
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 Edit = Callable[[Json], Any]
+PLAN = planned_pipeline()["spec"]["plan"]
 
 
 @pytest.fixture
@@ -59,6 +62,18 @@ def with_stage(index: int, **fields: Any) -> Edit:
 
 def with_host(**fields: Any) -> Edit:
     return lambda spec: spec["hosts"][0].update(fields)
+
+
+def with_plan(**fields: Any) -> Edit:
+    return lambda spec: spec.update(plan=copy.deepcopy(PLAN) | fields)
+
+
+def with_profile(edit: Edit) -> Edit:
+    def inside(spec: Json) -> None:
+        with_plan()(spec)
+        edit(spec["plan"]["profile"])
+
+    return inside
 
 
 def without_edges(spec: Json) -> None:
@@ -131,6 +146,33 @@ REFUSED: dict[str, tuple[Edit, str]] = {
         lambda spec: spec["files"].update(configMap="other/code"),
         "spec.files.configMap",
     ),
+    "a plan without hosts to choose from": (
+        lambda spec: (
+            with_plan()(spec),
+            spec.pop("hosts"),
+            [stage.pop("host", None) for stage in spec["stages"]],
+        ),
+        "a plan chooses among hosts: add hosts, or remove plan",
+    ),
+    "an objective that does not exist": (with_plan(objective="speed"), "spec.plan.objective"),
+    "a latency without a unit": (with_plan(maxLatency="200"), "spec.plan.maxLatency"),
+    "an unknown key of a plan": (with_plan(latency="1s"), 'unknown field "spec.plan.latency"'),
+    "a profile without stages": (
+        with_profile(lambda profile: profile.pop("stages")),
+        "spec.plan.profile.stages: Required value",
+    ),
+    "a time below zero": (
+        with_profile(lambda profile: profile["stages"][1]["costs"]["edge"].update(seconds=-1)),
+        "spec.plan.profile.stages[1].costs.edge.seconds",
+    ),
+    "a link that carries nothing": (
+        with_profile(lambda profile: profile["links"][0].update(bytes_per_s=0)),
+        "spec.plan.profile.links[0].bytes_per_s",
+    ),
+    "an unknown key of a profile": (
+        with_profile(lambda profile: profile["machines"][0].update(address="10.0.0.5")),
+        'unknown field "spec.plan.profile.machines[0].address"',
+    ),
     "a path out of the folder": (
         lambda spec: spec["files"]["items"][0].update(path="a/../../b"),
         "path is relative, without '..'",
@@ -168,6 +210,31 @@ def test_a_name_that_no_service_can_have_is_refused(served: RealCluster, name: s
     asyncio.run(play())
 
 
+def largest_plan(stages: list[str], hosts: list[str]) -> Json:
+    """Return a plan with a time of every stage on every host, and every link."""
+    cost = {"seconds": 0.0123456789, "p10": None, "p90": 0.0123456789, "memory_bytes": 1 << 40}
+    profile = {
+        "version": 1,
+        "pipeline": "count",
+        "machines": [
+            {"name": host, "cores": 8, "memory_bytes": 1 << 40, "machine_class": "x", "basis": "measured"}
+            for host in hosts
+        ],
+        "links": [
+            {"source": one, "target": two, "bytes_per_s": 123456789.123, "delay_s": 0.000123}
+            for one in hosts
+            for two in hosts
+            if one != two
+        ],
+        "stages": [
+            {"name": name, "rate": 1.0, "costs": dict.fromkeys(hosts, cost), "unknown": {}} for name in stages
+        ],
+        "edges": [],
+        "notes": [],
+    }
+    return {"profile": profile}
+
+
 def test_the_largest_spec_is_accepted(served: RealCluster) -> None:
     """Its rules stay within the cost that the server allows at run time."""
     middle = [
@@ -178,7 +245,9 @@ def test_the_largest_spec_is_accepted(served: RealCluster) -> None:
     edges = [{"from": "a", "to": each} for each in names[1:63]] + [
         {"from": each, "to": "z"} for each in names[1:63]
     ]
-    spec = {"stages": stages, "edges": edges, "hosts": [{"name": f"host-{index:015}"} for index in range(32)]}
+    spec: Json = {"stages": stages, "edges": edges}
+    spec["hosts"] = [{"name": f"host-{index:015}"} for index in range(32)]
+    spec["plan"] = largest_plan(names, [host["name"] for host in spec["hosts"]])
 
     async def play() -> None:
         async with served.connect() as client:
@@ -219,6 +288,34 @@ def test_the_status_is_stored_whole(served: RealCluster) -> None:
                 stored = (await client.get(PIPELINES, "count", served.namespace)).document()
                 assert covers(stored["status"], resource_now["status"])
             assert stored["metadata"]["generation"] == 1, "a status is no new spec"
+
+    asyncio.run(play())
+
+
+def test_a_plan_and_its_status_are_stored_whole(served: RealCluster) -> None:
+    """Numbers come back as they were, so that a pass over a Pipeline that was read again changes nothing."""
+
+    async def play() -> None:
+        async with served.connect() as client:
+            body = planned_pipeline(namespace=served.namespace)
+            made = await client.create(PIPELINES, body, served.namespace)
+            assert made.document()["spec"]["plan"] == body["spec"]["plan"]
+            world = planned_cluster()
+            world.resource = made.document()
+            world.live()
+            lose(world.nodes[1], world.now - timedelta(minutes=1))
+            world.live()
+            assert "unavailable" in world.resource["status"]["placement"]
+            bring_back(world.nodes[1], world.now)
+            world.live()
+            assert "better" in world.resource["status"]["placement"]
+            await client.patch_status(
+                PIPELINES, "count", {"status": world.resource["status"]}, served.namespace
+            )
+            stored = (await client.get(PIPELINES, "count", served.namespace)).document()
+            assert stored["status"]["placement"] == world.resource["status"]["placement"]
+            world.resource = stored
+            assert world.settle() == []
 
     asyncio.run(play())
 

@@ -11,7 +11,7 @@ from fairlead.compat.times import UTC
 from fairlead.keys import APPLIED
 from fairlead.pipelineobjects.certificates import CertifiedKey, HostNames
 from fairlead.pipelineobjects.controller import PipelineController
-from fairlead.pipelineobjects.names import digest
+from fairlead.pipelineobjects.names import NODES, digest
 from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled
 
 Json = dict[str, Any]
@@ -44,6 +44,26 @@ def pipeline(text: str = SPEC, name: str = "count", namespace: str = "shop") -> 
     return {**body, "spec": yaml.safe_load(text)}
 
 
+def node(name: str, memory: str = "8Gi", **labels: str) -> Json:
+    """Return a node that is ready."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-01T00:00:00Z"}
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {},
+        "status": {"conditions": [ready], "allocatable": {"cpu": "4", "memory": memory}},
+    }
+
+
+def lose(lost: Json, at: datetime) -> None:
+    """Let a node be not ready from a time on."""
+    lost["status"]["conditions"][0] |= {"status": "Unknown", "lastTransitionTime": at.isoformat()}
+
+
+def bring_back(back: Json, at: datetime) -> None:
+    """Let a node be ready again."""
+    back["status"]["conditions"][0] |= {"status": "True", "lastTransitionTime": at.isoformat()}
+
+
 class CountingIssuer:
     """Certificates that say what they are, numbered as they are made."""
 
@@ -72,6 +92,7 @@ class Cluster:
         self.objects: dict[tuple[str, str], Json] = {}
         self.issuer = CountingIssuer()
         self.controller = PipelineController(self.issuer, image="image:1")
+        self.nodes: list[Json] = [node("n1", room="lab"), node("n2")]
         self.now = NOW
         self.writes: list[str] = []
         self.events: list[Announcement] = []
@@ -86,7 +107,8 @@ class Cluster:
             )
             for kind in kinds
         }
-        decided = self.controller.reconcile(Observed(copy.deepcopy(self.resource), owned, {}, self.now))
+        watched = {NODES: tuple(copy.deepcopy(self.nodes))}
+        decided = self.controller.reconcile(Observed(copy.deepcopy(self.resource), owned, watched, self.now))
         self._apply(decided)
         return decided
 
@@ -121,7 +143,7 @@ class Cluster:
             if each["metadata"].get("deletionTimestamp"):
                 del self.objects[key]
             elif (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                each["spec"]["nodeName"] = "n1"
+                each["spec"].setdefault("nodeName", "n1")
                 each["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
     def live(self) -> list[str]:

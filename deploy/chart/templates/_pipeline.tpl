@@ -21,6 +21,8 @@ x-kubernetes-validations:
       self.stages.all(s, !has(s.host) || s.host == 'local'
       || has(self.hosts) && self.hosts.exists(h, h.name == s.host))
     message: "host of a stage must be the name of one of hosts, or local"
+  - rule: "!has(self.plan) || has(self.hosts) && size(self.hosts) > 0"
+    message: "a plan chooses among hosts: add hosts, or remove plan"
 properties:
   stages:
     type: array
@@ -43,7 +45,7 @@ properties:
   fuse: {type: boolean, description: 'Neighbours share a process where nothing can queue between them; default true.'}
   hosts:
     type: array
-    description: Hosts that stages name. Each host with a stage becomes one pod.
+    description: Hosts that stages name, and that a plan chooses from. Each host with a stage becomes one pod.
     maxItems: 32
     x-kubernetes-list-type: map
     x-kubernetes-list-map-keys: [name]
@@ -58,7 +60,7 @@ properties:
         {{- include "fairlead.pipeline.group" . | nindent 8 }}
   local:
     type: object
-    description: The coordinator's pod, which runs the stages that state no host.
+    description: The coordinator's pod. It runs the sources and sinks that state no host, and without spec.plan every stage that states none.
     properties:
       {{- include "fairlead.pipeline.group" . | nindent 6 }}
   image: {type: string, minLength: 1, maxLength: 512, description: 'The image of every pod, with fairlead and the code of the stages in it; default: that of the operator''s release.'}
@@ -97,7 +99,143 @@ properties:
             key: {type: string, minLength: 1, maxLength: 253, pattern: '^[-._a-zA-Z0-9]+$'}
             path: {type: string, minLength: 1, maxLength: 512}
   stateClaim: {{ include "fairlead.pipeline.name" "A PersistentVolumeClaim of this namespace for the progress of the run; without it, a new coordinator's pod begins again." }}
+  plan:
+    {{- include "fairlead.pipeline.plan" . | nindent 4 }}
   suspend: {type: boolean, description: 'True: the run ends once the frames on their way are done, and no pod runs.'}
+{{- end }}
+
+{{/* The fields of the file that `fairlead pipeline profile --out` writes, and how a plan is made from it. */}}
+{{- define "fairlead.pipeline.plan" -}}
+type: object
+description: The operator chooses the host of each stage that states none, and chooses again when a node is lost or comes back. Sources and sinks stay in the coordinator's pod unless they state a host.
+properties:
+  objective: {type: string, enum: [throughput, latency], default: throughput, description: 'What the plan has the smallest value of: throughput, the period; latency, the time of one frame.'}
+  maxLatency: {type: string, maxLength: 32, pattern: '^[0-9]+([.][0-9]+)?(ms|s|m|h)$', description: 'The largest latency of one frame that is allowed, such as 200ms.'}
+  profile:
+    type: object
+    description: 'What each stage costs on each machine, and what links carry: the file that `fairlead pipeline profile FILE --out PROFILE` writes. `fairlead pipeline deploy FILE --profile PROFILE` stores it.'
+    x-kubernetes-map-type: atomic
+    required: [version, pipeline, machines, links, stages, edges, notes]
+    properties:
+      version: {type: integer, minimum: 1, description: The version of the format.}
+      pipeline: {type: string, maxLength: 253, description: The pipeline that was profiled.}
+      machines:
+        type: array
+        description: Where stages were measured, or predicted. A host has the times of the machine of its name, else those of a machine of its class.
+        maxItems: 64
+        items:
+          type: object
+          required: [name, cores, memory_bytes, machine_class, basis]
+          properties:
+            name: {type: string, maxLength: 63, description: 'The name of a host, or of a class; local: where the profile was made.'}
+            cores: {type: integer, minimum: 0, description: Its cores.}
+            memory_bytes: {type: integer, format: int64, minimum: 0, description: Its memory.}
+            machine_class: {type: string, maxLength: 63, description: Its device in the catalog.}
+            basis: {type: string, enum: [measured, predicted], description: Where its times come from.}
+      links:
+        type: array
+        description: What a link in one direction carries.
+        maxItems: 1024
+        items:
+          type: object
+          required: [source, target, bytes_per_s, delay_s]
+          properties:
+            source: {type: string, maxLength: 63, description: The machine that sends.}
+            target: {type: string, maxLength: 63, description: The machine that receives.}
+            bytes_per_s: {type: number, minimum: 0, exclusiveMinimum: true, description: Its rate.}
+            delay_s: {type: number, minimum: 0, description: How long a frame is on its way beside its transfer.}
+      stages:
+        type: array
+        description: What each stage costs. Sinks are not profiled.
+        maxItems: 64
+        items:
+          type: object
+          required: [name, rate, costs, unknown]
+          properties:
+            name: {type: string, maxLength: 63, description: The name of the stage.}
+            rate: {type: number, minimum: 0, description: Values that reach it for each frame of the source.}
+            costs:
+              type: object
+              description: 'By machine: what one value takes.'
+              maxProperties: 64
+              additionalProperties:
+                type: object
+                required: [seconds, p90, memory_bytes]
+                properties:
+                  seconds: {type: number, minimum: 0, description: The mean time.}
+                  p10: {type: number, minimum: 0, nullable: true, description: The 10th percentile of a measurement.}
+                  p90: {type: number, minimum: 0, description: The 90th percentile.}
+                  memory_bytes: {type: integer, format: int64, minimum: 0, description: What its process holds.}
+                  frames: {type: integer, minimum: 0, default: 0, description: How many were measured.}
+                  basis: {type: string, enum: [measured, predicted], default: measured, description: Where the time comes from.}
+                  confidence: {type: string, maxLength: 63, default: "", description: Of a prediction.}
+            unknown:
+              type: object
+              description: 'By machine: why there is no cost.'
+              maxProperties: 64
+              additionalProperties: {type: string, maxLength: 1024}
+      edges:
+        type: array
+        description: What travels on each edge.
+        maxItems: 128
+        items:
+          type: object
+          required: [source, target, bytes, rate]
+          properties:
+            source: {type: string, maxLength: 63, description: The stage that makes the frames.}
+            target: {type: string, maxLength: 63, description: The stage that takes them.}
+            bytes: {type: number, minimum: 0, description: The size of one value on a link.}
+            rate: {type: number, minimum: 0, description: Values for each frame of the source.}
+            encode: {type: string, maxLength: 32, default: "", description: How images travel.}
+      notes:
+        type: array
+        description: What could not be found out.
+        maxItems: 128
+        items: {type: string, maxLength: 1024}
+{{- end }}
+
+{{- define "fairlead.pipeline.placement" -}}
+type: object
+description: What the plan by spec.plan promises, by the profile; not what is measured.
+properties:
+  digest: {type: string, maxLength: 64, description: The digest of the spec.plan that it was decided by.}
+  periodSeconds: {type: number, description: 'How long the busiest host or link works on each frame: one frame a period can pass.'}
+  latencySeconds: {type: number, description: How long one frame takes from its source to its end.}
+  bottleneck: {type: string, maxLength: 128, description: 'The host or link (edge->server) that is busy for a whole period.'}
+  better:
+    type: object
+    description: Another plan that saves 15 % or more. It is made once it has been better for 60 seconds.
+    properties:
+      since: {type: string, format: date-time, description: Since when another plan has been better.}
+      periodSeconds: {type: number, description: Its period.}
+      latencySeconds: {type: number, description: Its latency.}
+      bottleneck: {type: string, maxLength: 128, description: Its bottleneck.}
+      cost: {type: string, maxLength: 16384, description: 'What the move takes: stages that open again, pods that begin and end.'}
+      moves:
+        type: array
+        description: Which stages would move.
+        maxItems: 64
+        x-kubernetes-list-type: map
+        x-kubernetes-list-map-keys: [stage]
+        items:
+          type: object
+          required: [stage, from, to]
+          properties:
+            stage: {type: string, maxLength: 63, description: The stage.}
+            from: {type: string, maxLength: 63, description: Its host now.}
+            to: {type: string, maxLength: 63, description: The host that it would have.}
+  unavailable:
+    type: array
+    description: Hosts that no stage can be put on now.
+    maxItems: 33
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [host]
+    items:
+      type: object
+      required: [host, reason]
+      properties:
+        host: {type: string, maxLength: 63, description: The name of the host.}
+        reason: {type: string, maxLength: 4096, description: 'Why, such as: node pi-3 is lost.'}
 {{- end }}
 
 {{- define "fairlead.pipeline.stage" -}}
@@ -129,7 +267,7 @@ properties:
   timeout: {type: string, maxLength: 32, description: 'How long one call may take, such as 500ms.'}
   cores: {type: array, maxItems: 1024, items: {type: integer, minimum: 0, maximum: 65535}, description: The cores that its process is pinned to.}
   memory: {x-kubernetes-int-or-string: true, maxLength: 32, description: 'How much its process may hold, such as 512Mi.'}
-  host: {type: string, maxLength: 20, description: 'The host that it is on: one of spec.hosts, or local. In a pipeline''s file this is `on`, which YAML reads as true.'}
+  host: {type: string, maxLength: 20, description: 'The host that it is on: one of spec.hosts, or local. Without it, spec.plan chooses; without that, it is local. In a pipeline''s file this is `on`, which YAML reads as true.'}
 {{- end }}
 
 {{- define "fairlead.pipeline.edge" -}}
@@ -212,6 +350,8 @@ properties:
       properties:
         stage: {type: string, maxLength: 63}
         host: {type: string, maxLength: 63}
+  placement:
+    {{- include "fairlead.pipeline.placement" . | nindent 4 }}
   hosts:
     type: array
     description: The pod of each host.

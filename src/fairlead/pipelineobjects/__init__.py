@@ -2,6 +2,10 @@
 
 resource.py      the resource as values, and the document that the coordinator reads
 from_file.py     the file of a pipeline as a resource, and the ConfigMap with its code
+plan_spec.py     what it says of its plan: a profile, an objective, a limit
+eligible.py      which of its hosts have a node
+placing.py       the exact plan of its stages on hosts, with hysteresis
+placed.py        the resource with a host for each stage, and what is said of the plan
 problems.py      what is wrong with a resource, and what to do
 names.py         names, ports and labels of the objects
 pods.py          a pod for each host with stages, and one for the coordinator

@@ -1,7 +1,7 @@
 """The controller of Pipelines: from what is observed to the objects that must exist, and the status. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,11 +16,13 @@ from fairlead.pipelineobjects.names import (
     CONFIG_MAPS,
     LOCAL,
     NETWORK_POLICIES,
+    NODES,
     PIPELINES,
     PODS,
     SECRETS,
     SERVICES,
 )
+from fairlead.pipelineobjects.placed import PlacedPipeline, place_stages
 from fairlead.pipelineobjects.pods import wanted_pods
 from fairlead.pipelineobjects.problems import check_resource, describe
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
@@ -28,7 +30,6 @@ from fairlead.pipelineobjects.sequence import OVERDUE, PodSequence, PodState, po
 from fairlead.pipelineobjects.status import (
     HostStatus,
     host_status,
-    plan_state,
     progress_state,
     ready_state,
 )
@@ -62,8 +63,8 @@ class PipelineController:
 
     @property
     def watches(self) -> tuple[ResourceKind, ...]:
-        """Nothing yet: each stage names its host."""
-        return ()
+        """Nodes: a plan puts stages on hosts that have one."""
+        return (NODES,)
 
     def reconcile(self, observed: Observed) -> Reconciled:
         """Return what must be so."""
@@ -77,9 +78,14 @@ class PipelineController:
             problems = [Problem("spec", str(error), error.hint)]
         if problems:
             return _refuse(observed, pods, problems)
-        return self._run(observed, resource, pods)
+        placed = place_stages(resource, observed)
+        if placed.resource is None:
+            return _wait_for_plan(observed, pods, _accepted(resource), placed)
+        return self._run(observed, placed.resource, pods, placed)
 
-    def _run(self, observed: Observed, resource: PipelineResource, pods: Pods) -> Reconciled:
+    def _run(
+        self, observed: Observed, resource: PipelineResource, pods: Pods, placed: PlacedPipeline
+    ) -> Reconciled:
         target = wanted_pods(resource, self.image)
         completed = _completed(observed, target, pods)
         wanted = {} if resource.is_suspended else target
@@ -91,13 +97,17 @@ class PipelineController:
         base = (*issued.secrets, file_map(resource), service(resource), network_policy(resource))
         hosts = [host_status(host, pods[host]) for host in target if host in sequence.keep]
         ready = _ready(resource, hosts, len(target), sequence, is_completed=bool(completed))
-        states = (_accepted(resource), plan_state(resource), ready, progress_state(sequence, ready))
+        states = (_accepted(resource), placed.condition, ready, progress_state(sequence, ready))
         status = _status(observed, states) | _summary(resource, hosts, len(wanted)) | completed
         return Reconciled(
             objects=(*base, *(target[host] for host in sequence.create)),
-            status=status,
-            announcements=(*announce(_conditions(observed), states), *_events(sequence, pods, issued)),
-            again_after=_again_after(issued, pods, observed.now),
+            status=status | placed.status,
+            announcements=(
+                *announce(_conditions(observed), states),
+                *placed.announcements,
+                *_events(sequence, pods, issued),
+            ),
+            again_after=_again_after(issued, pods, observed.now, placed.due),
             keep=_keep(observed, pods, sequence.keep),
         )
 
@@ -188,9 +198,11 @@ def _events(sequence: PodSequence, pods: Pods, issued: IssuedSecrets) -> tuple[A
     return tuple(events)
 
 
-def _again_after(issued: IssuedSecrets, pods: Pods, now: datetime) -> float | None:
-    """Return when something is due although nothing changes: a certificate, or a pod that is not gone."""
-    due = [issued.renew_after] if issued.renew_after else []
+def _again_after(
+    issued: IssuedSecrets, pods: Pods, now: datetime, others: Sequence[datetime] = ()
+) -> float | None:
+    """Return when something is due although nothing changes: certificates, pods that are not gone, others."""
+    due = [*others, *([issued.renew_after] if issued.renew_after else [])]
     due += [_gives_up(pod) for pod in pods.values() if pod["metadata"].get("deletionTimestamp")]
     left = [(at - now).total_seconds() for at in due if at > now]
     return max(1.0, min(left)) if left else None
@@ -229,16 +241,36 @@ def _refuse(observed: Observed, pods: Pods, problems: Sequence[Problem]) -> Reco
     text = describe(problems)
     accepted = ConditionState(ConditionType.ACCEPTED, False, "Invalid", text, is_warning=True)
     planned = ConditionState(ConditionType.PLANNED, False, "Invalid", "the spec is not accepted")
+    what = ("Invalid", "the spec is not accepted", "the spec must be changed")
+    return _hold(observed, pods, (accepted, planned), what)
+
+
+def _wait_for_plan(
+    observed: Observed, pods: Pods, accepted: ConditionState, placed: PlacedPipeline
+) -> Reconciled:
+    """Return a status that says why no stage has a host yet; what runs by an earlier spec goes on."""
+    what = (placed.condition.reason, "the stages have no host yet", "a plan is not possible")
+    held = _hold(observed, pods, (accepted, placed.condition), what)
+    return replace(held, again_after=_again_after(IssuedSecrets(), pods, observed.now, placed.due))
+
+
+def _hold(
+    observed: Observed, pods: Pods, first: tuple[ConditionState, ...], what: tuple[str, str, str]
+) -> Reconciled:
+    """Return a status while nothing can be made: all that is there stays."""
+    reason, text, doing = what
     hosts = [host_status(host, pod) for host, pod in pods.items() if host]
     old = f"; {pluralize(len(hosts), 'pod')} of the last accepted spec stay" if hosts else ""
-    ready = ConditionState(ConditionType.READY, False, "Invalid", f"the spec is not accepted{old}")
-    progress = ConditionState(ConditionType.PROGRESSING, False, "Invalid", "the spec must be changed")
-    states = (accepted, planned, ready, progress)
+    ready = ConditionState(ConditionType.READY, False, reason, f"{text}{old}")
+    progress = ConditionState(ConditionType.PROGRESSING, False, reason, doing)
+    states = (*first, ready, progress)
     status = _status(observed, states)
     status |= {
         "pods": f"{sum(host.is_ready for host in hosts)}/{len(hosts)}",
         "hosts": [each.document() for each in hosts],
     }
+    before = observed.resource.get("status") or {}
+    status |= {name: before[name] for name in ("plan", "placement") if name in before}
     keep = frozenset((kind.kind, each["metadata"]["name"]) for kind, each in _everything(observed))
     return Reconciled(status=status, announcements=announce(_conditions(observed), states), keep=keep)
 

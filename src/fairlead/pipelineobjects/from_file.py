@@ -9,6 +9,7 @@ from fairlead.keys import PIPELINE_FILES
 from fairlead.pipeline.keys.fields import check_keys
 from fairlead.pipeline.spec import HostSpec, PipelineSpec, StageSpec
 from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PIPELINES, digest, labels
+from fairlead.pipelineobjects.plan_spec import PLAN
 from fairlead.pipelineobjects.resource import HOST, ON
 from fairlead.reconcile import Manifest
 
@@ -22,7 +23,12 @@ Json = dict[str, Any]
 
 
 def resource_of(
-    spec: PipelineSpec, document: Manifest, name: str, namespace: str, files: Mapping[str, bytes]
+    spec: PipelineSpec,
+    document: Manifest,
+    name: str,
+    namespace: str,
+    files: Mapping[str, bytes],
+    plan: Manifest | None = None,
 ) -> Json:
     """Return the resource of a file; `document` is its content, `files` its code by path.
 
@@ -40,7 +46,7 @@ def resource_of(
         body["fuse"] = False
     if spec.hosts:
         body["hosts"] = [_host(spec, host) for host in spec.hosts]
-    body |= {**spec.cluster, "suspend": False}
+    body |= {**spec.cluster, "suspend": False} | ({PLAN: dict(plan)} if plan is not None else {})
     if files:
         items = [{"key": _key(path), "path": path} for path in sorted(files)]
         body["files"] = {"configMap": files_name(name, files), "items": items}
@@ -81,8 +87,8 @@ def _stage(spec: PipelineSpec, stage: StageSpec, entry: Mapping[str, Any]) -> Js
     body = {key: value for key, value in _texts(entry).items() if key != ON and value is not None}
     if stage.command:
         body["exec"] = list(stage.command)
-    if stage.on != LOCAL:
-        body[HOST] = _host_of(spec, stage)
+    if stage.is_placed:
+        body[HOST] = LOCAL if stage.on == LOCAL else _host_of(spec, stage)
     return body
 
 

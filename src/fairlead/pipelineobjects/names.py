@@ -13,6 +13,7 @@ SECRETS: Final = ResourceKind("v1", "Secret", "secrets")
 CONFIG_MAPS: Final = ResourceKind("v1", "ConfigMap", "configmaps")
 SERVICES: Final = ResourceKind("v1", "Service", "services")
 NETWORK_POLICIES: Final = ResourceKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+NODES: Final = ResourceKind("v1", "Node", "nodes", namespaced=False)
 
 LOCAL: Final = "local"
 """The coordinator's pod as a host: stages without `on` are there."""

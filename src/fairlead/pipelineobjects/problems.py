@@ -96,11 +96,13 @@ def _check_share(group: HostGroup) -> Iterator[Problem]:
 
 def _check_secrets(resource: PipelineResource) -> Iterator[Problem]:
     """Certificates of two authorities refuse each other."""
-    groups = (resource.local, *resource.used_hosts)
+    hosts = resource.used_hosts if resource.plan is None else resource.hosts  # a plan may use any of them
+    groups = (resource.local, *hosts)
     lacking = [group.name for group in groups if not group.tls_secret]
-    if resource.used_hosts and 0 < len(lacking) < len(groups):
+    if hosts and 0 < len(lacking) < len(groups):
+        which = "every host with a stage" if resource.plan is None else "every host"
         what = f"tlsSecret is not stated for {', '.join(lacking)}"
-        yield Problem("hosts", what, "state it for every host with a stage and for local, or for none")
+        yield Problem("hosts", what, f"state it for {which} and for local, or for none")
 
 
 def _has_unknown_host(problems: Iterable[Problem]) -> bool:

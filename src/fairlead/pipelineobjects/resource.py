@@ -7,6 +7,7 @@ from typing import Any, Final
 from fairlead.pipeline.spec import PipelineSpec
 from fairlead.pipeline.yaml_file import read_document
 from fairlead.pipelineobjects.names import LOCAL, PORT, host_name
+from fairlead.pipelineobjects.plan_spec import PLAN, PlanSpec, read_plan
 from fairlead.reconcile import Manifest
 
 SCHEDULER: Final = "fairlead"
@@ -74,6 +75,8 @@ class PipelineResource:
     state_claim: str = ""
     """The PersistentVolumeClaim with the progress of the run; empty: it ends with the coordinator's pod."""
     is_suspended: bool = False
+    plan: PlanSpec | None = None
+    """None: stages without a host are in the coordinator's pod."""
 
     def group(self, name: str) -> HostGroup:
         """Return the host of this name."""
@@ -110,6 +113,7 @@ def read_resource(manifest: Manifest) -> PipelineResource:
         files=_read_files(body.get("files")),
         state_claim=body.get("stateClaim") or "",
         is_suspended=bool(body.get("suspend")),
+        plan=read_plan(body.get(PLAN)),
     )
 
 

@@ -1,6 +1,7 @@
 """`fairlead pipeline deploy`, `status`, `drain` and `delete`, on a real API server beside an operator."""
 
 import asyncio
+import copy
 import json
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, Kind
 from fairlead.errors import NotFoundError
+from fairlead.serve.operator.plan import status_patch
 from tests.cli.examples import Run
 from tests.kinds import define_kind
 from tests.labs import RealCluster
@@ -45,10 +47,10 @@ def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves the kind."""
     define_kind(real_cluster.api, "pipelines.yaml", PIPELINES)
     yield real_cluster
-    asyncio.run(_drop(real_cluster))
+    asyncio.run(drop(real_cluster))
 
 
-async def _drop(cluster: RealCluster) -> None:
+async def drop(cluster: RealCluster) -> None:
     async with cluster.connect() as client:
         await client.delete_collection(PIPELINES, cluster.namespace)
 
@@ -71,8 +73,9 @@ def operated(cluster: RealCluster) -> Iterator[None]:
                     resource = each.document()
                     world = worlds.setdefault(each.metadata.uid, Cluster(resource))
                     world.resource = resource
+                    before = copy.deepcopy(resource.get("status") or {})
                     world.live()
-                    patch = {"status": world.resource["status"]}
+                    patch = {"status": status_patch(before, world.resource["status"]) or {}}
                     try:
                         await client.patch_status(PIPELINES, each.metadata.name, patch, cluster.namespace)
                     except NotFoundError:

@@ -73,7 +73,10 @@ COMMANDS: dict[str, set[str]] = {
         *OUTPUT,
     },
     "pipeline worker": {"--listen", "--folder", "--grace", "--health", *HOST_TLS},
-    "pipeline deploy": {"FILE", "--name", "--no-files", "--dry-run", *IN_CLUSTER, *OUTPUT},
+    "pipeline deploy": {
+        *("FILE", "--name", "--no-files", "--dry-run", "--profile", "--max-latency", "--objective", "--link"),
+        *(*IN_CLUSTER, *OUTPUT),
+    },
     "pipeline status": {"NAME|FILE", *IN_CLUSTER, *OUTPUT} - {"--wait", "--timeout"},
     "pipeline drain": {"NAME|FILE", *IN_CLUSTER, *OUTPUT},
     "pipeline delete": {"NAME|FILE", *IN_CLUSTER, *OUTPUT},

@@ -5,13 +5,16 @@ import copy
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 import pytest
 
 from fairlead import __version__
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
-from fairlead.cluster.kinds import CONFIG_MAPS, CRDS
+from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, EVENTS, NODES
+from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, AlreadyExistsError, ClusterError, NotFoundError
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
 from fairlead.pipelineobjects.issuer import AuthorityIssuer
@@ -26,7 +29,8 @@ from tests.deploy.chart.deciders import RecordingTransport, record_requests, tok
 from tests.deploy.chart.test_roles import Verbs, allowed
 from tests.deploy.chart.worlds import KINDS
 from tests.labs import LABEL, RealCluster
-from tests.pipelineobjects.worlds import pipeline
+from tests.pipelineobjects.planned import SPEC, planned_pipeline
+from tests.pipelineobjects.worlds import lose, node, pipeline
 
 ACCOUNT = "fairlead-operator"
 RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -150,6 +154,55 @@ async def _create_and_change(client: Client, namespace: str) -> None:
     stages[0]["options"]["rate"] = 20
     await client.patch(KIND, "count", {"spec": {"stages": stages}}, namespace)
     await _files(client, namespace, first)
+    async with asyncio.timeout(120):  # the status is the last write of a pass
+        while not _is_waiting((await client.get(KIND, "count", namespace)).document()):
+            await asyncio.sleep(0.1)
+
+
+async def _plan_around_a_lost_node(client: Client, namespace: str) -> None:
+    """Let a stage be placed on a node, and leave it once that is lost."""
+    for name, stage in (("pi", "edge"), ("big", "server")):
+        body = node(f"{name}-{namespace}", **{LABEL: namespace, "stage": f"{stage}-{namespace}"})
+        await client.create(NODES.raw(), {**body, "apiVersion": "v1", "kind": "Node"})
+        await client.patch_status(NODES.raw(), body["metadata"]["name"], {"status": body["status"]})
+    text = "\n".join(line for line in SPEC.splitlines() if "spare" not in line)
+    for room, stage in (("lab", "edge"), ("rack", "server")):
+        text = text.replace(f"room: {room}", f"stage: {stage}-{namespace}")
+    body = planned_pipeline(text=text, namespace=namespace)
+    body["metadata"]["name"] = "planned"
+    await client.create(KIND, {**body, "apiVersion": RESOURCE.api_version}, namespace)
+    await _until_detected_by(client, namespace, "server")
+    lost = node("big", room="rack")
+    lose(lost, datetime(2026, 1, 1, tzinfo=UTC))
+    await client.patch_status(NODES.raw(), f"big-{namespace}", {"status": lost["status"]})
+    await _until_detected_by(client, namespace, "edge")
+    reason = f"detect moves from server to edge: node big-{namespace} is lost"
+    async with asyncio.timeout(120):  # events follow the status
+        while not any(
+            each.message.startswith(reason) for each in (await client.list(EVENTS, namespace)).items
+        ):
+            await asyncio.sleep(0.1)
+    await client.delete(KIND, "planned", namespace)
+    async with asyncio.timeout(120):
+        while len((await client.list(KIND, namespace)).items) > 1:
+            await asyncio.sleep(0.1)
+
+
+async def _until_detected_by(client: Client, namespace: str, host: str) -> None:
+    async with asyncio.timeout(120):
+        while True:
+            status = (await client.get(KIND, "planned", namespace)).document().get("status") or {}
+            if {"stage": "detect", "host": host} in (status.get("plan") or ()):
+                return
+            await asyncio.sleep(0.1)
+
+
+def _is_waiting(found: dict[str, Any]) -> bool:
+    """Return whether the status says of the present spec that every pod is made, and none is ready."""
+    status = found.get("status") or {}
+    is_present = status.get("observedGeneration") == found["metadata"]["generation"]
+    reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+    return is_present and len(status.get("hosts") or ()) == 3 and reasons.get("Progressing") == "Waiting"
 
 
 async def _files(client: Client, namespace: str, before: set[str]) -> set[str]:
@@ -192,6 +245,7 @@ def test_the_role_is_what_the_operator_calls_and_a_new_replica_changes_nothing(
         ):
             async with running(config, namespace) as (_, first):
                 await _create_and_change(client, namespace)
+                await _plan_around_a_lost_node(client, namespace)
             async with running(config, namespace) as (operator, second):
                 await _until_reconciled(operator)
                 assert not [what for verb, what in second.calls if verb in ("patch", "delete")]
@@ -223,7 +277,7 @@ def test_other_requests_are_forbidden(real_cluster: RealCluster, chart: Chart) -
         ("DELETE", f"/apis/{GROUP}/v1alpha1/namespaces/{ns}/pipelines/some"),
         ("POST", f"/api/v1/namespaces/{ns}/serviceaccounts"),
         ("POST", f"/apis/apps/v1/namespaces/{ns}/deployments"),
-        ("GET", "/api/v1/nodes"),
+        ("GET", "/api/v1/nodes/some"),
         ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
     )
 

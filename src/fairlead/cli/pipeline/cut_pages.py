@@ -64,31 +64,37 @@ def show_cuts(
     options: argparse.Namespace, problem: "CutProblem", plan: "CutPlan | None", *, first_stays: bool = False
 ) -> None:
     """Show every prefix cut; with `first_stays`, those whose first stage is on the source's node."""
-    from fairlead.pipeline.plan.cut import describe_runs
-    from fairlead.pipeline.plan.explain import milliseconds
-    from fairlead.pipeline.plan.explore import best_cut, explore
+    from fairlead.pipeline.plan.explore import explore
 
     cuts = tuple(cut for cut in explore(problem) if not first_stays or cut.assignment[0] == problem.source)
-    if options.output != "table":
-        show(
-            {
-                "source": problem.source,
-                "cuts": [_cut_document(cut) for cut in cuts],
-                "plan": None if plan is None else answer(plan),
-            },
-            options.output,
-        )
-        return
+    if options.output == "table":
+        show_page(Page.of(*cut_lines(problem, plan, cuts)), options.color)
+    else:
+        shown = None if plan is None else answer(plan)
+        document = {"source": problem.source, "cuts": [cut_document(cut) for cut in cuts], "plan": shown}
+        show(document, options.output)
+
+
+def cut_lines(
+    problem: "CutProblem", plan: "CutPlan | None", cuts: "tuple[PrefixCut, ...]"
+) -> list[Table | str]:
+    """Return prefix cuts for people."""
+    from fairlead.pipeline.plan.cut import describe_runs
+    from fairlead.pipeline.plan.explain import milliseconds
+    from fairlead.pipeline.plan.explore import best_cut
+
     best = best_cut(cuts)
-    lines = [f"E is {problem.source}, the source's node; S is the other node."]
+    third = "; - is a third one" if any("-" in cut.letters for cut in cuts) else ""
+    lines = [f"E is {problem.source}, the source's node; S is the other node{third}."]
     if plan is not None:
         runs = describe_runs(problem, plan.assignment)
         lines.append(f"Best of all plans: {runs}, with a period of {milliseconds(plan.period_s)}.")
     rows = [_cut_row(cut, chosen=cut is best) for cut in cuts]
-    show_page(Page.of(Table.of(_CUTS, rows), "", *lines), options.color)
+    return [Table.of(_CUTS, rows), "", *lines]
 
 
-def _cut_document(cut: "PrefixCut") -> dict[str, Any]:
+def cut_document(cut: "PrefixCut") -> dict[str, Any]:
+    """Return a prefix cut for programs."""
     from fairlead.pipeline.plan.cut import CutPlan
 
     plan = cut.outcome if isinstance(cut.outcome, CutPlan) else None

@@ -10,8 +10,9 @@ from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Fit, Table
 from fairlead.cli.output.terminal import Page, show_error, show_page
-from fairlead.cli.pipeline import cluster
+from fairlead.cli.pipeline import cluster, cluster_plan
 from fairlead.cli.pipeline.cluster import MANAGER, PipelineAccess
+from fairlead.cli.pipeline.cluster_plan import ShownPlan
 from fairlead.cli.pipeline.deployed import status_document, status_page, summary
 from fairlead.cli.pipeline.files import collect_files
 from fairlead.cli.shell import options as shared
@@ -19,7 +20,7 @@ from fairlead.errors import AlreadyExistsError, ConflictError, NotFoundError, Pi
 
 if TYPE_CHECKING:
     from fairlead.pipeline.spec import PipelineSpec
-    from fairlead.reconcile import Reconciled
+    from fairlead.reconcile import Observed, Reconciled
 
 _PLAN: Final = tuple(Column(each, Fit.KEEP) for each in ("STAGE", "HOST"))
 _OBJECTS: Final = tuple(Column(each, Fit.KEEP) for each in ("KIND", "NAME"))
@@ -41,8 +42,12 @@ def add(verbs: Any) -> None:
         "--no-files", action="store_true", help="store no code: the image has the modules of the stages"
     )
     command.add_argument(
-        "--dry-run", action="store_true", help="show the plan and the objects, and ask no cluster"
+        "--dry-run",
+        action="store_true",
+        help="show the plan and the objects, and store nothing; with --profile the cluster is asked for its "
+        "nodes, otherwise for nothing",
     )
+    cluster_plan.add_options(command)
     cluster.add_wait(command, "frames flow, or the run is done")
     cluster.add_cluster(command)
     shared.add_output(command)
@@ -65,15 +70,22 @@ def _deploy(options: argparse.Namespace) -> int:
     spec = read_pipeline(options.file)
     files = {} if options.no_files else collect_files(spec)
     name = options.name or spec.name
-    deployment = _deployment(options, spec, name, options.namespace or "default", files)
-    decided = _decide(options.file, deployment.resource)
+    plan = cluster_plan.stored_plan(spec, options)
+    deployment = _deployment(options, spec, name, options.namespace or "default", files, plan)
+    nodes, not_asked = (
+        cluster_plan.read_nodes(options, name) if options.dry_run and plan else (None, "not a dry run")
+    )
+    observed = _new(deployment.resource, nodes)
+    decided = _decide(options.file, observed)
     _note_code(spec)
     if options.dry_run:
-        _show_dry(options, deployment, decided)
+        assert decided.status is not None, "a new resource gets a status"
+        shown = ShownPlan(observed, decided.status, not_asked) if plan else None
+        _show_dry(options, deployment, decided, shown)
         return 0
 
     async def work(access: PipelineAccess) -> tuple[Json, str]:
-        stored = _deployment(options, spec, name, access.namespace, files)
+        stored = _deployment(options, spec, name, access.namespace, files, plan)
         found, change = await _store(access, stored)
         if options.wait:
             with progress(f"deploying {access.namespace}/{name}") as bar:
@@ -91,28 +103,37 @@ def _deployment(
     name: str,
     namespace: str,
     files: Mapping[str, bytes],
+    plan: Json | None,
 ) -> Deployment:
     from fairlead.pipelineobjects.from_file import files_map, resource_of
     from fairlead.yamltext import parse_documents
 
     with open(options.file, "rb") as file:
         (document,) = parse_documents(file.read())
-    resource = resource_of(spec, document, name, namespace, files)
+    resource = resource_of(spec, document, name, namespace, files, plan)
     return Deployment(resource, files_map(name, namespace, files) if files else None)
 
 
-def _decide(path: str, resource: Json) -> "Reconciled":
-    """Return what the operator would make of a new Pipeline; PipelineError where it would refuse it."""
+def _new(resource: Json, nodes: list[Json] | None) -> "Observed":
+    """Return a new Pipeline as the operator sees it; None: any node may be there."""
     from fairlead.compat.times import UTC
-    from fairlead.pipelineobjects.certificates import NoIssuer
-    from fairlead.pipelineobjects.controller import PipelineController
+    from fairlead.pipelineobjects.names import NODES
     from fairlead.reconcile import Observed
 
-    decided = PipelineController(NoIssuer()).reconcile(Observed(resource, {}, {}, datetime.now(UTC)))
+    return Observed(resource, {}, {} if nodes is None else {NODES: nodes}, datetime.now(UTC))
+
+
+def _decide(path: str, observed: "Observed") -> "Reconciled":
+    """Return what the operator would make of a new Pipeline; PipelineError or NoPlanError: nothing."""
+    from fairlead.pipelineobjects.certificates import NoIssuer
+    from fairlead.pipelineobjects.controller import PipelineController
+
+    decided = PipelineController(NoIssuer()).reconcile(observed)
     assert decided.status is not None, "a new resource gets a status"
     accepted = next(each for each in decided.status["conditions"] if each["type"] == "Accepted")
     if accepted["status"] != "True":
         raise PipelineError(f"{path}: {accepted['message']}")
+    cluster_plan.require_plan(path, decided.status)
     return decided
 
 
@@ -205,19 +226,24 @@ def _report(options: argparse.Namespace, found: Json, change: str) -> int:
     return 0 if _is_over(found) else 1
 
 
-def _show_dry(options: argparse.Namespace, deployment: Deployment, decided: "Reconciled") -> None:
+def _show_dry(
+    options: argparse.Namespace, deployment: Deployment, decided: "Reconciled", planned: ShownPlan | None
+) -> None:
     objects = [*([deployment.files] if deployment.files else []), *decided.objects]
     assert decided.status is not None, "a new resource gets a status"
     plan = decided.status["plan"]
     if options.output != "table":
         shown = [_without_keys(each) for each in objects]
-        show({"pipeline": deployment.resource, "plan": plan, "objects": shown}, options.output)
+        placement = {"placement": planned.document()} if planned else {}
+        show({"pipeline": deployment.resource, "plan": plan, **placement, "objects": shown}, options.output)
         return
     meta = deployment.resource["metadata"]
-    stages = Table.of(_PLAN, [(each["stage"], each["host"]) for each in plan])
+    stages = (
+        planned.lines() if planned else [Table.of(_PLAN, [(each["stage"], each["host"]) for each in plan])]
+    )
     rows = [(each["kind"], each["metadata"]["name"]) for each in (deployment.resource, *objects)]
     head = f"{meta['namespace']}/{meta['name']} would become {len(objects) + 1} objects (nothing was stored)"
-    show_page(Page.of(head, "", stages, "", Table.of(_OBJECTS, rows)), options.color)
+    show_page(Page.of(head, "", *stages, "", Table.of(_OBJECTS, rows)), options.color)
 
 
 def _without_keys(each: Mapping[str, Any]) -> Json:

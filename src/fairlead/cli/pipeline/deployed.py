@@ -10,6 +10,7 @@ from fairlead.cli.output.table import Column, Fit, Table, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.pipeline import cluster
 from fairlead.cli.pipeline.cluster import PipelineAccess
+from fairlead.cli.pipeline.cluster_plan import placement_document, placement_lines
 from fairlead.cli.shell import options as shared
 
 _CONDITIONS: Final = (
@@ -161,6 +162,7 @@ def status_document(found: Json) -> Json:
             }
             for each in status.get("hosts") or ()
         ],
+        "plan": placement_document(status["placement"]) if "placement" in status else None,
     }
 
 
@@ -187,6 +189,7 @@ def status_page(found: Json) -> Page:
             for each in document["hosts"]
         ]
         lines += ["", Table.of(_HOSTS, rows)]
+    lines += placement_lines((found.get("status") or {}).get("placement") or {})
     if document["conditions"]:
         keys = ("type", "status", "reason", "message")
         lines += [

@@ -31,6 +31,17 @@ _LARGEST: Final = 8 << 20
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options that a pipeline needs."""
     command.add_argument("--profile", metavar="PROFILE", help="plan from this profile, and measure nothing")
+    add_wishes(command)
+    command.add_argument(
+        "--replicas", action="store_true", help="let --out write the replicas that the plan proposes"
+    )
+    command.add_argument("--out", metavar="PLANNED", help="write the pipeline with its plan to this file")
+    profile.add_measuring(command)
+    hosts.add_tls(command)
+
+
+def add_wishes(command: argparse.ArgumentParser) -> None:
+    """Add the options that say what a plan shall be, and what is known better than by its profile."""
     command.add_argument(
         "--max-latency", metavar="TIME", help="the largest latency that is allowed, for example 100ms"
     )
@@ -48,12 +59,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
         default=[],
         help="what a link carries, instead of what was measured: local->edge=100Mb/s,5ms; may be repeated",
     )
-    command.add_argument(
-        "--replicas", action="store_true", help="let --out write the replicas that the plan proposes"
-    )
-    command.add_argument("--out", metavar="PLANNED", help="write the pipeline with its plan to this file")
-    profile.add_measuring(command)
-    hosts.add_tls(command)
 
 
 def refuse_options(options: argparse.Namespace) -> None:
@@ -117,6 +122,11 @@ def _solve(planned: "PipelineProblem", options: argparse.Namespace) -> "CutPlan 
     if all(len(stage.seconds) == 1 for stage in problem.stages):  # nothing to choose, with joins neither
         return evaluate(problem, [next(iter(stage.seconds)) for stage in problem.stages])
     return plan_cut(problem, Solver(options.solver), Objective(options.objective))
+
+
+def stated_profile(spec: "PipelineSpec", options: argparse.Namespace) -> "PipelineProfile":
+    """Return the profile of a pipeline with the links of --link; PipelineError, SettingsError."""
+    return _known(spec, options, [_read_link(text) for text in options.links])
 
 
 def _known(spec: "PipelineSpec", options: argparse.Namespace, links: "list[LinkFacts]") -> "PipelineProfile":
