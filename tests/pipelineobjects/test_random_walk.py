@@ -1,6 +1,7 @@
-"""Whatever happens in whatever order: in the end the wanted objects are there, and nothing is written any more."""
+"""Whatever happens in whatever order: in the end the wanted objects are there, and nothing is written."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 
 from hypothesis import given, settings
@@ -31,7 +32,7 @@ STEPS = st.one_of(
 def play(cluster: Cluster, what: str, value: object) -> None:
     """Let one thing happen."""
     spec: Json = cluster.resource["spec"]
-    edits = {
+    edits: dict[str, Callable[[], object]] = {
         "image": lambda: spec.update(image=value),
         "room": lambda: spec["hosts"][1].update(nodeSelector={"room": value}),
         "host": lambda: spec["stages"][1].update(host=value),

@@ -1,4 +1,4 @@
-"""Updates of a run that goes on: beside the old pod, measured, carried out, observed, and back if it is worse."""
+"""Updates of a run that goes on: beside the old pod, carried out, observed, and back if it is worse."""
 
 from datetime import timedelta
 
@@ -174,8 +174,8 @@ def test_a_new_pod_that_needs_the_place_of_the_old_one_gets_it_after_a_minute(cl
     cluster.held.clear()
     cluster.held.add("server-b")
     cluster.pass_time(10)
-    text = "Draining: the run is drained and started again: the new pod of server finds no node beside the old one"
-    assert text in events(cluster)
+    why = "the new pod of server finds no node beside the old one"
+    assert f"Draining: the run is drained and started again: {why}" in events(cluster)
     cluster.held.clear()
     cluster.live()
     assert sorted(cluster.pods()) == ["edge-a", "local", "server-b"]
