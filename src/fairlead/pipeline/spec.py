@@ -1,7 +1,7 @@
 """A pipeline as data: its stages, and the edges between them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.compat import StrEnum
@@ -82,6 +82,11 @@ class StageSpec:
     """The file states `on`: a plan leaves the stage there."""
 
     @property
+    def settings(self) -> "StageSpec":
+        """The stage without its place, in the file and among hosts."""
+        return replace(self, line=0, on="", is_placed=False)
+
+    @property
     def kind(self) -> StageKind:
         """What does the work."""
         if self.role is StageRole.RUN:
@@ -154,6 +159,12 @@ class PipelineSpec:
             return ("local",)
         return tuple(host.name for host in self.hosts if host.address and host.matches(stage.on))
 
+    def places_of(self, stage: StageSpec) -> tuple[tuple[str, str], ...]:
+        """Return the host of each replica of a stage, with its address; empty: the coordinator's machine."""
+        hosts, addresses = self.hosts_of(stage), {host.name: host.address for host in self.hosts}
+        chosen = [hosts[index % len(hosts)] for index in range(stage.replicas)]
+        return tuple((name, addresses.get(name, "")) for name in chosen)
+
     def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
         """Return the edges that end at a stage, in the order of the file."""
         return tuple(edge for edge in self.edges if edge.target == name)
@@ -173,6 +184,13 @@ class PipelineSpec:
             done.append(stage)
             left.remove(stage)
         return done
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no stage joins or branches."""
+        ins = [len(self.inputs_of(stage.name)) for stage in self.stages]
+        outs = [len(self.outputs_of(stage.name)) for stage in self.stages]
+        return len(self.sources) == 1 and max(ins) <= 1 and max(outs) <= 1
 
     @property
     def sources(self) -> tuple[StageSpec, ...]:
