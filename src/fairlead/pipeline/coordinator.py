@@ -9,7 +9,6 @@ from typing import Final
 
 from fairlead.pipeline.fuse import RunPlan, WorkerPlan
 from fairlead.pipeline.move import DRAIN_LIMIT, START_LIMIT, Move
-from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.replay import replay_from
 from fairlead.pipeline.run_events import (
     Acknowledged,
@@ -109,9 +108,7 @@ class Coordinator:
         if self._ending or self._draining or self._move is not None:
             return False
         kept = {worker.name for worker in plan.workers}
-        return all(
-            worker.ready and not worker.done for name, worker in self._workers.items() if name in kept
-        )
+        return all(worker.ready and not worker.done for name, worker in self._workers.items() if name in kept)
 
     @property
     def placed(self) -> list[WorkerPlan]:
@@ -120,7 +117,7 @@ class Coordinator:
         others = [worker.plan for name, worker in self._others.items() if name not in starting]
         return [*self.plan.workers, *others]
 
-    def _worker(self, name: str) -> _Worker:
+    def _worker(self, name: str) -> WorkerState:
         """Return a worker of the plan, or another one that runs."""
         return self._workers[name] if name in self._workers else self._others[name]
 
@@ -269,7 +266,8 @@ class Coordinator:
                 worker.done = False
         spawned = [SpawnWorker(name, self.epoch, start) for name in move.arriving]
         begun = [StartEpoch(name, self.epoch, start) for name in staying if self._replayable]
-        ended = MoveEnded(done=True, sequence=min(start.values(), default=0), reason="its processes were lost")
+        reason = "the old processes were lost" if self._replayable else ""
+        ended = MoveEnded(done=True, sequence=min(start.values(), default=0), reason=reason)
         return [*killed, *adopted, *spawned, *move.relink(replayed=self._replayable), *begun, ended]
 
     def _adopt(self, plan: RunPlan) -> list[RunEffect]:
@@ -372,4 +370,3 @@ class Coordinator:
         for name, worker in self._workers.items():
             worker.done = False
             yield StartEpoch(name, self.epoch, start)
-

@@ -7,13 +7,11 @@ from itertools import pairwise
 from typing import Final
 
 from fairlead.pipeline.edge import EdgePolicy
-from fairlead.pipeline.spec import EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
+from fairlead.pipeline.spec import LOCAL, EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
 from fairlead.pipeline.transport import MOST_DEPTH
 
 _SPARE_SLOTS: Final = 2
 """Beside the frames that an edge holds: one is worked on, one is on its way."""
-LOCAL_PLACE: Final = "local"
-"""The machine of the coordinator, where others have an address."""
 PATH_MARK: Final = "@"
 """Before the number of the placement that a process was started for: `detect@1`."""
 
@@ -25,7 +23,7 @@ class WorkerPlan:
     name: str
     """The names of its stages, and the number of the replica: `camera+blur`, `detect/1`."""
     stages: tuple[StageSpec, ...]
-    host: str = "local"
+    host: str = LOCAL
     """Where it runs."""
     address: str = ""
     """That of the host; empty: the machine of the coordinator."""
@@ -33,7 +31,7 @@ class WorkerPlan:
     @property
     def place(self) -> str:
         """The machine by which it is reached: a host may change its address while a pipeline runs."""
-        return self.address or LOCAL_PLACE
+        return self.address or LOCAL
 
     @property
     def on_error(self) -> OnError:

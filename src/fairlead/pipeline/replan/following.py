@@ -70,7 +70,9 @@ def _refusals(old: PipelineSpec, new: PipelineSpec) -> Iterator[str]:
         yield f"stage {moving[0]} has changed, and stages that join or branch cannot move"
 
 
-def _stage_refusals(old: PipelineSpec, new: PipelineSpec, before: StageSpec, after: StageSpec) -> Iterator[str]:
+def _stage_refusals(
+    old: PipelineSpec, new: PipelineSpec, before: StageSpec, after: StageSpec
+) -> Iterator[str]:
     if after.role is not before.role and {before.role, after.role} & {*_ENDS}:
         yield f"stage {after.name} is a {after.role} now"
     elif after.role in _ENDS:
