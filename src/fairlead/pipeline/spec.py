@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from fairlead.compat import StrEnum
 from fairlead.pipeline.edge import EdgeContract
 from fairlead.pipeline.ports import ANY, PortType
 from fairlead.units import Bytes, Seconds
+
+LOCAL: Final = "local"
+"""The name of the coordinator's own machine."""
 
 
 class StageRole(StrEnum):
@@ -76,7 +79,7 @@ class StageSpec:
     """Of the file; 0: from Python."""
     command: tuple[str, ...] = ()
     """Of an `exec` stage: the program and its arguments."""
-    on: str = "local"
+    on: str = LOCAL
     """The name or the class of a host, or labels as `key=value,key=value`; `local`: this machine."""
     is_placed: bool = False
     """The file states `on`: a plan leaves the stage there."""
@@ -155,8 +158,8 @@ class PipelineSpec:
 
     def hosts_of(self, stage: StageSpec) -> tuple[str, ...]:
         """Return the hosts that a stage may be on; replicas take them in turn."""
-        if stage.on == "local":
-            return ("local",)
+        if stage.on == LOCAL:
+            return (LOCAL,)
         return tuple(host.name for host in self.hosts if host.address and host.matches(stage.on))
 
     def places_of(self, stage: StageSpec) -> tuple[tuple[str, str], ...]:
