@@ -1,12 +1,14 @@
 """Formats with a version: every one that outlives a process, and what is done with a newer one."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.annotations import ALLOCATIONS, DEVICE_LISTS, AnnotatedAccelerator
+from fairlead.compat.times import UTC
 from fairlead.errors import NewerFormatError
 from fairlead.formats import VersionedFormat
 from fairlead.history.learned import LEARNED, LearnedCommand, LearnedRun
