@@ -182,6 +182,20 @@ def test_a_new_pod_that_needs_the_place_of_the_old_one_gets_it_after_a_minute(cl
     assert cluster.says("Ready").startswith("True Running")
 
 
+def test_a_run_that_does_not_start_is_not_waited_for(cluster: Cluster) -> None:
+    """What it lacks may be what the change brings; nothing can be lost."""
+    cluster.held.add("local")
+    cluster.set_pod("local", podIP="10.0.0.1", conditions=[{"type": "Ready", "status": "False"}])
+    cluster.change(set_image)
+    cluster.settle()
+    assert "Draining: the run is drained and started again: no frames flow that it could keep" in events(
+        cluster
+    )
+    cluster.held.clear()
+    cluster.live()
+    assert sorted(cluster.pods()) == ["edge-a", "local", "server-b"]
+
+
 def test_a_new_pod_that_requests_more_does_not_drain_the_run(cluster: Cluster) -> None:
     cluster.held.add("server-b")
     cluster.change(lambda spec: spec["hosts"][1]["resources"]["requests"].update(cpu="2500m"))

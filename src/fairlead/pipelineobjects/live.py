@@ -92,6 +92,8 @@ def plan_live(run: LiveRun) -> LivePlan:
     document = run.resource.document_at({**run.slots, **after})
     if document == run.file.document:
         return _plan_settled(run, moves)
+    if _is_update(run, moves) and not is_ready(run.pods, COORDINATOR):
+        return stop(run, "no frames flow that it could keep")
     change = live_change(run.file.spec, read_document(document))
     if isinstance(change, ChangeRefusal):
         return stop(run, change.reason)
@@ -173,7 +175,7 @@ def _is_observed(run: LiveRun, moves: list[HostMove]) -> bool:
     """Return whether the run is compared with before: not where pods were lost, or where it goes back."""
     policy = run.resource.update
     is_wanted = policy.is_rolled_back and policy.observe > 0 and not run.is_back
-    return is_wanted and _is_update(run, moves) and is_ready(run.pods, COORDINATOR)
+    return is_wanted and _is_update(run, moves)
 
 
 def _measure(run: LiveRun, stages: tuple[str, ...]) -> RunFile:

@@ -8,6 +8,8 @@ from fairlead.units import format_duration, pluralize
 
 _LEAST_RATE: Final = 0.8
 """The share of the rate before that counts as no worse."""
+_MORE_DROPS: Final = 0.2
+"""The share of the frames read that more drops may cost."""
 _NOISE: Final = 5
 """Frames by which two rates may differ by chance."""
 _CRASHES: Final = 2
@@ -62,7 +64,7 @@ def find_decline(before: RunWindow, after: RunWindow) -> str:
     if lacking > _NOISE and not _is_source_slower(before, after):
         return f"{after.rate:.1f} frames/s after the update, {before.rate:.1f} before"
     more = after.dropped - _expected(before, after, before.dropped)
-    if more > _NOISE and more > (1 - _LEAST_RATE) * after.read:
+    if more > _NOISE and more > _MORE_DROPS * after.read:
         now, then = (format_duration(each.seconds) for each in (after, before))
         lost = f"{pluralize(after.dropped, 'frame')} dropped in {now} after the update"
         return f"{lost}, {before.dropped} in {then} before"
