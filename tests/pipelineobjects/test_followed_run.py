@@ -37,7 +37,7 @@ class LoopbackCluster:
 
     def text(self) -> str:
         """Return the file as the run reads it."""
-        held = self.world.file()["data"]["pipeline.yaml"]
+        held: str = self.world.file()["data"]["pipeline.yaml"]
         text = held.replace("/data/", "")
         for slot, port in self._ports.items():
             text = text.replace(f"server-{slot}.count-pipeline.shop.svc:7070", f"127.0.0.1:{port}")

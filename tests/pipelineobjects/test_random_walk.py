@@ -42,7 +42,8 @@ def play(cluster: Cluster, what: str, value: object) -> None:
     }
     pods = list(cluster.pods().values())
     if what in edits:
-        cluster.change(lambda _: edits[what]())
+        edits[what]()
+        cluster.change(lambda _: None)
     elif what in ("share", "follows"):
         setattr(cluster.run, what, value)
     elif what == "crash":

@@ -11,7 +11,7 @@ from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PAGES_PORT, diges
 from fairlead.pipelineobjects.pods import image_of, in_slot, wanted_pods, with_file
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
 from fairlead.pipelineobjects.run_file import RunFile, read_run_file, resolved_spec
-from fairlead.pipelineobjects.run_status import STATUS_PATH, RunStatus, read_status
+from fairlead.pipelineobjects.run_status import STATUS_PATH, FollowStatus, read_status
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
@@ -219,7 +219,7 @@ def _page(pods: Pods) -> PodPage | None:
     return PodPage(str(address), PAGES_PORT, STATUS_PATH) if is_up else None
 
 
-def _status(observed: Observed, pipeline: str, page: PodPage | None) -> RunStatus | None:
+def _status(observed: Observed, pipeline: str, page: PodPage | None) -> FollowStatus | None:
     reading = observed.pages.get(page) if page is not None else None
     if reading is None or reading.error or observed.now - reading.at > _FRESH:
         return None

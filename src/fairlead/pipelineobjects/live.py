@@ -17,7 +17,7 @@ from fairlead.pipelineobjects.observation import observe_run
 from fairlead.pipelineobjects.reasons import describe_moves
 from fairlead.pipelineobjects.resource import PipelineResource
 from fairlead.pipelineobjects.run_file import RunFile
-from fairlead.pipelineobjects.run_status import RunStatus
+from fairlead.pipelineobjects.run_status import FollowStatus
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
@@ -49,7 +49,7 @@ class LiveRun:
     wanted: Mapping[str, Manifest]
     pods: Mapping[Place, Manifest]
     file: RunFile
-    status: RunStatus | None
+    status: FollowStatus | None
     """What its page said a moment ago; None: nothing."""
     now: datetime
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.pipelineobjects.resource import UpdatePolicy
 from fairlead.pipelineobjects.run_file import RunFile
-from fairlead.pipelineobjects.run_status import RunStatus
+from fairlead.pipelineobjects.run_status import FollowStatus
 from fairlead.pipelineobjects.update_record import UpdatePhase, UpdateRecord
 from fairlead.pipelineobjects.verdict import RunWindow, find_decline, find_failures, window_between
 from fairlead.reconcile import Announcement
@@ -37,7 +37,7 @@ class Observation:
 
 def observe_run(
     file: RunFile,
-    status: RunStatus | None,
+    status: FollowStatus | None,
     policy: UpdatePolicy,
     starts: int,
     now: datetime,
@@ -62,7 +62,7 @@ def observe_run(
 
 
 def _on_carried_out(
-    record: UpdateRecord, status: RunStatus, policy: UpdatePolicy, starts: int, now: datetime
+    record: UpdateRecord, status: FollowStatus, policy: UpdatePolicy, starts: int, now: datetime
 ) -> Observation:
     said = (Announcement("Normal", "Moved", record.text),)
     if record.previous is None:
@@ -72,7 +72,7 @@ def _on_carried_out(
     return Observation(observing, doing=_observing(policy, record), announcements=said)
 
 
-def _on_waiting(file: RunFile, status: RunStatus | None, starts: int, now: datetime) -> Observation:
+def _on_waiting(file: RunFile, status: FollowStatus | None, starts: int, now: datetime) -> Observation:
     """Return what follows while a run does not carry its file out yet."""
     record = file.record
     can_go_back = record.previous is not None
@@ -92,7 +92,7 @@ def _on_waiting(file: RunFile, status: RunStatus | None, starts: int, now: datet
 
 
 def _on_observed(
-    file: RunFile, status: RunStatus | None, policy: UpdatePolicy, starts: int, now: datetime
+    file: RunFile, status: FollowStatus | None, policy: UpdatePolicy, starts: int, now: datetime
 ) -> Observation:
     """Return what follows from a run that is compared with before."""
     record = file.record

@@ -27,7 +27,7 @@ class RunCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStatus:
+class FollowStatus:
     """One answer of the page."""
 
     digest: str
@@ -58,14 +58,14 @@ class RunStatus:
         )
 
 
-def read_status(body: bytes, pipeline: str) -> RunStatus | None:
+def read_status(body: bytes, pipeline: str) -> FollowStatus | None:
     """Return what a page says; None where it is not the page of this pipeline's run."""
     try:
         document = json.loads(body)
         follow = document["follow"]
         if document["pipeline"] != pipeline:
             return None
-        return RunStatus(
+        return FollowStatus(
             str(follow["digest"]),
             str(follow["seen"]),
             str(follow.get("pending") or ""),
