@@ -161,7 +161,8 @@ class FileFollower:
         if reason != self._pending:
             self._clear()
             self._pending = reason
-            self._log(f"{self._path} is not followed: {reason}; {_LATER}")
+            what = reason.removeprefix(f"{self._path}: ")
+            self._log(f"{self._path} is not followed: {what}; {_LATER}")
 
     def _fail(self, reason: str, now: float) -> None:
         self._failed = reason
