@@ -143,24 +143,24 @@ def test_hosts_that_are_killed_before_and_after_a_move(tmp_path: Path) -> None:
         def change(run: FollowedRun, status: dict[str, Any]) -> None:
             moves, follow = status["moves"], status["follow"]
             if not steps and run.written >= 20:
-                run.write(chain(at_second))
+                run.write(chain(at_second, 50))
                 steps.append("begun")
             elif steps == ["begun"] and (tmp_path / "opening").exists():
                 second.kill()
                 steps.append("second killed")
             elif len(steps) == 2 and "was lost" in follow["failed"]:
-                run.write(chain(at_third))
+                run.write(chain(at_third, 50))
                 steps.append("to the third")
             elif len(steps) == 3 and run.is_followed and run.written >= moves[0]["sequence"] + 20:
                 third.kill()
                 steps.append("third killed")
             elif len(steps) == 4 and status["stages"][2]["restarts"]:
-                run.write(chain(fourth.port))
+                run.write(chain(fourth.port, 50))
                 steps.append("to the fourth")
             elif len(steps) == 5 and run.is_followed and run.written >= moves[1]["sequence"] + 20:
                 run.end()
 
-        status = FollowedRun(tmp_path, chain(first.port), change).run()
+        status = FollowedRun(tmp_path, chain(first.port, 50), change).run()
     assert len(steps) == 5
     assert [move["replayed"] for move in status["moves"]] == ["", "the old processes were lost"]
     seen = versions(tmp_path)
