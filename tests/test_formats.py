@@ -33,9 +33,9 @@ from fairlead.pipeline.profile.facts import (
     StageFacts,
 )
 from fairlead.pipeline.state.record import RECORDS, RunPhase, RunRecord
-from fairlead.pipelineobjects.run_status import RunCounts
-from fairlead.pipelineobjects.update_record import UPDATES, UpdatePhase, UpdateRecord
-from fairlead.pipelineobjects.verdict import RunWindow
+from fairlead.pipelineobjects.update.record import UPDATES, UpdatePhase, UpdateRecord
+from fairlead.pipelineobjects.update.run_status import RunCounts
+from fairlead.pipelineobjects.update.verdict import RunWindow
 from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS

@@ -19,6 +19,7 @@ STEPS = st.one_of(
     st.tuples(st.just("rollback"), st.booleans()),
     st.tuples(st.just("share"), st.sampled_from([0.3, 1.0])),
     st.tuples(st.just("follows"), st.booleans()),
+    st.tuples(st.just("is_reached"), st.booleans()),
     st.tuples(st.just("crash"), st.just(True)),
     st.tuples(st.just("evict"), st.integers(0, 4)),
     st.tuples(st.just("lose"), st.integers(0, 4)),
@@ -44,7 +45,7 @@ def play(cluster: Cluster, what: str, value: object) -> None:
     if what in edits:
         edits[what]()
         cluster.change(lambda _: None)
-    elif what in ("share", "follows"):
+    elif what in ("share", "follows", "is_reached"):
         setattr(cluster.run, what, value)
     elif what == "crash":
         cluster.run.seconds = 0.0
@@ -69,7 +70,8 @@ def recover(cluster: Cluster) -> None:
     """Let every node and every page be well again."""
     cluster.held.clear()
     cluster.lost.clear()
-    cluster.run.follows, cluster.run.share = True, 1.0
+    cluster.run.follows = cluster.run.is_reached = True
+    cluster.run.share = 1.0
     cluster.live(900)
     cluster.now += timedelta(minutes=10)
     cluster.live(900)

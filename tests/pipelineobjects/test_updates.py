@@ -182,6 +182,32 @@ def test_a_new_pod_that_needs_the_place_of_the_old_one_gets_it_after_a_minute(cl
     assert cluster.says("Ready").startswith("True Running")
 
 
+@pytest.mark.parametrize("is_rolled_back", [True, False])
+def test_a_run_whose_page_is_away_is_drained_and_started_again(
+    cluster: Cluster, is_rolled_back: bool
+) -> None:
+    cluster.run.is_reached = False
+    cluster.change(lambda spec: spec.update(image="image:2", update={"rollback": is_rolled_back}))
+    cluster.pass_time(25)
+    assert cluster.addresses()["server"] == "server-a"
+    cluster.pass_time(10)
+    assert "Draining: the run is drained and started again: its page cannot be read" in events(cluster)
+    cluster.live()
+    assert sorted(cluster.pods()) == ["edge-a", "local", "server-b"]
+    assert cluster.says("Progressing").startswith("False Stable")
+
+
+def test_an_observation_without_a_page_ends_a_minute_late_and_says_so(cluster: Cluster) -> None:
+    cluster.change(set_image)
+    cluster.pass_time(14)
+    cluster.run.is_reached = False
+    cluster.pass_time(85)
+    assert "server-a" in cluster.pods()
+    cluster.live()
+    assert sorted(cluster.pods()) == ["edge-a", "local", "server-b"]
+    assert "Updated: the page of the run is away: it was not compared" in events(cluster)
+
+
 def test_a_run_that_does_not_start_is_not_waited_for(cluster: Cluster) -> None:
     """What it lacks may be what the change brings; nothing can be lost."""
     cluster.held.add("local")

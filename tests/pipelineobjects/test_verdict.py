@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.pipelineobjects.run_status import RunCounts, read_status
-from fairlead.pipelineobjects.update_record import UpdateRecord, read_record
-from fairlead.pipelineobjects.verdict import RunWindow, find_decline, find_failures, window_between
+from fairlead.pipelineobjects.update.record import UpdateRecord, read_record
+from fairlead.pipelineobjects.update.run_status import RunCounts, read_status
+from fairlead.pipelineobjects.update.verdict import RunWindow, find_decline, find_failures, window_between
 
 BEFORE = RunWindow(10.0, taken=250, read=250)
 SAME = RunWindow(30.0, taken=750, read=750)

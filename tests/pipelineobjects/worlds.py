@@ -74,6 +74,8 @@ class Run:
         self.seconds = 0.0
         self.follows = True
         """Whether it carries its file out."""
+        self.is_reached = True
+        """Whether its page answers."""
         self.pending = self.failed = ""
         self.rate = 25
         """Frames that its source reads in a second."""
@@ -205,7 +207,8 @@ class Cluster:
         if "local" in self.pods():
             self.run.go_on(self.file()["data"]["pipeline.yaml"])
         for page in self.asked:
-            self.pages[page] = PageReading(self.now, self.run.page())
+            body = self.run.page() if self.run.is_reached else b""
+            self.pages[page] = PageReading(self.now, body, "" if body else "no answer within 2s")
 
     def live(self, seconds: int = 300) -> list[str]:
         """Let operator, kubelets and the run go on until nothing happens, and return what was written."""

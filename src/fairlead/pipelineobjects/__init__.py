@@ -9,10 +9,7 @@ wiring.py        the ConfigMap of the file, the headless Service, the NetworkPol
 certificates.py  which certificates are issued again; issuer.py makes them
 decision.py      what becomes of the run: it stands still, stops, goes on, or is done
 sequence.py      which pods are made or ended while it stands still; the coordinator stops before its hosts
-surge.py live.py what becomes of pods while it goes on: new ones beside the old ones, and then the file
-run_file.py update_record.py   the file of the run, and how far an update of it has come
-run_status.py observation.py verdict.py   what the run's page says, and whether the run became worse
-reasons.py       what moves where, and why
+update/          what becomes of it while it goes on
 status.py conditions.py   what is said of it
 controller.py    all of it, for the operator
 

@@ -6,12 +6,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from fairlead.errors import PipelineError
-from fairlead.pipelineobjects.live import LiveRun, plan_live
 from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PAGES_PORT, digest
 from fairlead.pipelineobjects.pods import image_of, in_slot, wanted_pods, with_file
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
-from fairlead.pipelineobjects.run_file import RunFile, read_run_file, resolved_spec
-from fairlead.pipelineobjects.run_status import STATUS_PATH, FollowStatus, read_status
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
@@ -22,7 +19,10 @@ from fairlead.pipelineobjects.sequence import (
     spec_hash,
     stop_coordinator,
 )
-from fairlead.pipelineobjects.update_record import UpdateRecord
+from fairlead.pipelineobjects.update.live import LiveRun, plan_live
+from fairlead.pipelineobjects.update.record import UpdateRecord
+from fairlead.pipelineobjects.update.run_file import RunFile, read_run_file, resolved_spec
+from fairlead.pipelineobjects.update.run_status import STATUS_PATH, FollowStatus, read_status
 from fairlead.pipelineobjects.wiring import file_name
 from fairlead.reconcile import Announcement, Manifest, Observed, PodPage
 

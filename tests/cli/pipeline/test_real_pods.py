@@ -1,4 +1,4 @@
-"""A Pipeline with two hosts as real pods: mutual TLS, new code live, a new operator, a lost host, its end."""
+"""A Pipeline with two hosts as real pods: mutual TLS, new code, a new operator, a lost host, and its end."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ stages:
 hosts:
   edge: {pod: {}}
   server: {pod: {resources: {limits: {memory: 512Mi}}}}
-cluster: {schedulerName: default-scheduler, imagePullPolicy: Never, update: {observe: 2s}}
+cluster: {schedulerName: default-scheduler, imagePullPolicy: Never}
 """
 CODE = "def bright(image):\n    return {'mark': MARK, 'first': int(image[0, 0, 0])}\n"
 SECRETS = Kind.of("", "v1", "secrets", namespaced=True, name="Secret")
@@ -127,14 +127,9 @@ def test_a_pipeline_of_two_hosts_lives_as_pods(
         frames(20)
         secrets = site.versions(SECRETS)
         _rest(first, site)
-        before = {host: site.pod(host)["metadata"]["uid"] for host in ("local", "edge", "server")}
         deploy(2)
         frames(20)
-        marks = [line["value"]["mark"] for line in site.written()]
-        assert marks == [1] * marks.count(1) + [2] * marks.count(2), "the run goes on with the new code"
-        assert marks.count(1) >= 20
-        after = {host: site.pod(host)["metadata"]["uid"] for host in before}
-        assert [host for host in before if before[host] != after[host]] == ["server"], site.story()
+        assert {line["value"]["mark"] for line in site.written()} == {2}, "the new pod has new code and data"
         assert site.versions(SECRETS).items() >= secrets.items(), "certificates are issued once"
 
     frames(20)  # without an operator

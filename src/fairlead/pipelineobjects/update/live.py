@@ -13,26 +13,26 @@ from typing import Final
 
 from fairlead.pipeline.replan.following import ChangeRefusal, live_change
 from fairlead.pipeline.yaml_file import read_document
-from fairlead.pipelineobjects.observation import observe_run
-from fairlead.pipelineobjects.reasons import describe_moves
 from fairlead.pipelineobjects.resource import PipelineResource
-from fairlead.pipelineobjects.run_file import RunFile
-from fairlead.pipelineobjects.run_status import FollowStatus
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
     PodSequence,
     stop_coordinator,
 )
-from fairlead.pipelineobjects.surge import HostMove, is_crowded_out, is_leaving, is_ready, plan_moves
-from fairlead.pipelineobjects.update_record import UpdatePhase, UpdateRecord
-from fairlead.pipelineobjects.verdict import window_between
+from fairlead.pipelineobjects.update.observation import observe_run
+from fairlead.pipelineobjects.update.reasons import describe_moves
+from fairlead.pipelineobjects.update.record import UpdatePhase, UpdateRecord
+from fairlead.pipelineobjects.update.run_file import RunFile
+from fairlead.pipelineobjects.update.run_status import FollowStatus
+from fairlead.pipelineobjects.update.surge import HostMove, is_crowded_out, is_leaving, is_ready, plan_moves
+from fairlead.pipelineobjects.update.verdict import window_between
 from fairlead.reconcile import Announcement, Manifest
 
 BASELINE: Final = 10.0
 """Seconds for which a run is measured before an update."""
-_UNMEASURED: Final = timedelta(seconds=30)
-"""After this time without a page an update is made without a measure, and not observed."""
+_UNREAD: Final = timedelta(seconds=30)
+"""After this time without a page a run is drained and started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,8 @@ def _measure(run: LiveRun, stages: tuple[str, ...]) -> RunFile:
     if record.phase is not UpdatePhase.MEASURING or record.moved != stages:
         record = UpdateRecord().begins(UpdatePhase.MEASURING, run.now, moved=stages, begin=counts)
         return run.file.with_record(record)
-    if record.begin is None and counts is not None:
+    has_begun_again = record.begin and counts and counts.seconds < record.begin.seconds
+    if counts is not None and (record.begin is None or has_begun_again):
         return run.file.with_record(replace(record, begin=counts))
     return run.file
 
@@ -196,15 +197,17 @@ def _measure(run: LiveRun, stages: tuple[str, ...]) -> RunFile:
 def _plan_switch(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...], target: RunFile) -> LivePlan:
     """Return the file that names the new pods, once it is known how the run is without them."""
     record = run.file.record
+    if run.status is None:
+        return _plan_unread(run, moves, stages)
     kept = UpdateRecord(refused=record.refused, reason=record.reason) if run.is_back else UpdateRecord()
     kept = replace(kept, moved=stages, starts=run.starts)
     if _is_observed(run, moves):
         measured = _measure(run, stages)
-        begin, since = measured.record.begin, measured.record.since or run.now
-        window = window_between(begin, run.status.counts(stages)) if begin and run.status else None
+        begin = measured.record.begin
+        window = window_between(begin, run.status.counts(stages)) if begin else None
         if window is not None and window.seconds >= BASELINE:
             kept = replace(kept, previous=run.file.made_from, before=window)
-        elif run.now - since < _UNMEASURED:
+        else:
             doing = "the new pods are ready; the run is measured before its stages move"
             slots = _used(run, moves, run.file)
             return LivePlan(_sequence(run, moves, slots), measured, doing, reads_page=True)
@@ -212,6 +215,19 @@ def _plan_switch(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...], t
     file = target.with_record(kept.begins(UpdatePhase.SWITCHING, run.now, text=text))
     said = (Announcement("Normal", "Moving", text),)
     return LivePlan(_sequence(run, moves, _used(run, moves, file)), file, text, said, reads_page=True)
+
+
+def _plan_unread(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...]) -> LivePlan:
+    """Return what is done while the page of the run is away: without it an update would have no end."""
+    record = run.file.record
+    if record.phase is not UpdatePhase.MEASURING:
+        refused = {"refused": record.refused, "reason": record.reason} if run.is_back else {}
+        record = UpdateRecord(**refused).begins(UpdatePhase.MEASURING, run.now, moved=stages)
+    if record.since is not None and run.now - record.since >= _UNREAD:
+        return stop(run, "its page cannot be read")
+    doing = "the new pods are ready; the page of the run is away"
+    slots = _used(run, moves, run.file)
+    return LivePlan(_sequence(run, moves, slots), run.file.with_record(record), doing, reads_page=True)
 
 
 def _plan_settled(run: LiveRun, moves: list[HostMove]) -> LivePlan:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.pipelineobjects.run_status import RunCounts
+from fairlead.pipelineobjects.update.run_status import RunCounts
 from fairlead.units import format_duration, pluralize
 
 _LEAST_RATE: Final = 0.8

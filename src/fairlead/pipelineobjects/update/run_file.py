@@ -15,7 +15,7 @@ from fairlead.pipeline.spec import PipelineSpec
 from fairlead.pipeline.yaml_file import read_document
 from fairlead.pipelineobjects.names import SLOTS
 from fairlead.pipelineobjects.resource import HOST, PipelineResource
-from fairlead.pipelineobjects.update_record import UPDATES, UpdateRecord, read_record
+from fairlead.pipelineobjects.update.record import UPDATES, UpdateRecord, read_record
 from fairlead.pipelineobjects.wiring import FILE_KEY, file_map, file_text
 from fairlead.reconcile import Manifest
 

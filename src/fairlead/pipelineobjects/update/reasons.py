@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead.pipelineobjects.resource import HostGroup, PipelineResource
 from fairlead.pipelineobjects.sequence import Place, PodState
-from fairlead.pipelineobjects.surge import HostMove
+from fairlead.pipelineobjects.update.surge import HostMove
 from fairlead.reconcile import Manifest
 
 _KEYS: Final = {

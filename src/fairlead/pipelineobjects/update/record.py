@@ -9,8 +9,8 @@ from fairlead.compat import StrEnum
 from fairlead.compat.times import UTC, parse_iso
 from fairlead.errors import NewerFormatError
 from fairlead.formats import JSON, Codec, VersionedFormat
-from fairlead.pipelineobjects.run_status import RunCounts
-from fairlead.pipelineobjects.verdict import RunWindow
+from fairlead.pipelineobjects.update.run_status import RunCounts
+from fairlead.pipelineobjects.update.verdict import RunWindow
 from fairlead.reconcile import Manifest
 
 

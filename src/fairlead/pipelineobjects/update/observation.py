@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fairlead.pipelineobjects.resource import UpdatePolicy
-from fairlead.pipelineobjects.run_file import RunFile
-from fairlead.pipelineobjects.run_status import FollowStatus
-from fairlead.pipelineobjects.update_record import UpdatePhase, UpdateRecord
-from fairlead.pipelineobjects.verdict import RunWindow, find_decline, find_failures, window_between
+from fairlead.pipelineobjects.update.record import UpdatePhase, UpdateRecord
+from fairlead.pipelineobjects.update.run_file import RunFile
+from fairlead.pipelineobjects.update.run_status import FollowStatus
+from fairlead.pipelineobjects.update.verdict import RunWindow, find_decline, find_failures, window_between
 from fairlead.reconcile import Announcement
 from fairlead.units import format_duration
 
