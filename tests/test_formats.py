@@ -1,12 +1,14 @@
 """Formats with a version: every one that outlives a process, and what is done with a newer one."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.annotations import ALLOCATIONS, DEVICE_LISTS, AnnotatedAccelerator
+from fairlead.compat.times import UTC
 from fairlead.errors import NewerFormatError
 from fairlead.formats import VersionedFormat
 from fairlead.history.learned import LEARNED, LearnedCommand, LearnedRun
@@ -31,6 +33,9 @@ from fairlead.pipeline.profile.facts import (
     StageFacts,
 )
 from fairlead.pipeline.state.record import RECORDS, RunPhase, RunRecord
+from fairlead.pipelineobjects.update.record import UPDATES, UpdatePhase, UpdateRecord
+from fairlead.pipelineobjects.update.run_status import RunCounts
+from fairlead.pipelineobjects.update.verdict import RunWindow
 from fairlead.placement import PLACEMENTS
 from fairlead.rightsize.change import PREVIOUS_SIZES, SizeChange
 from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
@@ -85,6 +90,21 @@ VALUES: list[tuple[VersionedFormat[Any], Any]] = [
             memory=Footprint("program-1", None, Bytes(1 << 30), 0.0),
             total=1,
             runs=(LearnedRun(1.5, Seconds(2.0), done=True, joules=3.5),),
+        ),
+    ),
+    (
+        UPDATES,
+        UpdateRecord(
+            UpdatePhase.OBSERVING,
+            datetime(2026, 11, 19, 1, 2, 3, tzinfo=UTC),
+            ("net",),
+            "net moves from a to b: image changed",
+            {"stages": [{"name": "net"}]},
+            1,
+            RunCounts(60.5, 1500, 1501, 2, 1, 7, 0.25),
+            RunWindow(10.0, 250, 251, 0, 0, 1, 0.2),
+            "5d1c0a6e3f7b9c24",
+            "12.5 frames/s after the update, 25.0 before",
         ),
     ),
     (

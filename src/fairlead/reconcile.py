@@ -24,6 +24,26 @@ class ResourceKind:
     namespaced: bool = True
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class PodPage:
+    """A page that a pod serves over plain HTTP."""
+
+    address: str
+    """The IP address of the pod."""
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageReading:
+    """The last answer of a page."""
+
+    at: datetime
+    body: bytes = b""
+    error: str = ""
+    """Why it could not be read; empty: `body` is what it answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A resource, what belongs to it, and what it depends on, as of now."""
@@ -37,6 +57,8 @@ class Observed:
     conflicts: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Why wanted objects could not be made so in the last pass, by kind and name: a pod exists with another
     spec, which cannot be changed; the name belongs to another owner; the API server refuses the object."""
+    pages: Mapping[PodPage, PageReading] = field(default_factory=dict)
+    """The pages that the last pass asked for, as far as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +86,10 @@ class Reconciled:
     """Of a resource that is being deleted: nothing of it is left, and its finalizer may go."""
     keep: frozenset[tuple[str, str]] = field(default=frozenset())
     """Kind and name of owned objects that are neither wanted nor to be deleted yet."""
+    force: frozenset[tuple[str, str]] = field(default=frozenset())
+    """Kind and name of pods that are deleted without the word of their node, which is lost."""
+    pages: Mapping[PodPage, float] = field(default_factory=dict)
+    """Pages to read, with the seconds between two readings (at least 1); a pass follows each reading."""
 
 
 class ResourceController(Protocol):

@@ -24,7 +24,7 @@ TOLERANT = HostGroup(
 
 def state(group: HostGroup, *nodes: Json, at: str = "") -> HostState:
     """Return the state of a host."""
-    pods = {group.name: HostPods(frozenset([at]), "shop/count-edge-1a2b3")}
+    pods = {group.name: HostPods(frozenset([at]), ("shop/count-edge-1a2b3",))}
     return host_states([group], nodes, pods, NOW)[group.name]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import CRDS, Kind
+from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, PODS, Kind
 from fairlead.errors import InvalidError
 from fairlead.reconcile import Manifest
 from tests.kinds import define_kind
@@ -172,6 +172,10 @@ REFUSED: dict[str, tuple[Edit, str]] = {
     "an unknown key of a profile": (
         with_profile(lambda profile: profile["machines"][0].update(address="10.0.0.5")),
         'unknown field "spec.plan.profile.machines[0].address"',
+    ),
+    "no duration of the observation": (
+        lambda spec: spec.update(update={"observe": "soon"}),
+        "spec.update.observe",
     ),
     "a path out of the folder": (
         lambda spec: spec["files"]["items"][0].update(path="a/../../b"),
@@ -336,3 +340,54 @@ def test_the_kind_is_structural(served: RealCluster) -> None:
             assert state.get("NonStructuralSchema", "False") == "False"
 
     asyncio.run(play())
+
+
+def test_an_update_makes_one_pod_and_changes_the_file_and_an_annotation(served: RealCluster) -> None:
+    """The API server takes all of it, and the coordinator's pod stays the same object."""
+    world = Cluster(resource(served))
+    world.live()
+    before = _bare(world)
+    world.change(lambda spec: spec.update(image="image:2"))
+    world.pass_time(15)
+    after = _bare(world)
+    assert {name for _, name in after.keys() - before.keys()} == {"count-server-b-decbe"}
+
+    async def play() -> list[Json]:
+        async with served.connect() as client:
+            try:
+                first = [await _apply(client, served.namespace, each) for each in before.values()]
+                then = [await _apply(client, served.namespace, each) for each in after.values()]
+            finally:
+                for kind in (PODS, CONFIG_MAPS):
+                    await client.delete_collection(kind, served.namespace)
+        known = {each["metadata"]["name"]: each["metadata"]["uid"] for each in first}
+        for each in then:
+            assert known.get(each["metadata"]["name"], each["metadata"]["uid"]) == each["metadata"]["uid"]
+        return then
+
+    for stored in asyncio.run(play()):
+        assert covers(stored, after[stored["kind"], stored["metadata"]["name"]])
+
+
+def _bare(world: Cluster) -> dict[tuple[str, str], Json]:
+    """Return the ConfigMap and the pods of a world without what others than the operator wrote."""
+    kept = {key: copy.deepcopy(each) for key, each in world.objects.items() if key[0] in ("ConfigMap", "Pod")}
+    for each in kept.values():
+        each.pop("status", None)
+        each["metadata"].pop("creationTimestamp")
+        each.get("spec", {}).pop("nodeName", None)
+    return kept
+
+
+async def _apply(client: Client, namespace: str, body: Json) -> Json:
+    """Apply an object as the operator does."""
+    group, version, plural = PLURALS[body["kind"]]
+    kind = Kind.of(group, version, plural, namespaced=True)
+    query = {"fieldManager": "fairlead-operator", "force": "true", "fieldValidation": "Strict"}
+    path = kind.path(namespace, body["metadata"]["name"])
+    data = json.dumps(body).encode()
+    answer = await client.request(
+        "PATCH", path, query=query, body=data, content_type="application/apply-patch+yaml"
+    )
+    stored: Json = json.loads(answer)
+    return stored

@@ -1,7 +1,9 @@
 """A small cluster: one Pipeline, what the operator made of it, and kubelets that run its pods."""
 
 import copy
-from collections.abc import Callable
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ from fairlead.keys import APPLIED
 from fairlead.pipelineobjects.certificates import CertifiedKey, HostNames
 from fairlead.pipelineobjects.controller import PipelineController
 from fairlead.pipelineobjects.names import NODES, digest
-from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled
+from fairlead.reconcile import Announcement, Manifest, Observed, PageReading, PodPage, Reconciled
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 18, 20, 0, tzinfo=UTC)
@@ -84,12 +86,66 @@ class CountingIssuer:
         return CertifiedKey(f"{text} #{number}".encode(), f"key #{number}".encode())
 
 
+class Run:
+    """The run of a coordinator, as its page shows it."""
+
+    def __init__(self) -> None:
+        self.digest = ""
+        self.seconds = 0.0
+        self.follows = True
+        """Whether it carries its file out."""
+        self.is_reached = True
+        """Whether its page answers."""
+        self.pending = self.failed = ""
+        self.rate = 25
+        """Frames that its source reads in a second."""
+        self.share = 1.0
+        """What of them its sink takes."""
+        self.drops = self.failures = 0
+        """Frames dropped, and failed, in a second."""
+        self.counts = {"read": 0.0, "taken": 0.0, "dropped": 0, "failed": 0, "restarts": 0}
+        self.seen = ""
+
+    def go_on(self, text: str) -> None:
+        """Let a second pass."""
+        self.seconds += 1
+        self.seen = hashlib.sha256(text.encode()).hexdigest()
+        if self.follows or not self.digest:
+            self.digest = self.seen
+        self.counts["read"] += self.rate
+        self.counts["taken"] += self.rate * self.share
+        self.counts["dropped"] += self.drops
+        self.counts["failed"] += self.failures
+
+    def page(self) -> bytes:
+        """Return what its page answers."""
+        counts = {key: int(value) for key, value in self.counts.items()}
+        stages = [
+            {"name": "camera", "role": "source", "out": counts["read"], "blocked": 0.0},
+            {
+                "name": "blur",
+                "role": "run",
+                "failed": counts["failed"],
+                "restarts": counts["restarts"],
+            },
+            {"name": "log", "role": "sink", "in": counts["taken"]},
+        ]
+        follow = {"digest": self.digest, "seen": self.seen, "pending": self.pending, "failed": self.failed}
+        edges = [{"dropped": {"oldest": counts["dropped"]}}]
+        body = {"pipeline": "count", "seconds": self.seconds, "stages": stages, "edges": edges}
+        return json.dumps({**body, "follow": {**follow, "moving": False}}).encode()
+
+
 class Cluster:
     """What is stored, and what has happened."""
 
     def __init__(self, resource: Json) -> None:
         self.resource = resource
         self.objects: dict[tuple[str, str], Json] = {}
+        self.held: set[str] = set()
+        """The host names of pods that no kubelet starts."""
+        self.lost: set[str] = set()
+        """The names of pods whose kubelet is away: they are never gone by themselves."""
         self.issuer = CountingIssuer()
         self.controller = PipelineController(self.issuer, image="image:1")
         self.nodes: list[Json] = [node("n1", room="lab"), node("n2")]
@@ -97,6 +153,10 @@ class Cluster:
         self.writes: list[str] = []
         self.events: list[Announcement] = []
         self.is_gone = False
+        self.run = Run()
+        self.pages: dict[PodPage, PageReading] = {}
+        self.asked: Mapping[PodPage, float] = {}
+        """The pages that the last pass asked for."""
 
     def reconcile(self) -> Reconciled:
         """Let the operator do what is due once."""
@@ -107,9 +167,12 @@ class Cluster:
             )
             for kind in kinds
         }
+        pages = {page: reading for page, reading in self.pages.items() if page in self.asked}
         watched = {NODES: tuple(copy.deepcopy(self.nodes))}
-        decided = self.controller.reconcile(Observed(copy.deepcopy(self.resource), owned, watched, self.now))
+        observed = Observed(copy.deepcopy(self.resource), owned, watched, self.now, pages=pages)
+        decided = self.controller.reconcile(observed)
         self._apply(decided)
+        self.asked = decided.pages
         return decided
 
     def settle(self) -> list[str]:
@@ -123,13 +186,17 @@ class Cluster:
         raise AssertionError(f"not settled: {self.writes[begin:]}")
 
     def pods(self) -> dict[str, Json]:
-        """Return the pods by host."""
-        label = "fairlead.dev/pipeline-host"
-        return {
-            each["metadata"]["labels"][label]: each
-            for (kind, _), each in self.objects.items()
-            if kind == "Pod"
-        }
+        """Return the pods by host and slot, as others reach them: `server-a`, `local`."""
+        return {each["spec"]["hostname"]: each for (kind, _), each in self.objects.items() if kind == "Pod"}
+
+    def file(self) -> Json:
+        """Return the ConfigMap with the file of the run."""
+        return self.objects["ConfigMap", f"{self.resource['metadata']['name']}-file"]
+
+    def addresses(self) -> dict[str, str]:
+        """Return the host names in the file of the run."""
+        hosts = json.loads(self.file()["data"]["pipeline.yaml"]).get("hosts", {})
+        return {name: each["address"].partition(".")[0] for name, each in hosts.items()}
 
     def set_pod(self, host: str, **status: Any) -> None:
         """Let the kubelet say something of a pod."""
@@ -141,21 +208,52 @@ class Cluster:
             if key[0] != "Pod":
                 continue
             if each["metadata"].get("deletionTimestamp"):
-                del self.objects[key]
+                if key[1] not in self.lost:
+                    del self.objects[key]
             elif (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                each["spec"].setdefault("nodeName", "n1")
-                each["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                self.start_pod(each)
+        if not self.run.digest and "local" in self.pods():
+            self.run.go_on(self.file()["data"]["pipeline.yaml"])
 
-    def live(self) -> list[str]:
-        """Let operator and kubelets go on until nothing happens, and return what was written."""
+    def start_pod(self, pod: Json) -> None:
+        """Let a kubelet start a pod, unless the test holds it back."""
+        host = pod["spec"]["hostname"]
+        if host not in self.held:
+            pod["spec"].setdefault("nodeName", f"n-{host}")
+            ready = [{"type": "Ready", "status": "True"}]
+            pod["status"] = {"phase": "Running", "podIP": "10.0.0.1", "conditions": ready}
+
+    def read_pages(self) -> None:
+        """Let the run do what it does for a second, and the operator read the pages that it asked for."""
+        self.now += timedelta(seconds=1)
+        if "local" in self.pods():
+            self.run.go_on(self.file()["data"]["pipeline.yaml"])
+        for page in self.asked:
+            body = self.run.page() if self.run.is_reached else b""
+            self.pages[page] = PageReading(self.now, body, "" if body else "no answer within 2s")
+
+    def live(self, seconds: int = 300) -> list[str]:
+        """Let operator, kubelets and the run go on until nothing happens, and return what was written."""
         begin = len(self.writes)
-        for _ in range(20):
+        for _ in range(seconds):
             wrote = self.settle()
             before = copy.deepcopy(self.objects)
             self.run_pods()
-            if not wrote and before == self.objects:
+            if self.asked:
+                self.read_pages()
+            elif not wrote and before == self.objects:
                 return self.writes[begin:]
         raise AssertionError(f"not settled: {self.writes[begin:]}")
+
+    def pass_time(self, seconds: int) -> list[str]:
+        """Let some seconds pass, and return what was written."""
+        begin = len(self.writes)
+        for _ in range(seconds):
+            self.settle()
+            self.run_pods()
+            self.read_pages()
+        self.settle()
+        return self.writes[begin:]
 
     def change(self, edit: Callable[[Json], None]) -> None:
         """Let the user change the spec."""
@@ -178,10 +276,13 @@ class Cluster:
             if key not in self.objects:
                 self._write("create", key, each)
             elif self.objects[key]["metadata"]["annotations"][APPLIED] != digest(each):
-                assert key[0] != "Pod", "pods do not change"
                 self._write("change", key, each)
         for key in sorted(self.objects.keys() - wanted.keys() - decided.keep):
-            self._delete(key)
+            if key in decided.force:
+                del self.objects[key]
+                self.writes.append(f"force {'/'.join(key)}")
+            else:
+                self._delete(key)
         if decided.status is not None and self.resource.get("status") != decided.status:
             self.writes.append("status")
             self.resource["status"] = copy.deepcopy(dict(decided.status))
@@ -192,7 +293,13 @@ class Cluster:
         self.writes.append(f"{verb} {'/'.join(key)}")
         stored = copy.deepcopy(dict(each))
         notes = {**stored["metadata"].get("annotations", {}), APPLIED: digest(each)}
-        self.objects[key] = {**stored, "metadata": {**stored["metadata"], "annotations": notes}}
+        known = self.objects.get(key, {"metadata": {"creationTimestamp": self.now.isoformat()}})
+        made = {"creationTimestamp": known["metadata"]["creationTimestamp"]}
+        stored = {**stored, "metadata": {**stored["metadata"], "annotations": notes, **made}}
+        if verb == "change" and key[0] == "Pod":  # what the kubelet and the scheduler wrote stays
+            assert covers(known["spec"], stored["spec"]), "pods do not change"
+            stored = {**known, "metadata": stored["metadata"]}
+        self.objects[key] = stored
 
     def _delete(self, key: tuple[str, str]) -> None:
         stored = self.objects[key]

@@ -101,6 +101,12 @@ properties:
   stateClaim: {{ include "fairlead.pipeline.name" "A PersistentVolumeClaim of this namespace for the progress of the run; without it, a new coordinator's pod begins again." }}
   plan:
     {{- include "fairlead.pipeline.plan" . | nindent 4 }}
+  update:
+    type: object
+    description: What follows a change that the run carries out while it goes on.
+    properties:
+      observe: {type: string, maxLength: 16, pattern: '^[0-9]+(\.[0-9]+)?(ms|s|m|h)$', description: 'How long the run is compared with before, and the last pods are kept; default 30s, 0s: not at all.'}
+      rollback: {type: boolean, description: 'False: the run does not go back where it became worse; default true.'}
   suspend: {type: boolean, description: 'True: the run ends once the frames on their way are done, and no pod runs.'}
 {{- end }}
 

@@ -11,7 +11,9 @@ names.py         names, ports and labels of the objects
 pods.py          a pod for each host with stages, and one for the coordinator
 wiring.py        the ConfigMap of the file, the headless Service, the NetworkPolicy
 certificates.py  which certificates are issued again; issuer.py makes them
-sequence.py      which pods are made, replaced or ended now: the coordinator stops before its hosts
+decision.py      what becomes of the run: it stands still, stops, goes on, or is done
+sequence.py      which pods are made or ended while it stands still; the coordinator stops before its hosts
+update/          what becomes of it while it goes on
 status.py conditions.py   what is said of it
 controller.py    all of it, for the operator
 

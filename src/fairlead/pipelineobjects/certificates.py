@@ -12,7 +12,15 @@ from typing import Any, Final, Protocol
 
 from fairlead.compat.times import UTC, parse_iso
 from fairlead.keys import ISSUED_FOR, PIPELINE_HOST, RENEW_AFTER
-from fairlead.pipelineobjects.names import SECRETS, authority_name, digest, host_name, tls_name
+from fairlead.pipelineobjects.names import (
+    LOCAL,
+    SECRETS,
+    SLOTS,
+    authority_name,
+    digest,
+    host_name,
+    tls_name,
+)
 from fairlead.pipelineobjects.resource import PipelineResource
 from fairlead.pipelineobjects.wiring import new_object
 from fairlead.reconcile import Manifest
@@ -98,9 +106,11 @@ def _authority(
 
 
 def _names(resource: PipelineResource, host: str) -> HostNames:
-    name = host_name(resource.namespace, resource.name, host)
+    slots = ("",) if host == LOCAL else SLOTS
+    names = [host_name(resource.namespace, resource.name, host, slot) for slot in slots]
     path = f"ns/{resource.namespace}/pipeline/{resource.name}/host/{host}"
-    return HostNames(host, (name, f"{name}.{TRUST_DOMAIN}"), f"spiffe://{TRUST_DOMAIN}/{path}")
+    dns = tuple(name + end for name in names for end in ("", f".{TRUST_DOMAIN}"))
+    return HostNames(host, dns, f"spiffe://{TRUST_DOMAIN}/{path}")
 
 
 def _kept(

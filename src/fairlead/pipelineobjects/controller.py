@@ -8,10 +8,10 @@ from typing import Any, Final
 from fairlead import __version__
 from fairlead.compat.times import parse_iso
 from fairlead.errors import PipelineError
-from fairlead.keys import PIPELINE_HOST
 from fairlead.pipeline.check import Problem
 from fairlead.pipelineobjects.certificates import IssuedSecrets, Issuer, issue
 from fairlead.pipelineobjects.conditions import ConditionState, ConditionType, announce, merge_conditions
+from fairlead.pipelineobjects.decision import RunDecision, RunTarget, choose_target, decide_run
 from fairlead.pipelineobjects.names import (
     CONFIG_MAPS,
     LOCAL,
@@ -21,26 +21,37 @@ from fairlead.pipelineobjects.names import (
     PODS,
     SECRETS,
     SERVICES,
+    SLOTS,
 )
 from fairlead.pipelineobjects.placed import PlacedPipeline, place_stages
-from fairlead.pipelineobjects.pods import wanted_pods
 from fairlead.pipelineobjects.problems import check_resource, describe
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
-from fairlead.pipelineobjects.sequence import OVERDUE, PodSequence, PodState, pod_state, sequence_pods
+from fairlead.pipelineobjects.sequence import (
+    COORDINATOR,
+    GIVEN_UP,
+    OVERDUE,
+    Place,
+    PodSequence,
+    is_given_up,
+    place_of,
+    sequence_end,
+)
 from fairlead.pipelineobjects.status import (
     HostStatus,
     host_status,
+    plan_state,
     progress_state,
     ready_state,
 )
-from fairlead.pipelineobjects.wiring import file_map, network_policy, service
+from fairlead.pipelineobjects.wiring import network_policy, service
 from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled, ResourceKind
 from fairlead.units import pluralize
 
 IMAGE: Final = f"localhost/fairlead-pipeline:{__version__}"
 _OWNED: Final = (SECRETS, CONFIG_MAPS, SERVICES, NETWORK_POLICIES, PODS)
-Pods = Mapping[str, Manifest]
-"""By host."""
+_UPDATING: Final = 5.0
+"""Seconds after which an update is looked at again although no page was read."""
+Pods = Mapping[Place, Manifest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,7 @@ class PipelineController:
 
     def reconcile(self, observed: Observed) -> Reconciled:
         """Return what must be so."""
-        pods = _by_host(observed)
+        pods = {place_of(pod): pod for pod in observed.owned.get(PODS, ())}
         if observed.resource["metadata"].get("deletionTimestamp"):
             return _delete(observed, pods)
         try:
@@ -81,40 +92,37 @@ class PipelineController:
         placed = place_stages(resource, observed)
         if placed.resource is None:
             return _wait_for_plan(observed, pods, _accepted(resource), placed)
-        return self._run(observed, placed.resource, pods, placed)
+        return self._run(observed, choose_target(observed, placed.resource, pods, self.image), pods, placed)
 
-    def _run(
-        self, observed: Observed, resource: PipelineResource, pods: Pods, placed: PlacedPipeline
-    ) -> Reconciled:
-        target = wanted_pods(resource, self.image)
-        completed = _completed(observed, target, pods)
-        wanted = {} if resource.is_suspended else target
-        if completed:  # the pod that has ended stays, as the record of the run; its hosts go
-            wanted = {LOCAL: target[LOCAL]} if LOCAL in pods and not resource.is_suspended else {}
-        sequence = _settled_pods(wanted, pods, observed.now, is_completed=bool(completed))
+    def _run(self, observed: Observed, target: RunTarget, pods: Pods, placed: PlacedPipeline) -> Reconciled:
+        resource = target.resource
+        decided = decide_run(observed, target, pods)
+        sequence = decided.sequence
         secrets = _by_name(observed.owned.get(SECRETS, ()))
         issued = issue(resource, secrets, self.issuer, observed.now)
-        base = (*issued.secrets, file_map(resource), service(resource), network_policy(resource))
-        hosts = [host_status(host, pods[host]) for host in target if host in sequence.keep]
-        ready = _ready(resource, hosts, len(target), sequence, is_completed=bool(completed))
-        states = (_accepted(resource), placed.condition, ready, progress_state(sequence, ready))
-        status = _status(observed, states) | _summary(resource, hosts, len(wanted)) | completed
+        hosts = _host_statuses(target, sequence, pods)
+        ready = _ready(resource, hosts, decided)
+        planned = plan_state(resource) if decided.rolled_back else placed.condition
+        states = (_accepted(resource), planned, ready, _progress(decided, ready))
+        status = _status(observed, states) | _summary(resource, hosts, len(decided.wanted)) | placed.status
+        status |= {"completed": target.mark} if decided.is_completed else {}
+        said = (*announce(_conditions(observed), states), *placed.announcements, *decided.announcements)
+        again = _again_after(issued, pods, observed.now, placed.due, is_updating=decided.reads_page)
         return Reconciled(
-            objects=(*base, *(target[host] for host in sequence.create)),
-            status=status | placed.status,
-            announcements=(
-                *announce(_conditions(observed), states),
-                *placed.announcements,
-                *_events(sequence, pods, issued),
+            objects=(
+                *issued.secrets,
+                *([decided.file.config_map(resource)] if decided.file else ()),
+                service(resource),
+                network_policy(resource),
+                *decided.objects,
             ),
-            again_after=_again_after(issued, pods, observed.now, placed.due),
+            status=status,
+            announcements=(*said, *_events(sequence, pods, issued)),
+            again_after=again,
             keep=_keep(observed, pods, sequence.keep),
+            force=_force(resource, pods, observed.now),
+            pages=decided.pages,
         )
-
-
-def _by_host(observed: Observed) -> dict[str, Manifest]:
-    pods = observed.owned.get(PODS, ())
-    return {(pod["metadata"].get("labels") or {}).get(PIPELINE_HOST, ""): pod for pod in pods}
 
 
 def _by_name(objects: Sequence[Manifest]) -> dict[str, Manifest]:
@@ -125,50 +133,40 @@ def _conditions(observed: Observed) -> list[dict[str, Any]]:
     return list((observed.resource.get("status") or {}).get("conditions") or ())
 
 
-def _completed(observed: Observed, target: Pods, pods: Pods) -> dict[str, Any]:
-    """Return the field that says which run has ended; empty: the wanted one has not."""
-    wanted = target[LOCAL]["metadata"]["annotations"]
-    mark = {"completed": next(value for key, value in wanted.items() if key.endswith("/spec-hash"))}
-    pod = pods.get(LOCAL)
-    is_done = (
-        pod is not None
-        and pod_state(pod, target[LOCAL], observed.now) is PodState.ENDED
-        and pod["status"]["phase"] == "Succeeded"
-    )
-    known = (observed.resource.get("status") or {}).get("completed")
-    return mark if is_done or known == mark["completed"] else {}
-
-
-def _settled_pods(wanted: Pods, pods: Pods, now: datetime, *, is_completed: bool) -> PodSequence:
-    """Return what becomes of pods; the coordinator's that has completed is left alone."""
-    if not is_completed or LOCAL not in wanted:
-        return sequence_pods(wanted, pods, now)
-    others = sequence_pods({}, {host: pod for host, pod in pods.items() if host != LOCAL}, now)
-    return PodSequence(others.create, (*others.keep, LOCAL), others.end, others.waits_for)
-
-
 def _accepted(resource: PipelineResource) -> ConditionState:
     spec = resource.spec
     text = f"{pluralize(len(spec.stages), 'stage')} and {pluralize(len(spec.edges), 'edge')} are sound"
     return ConditionState(ConditionType.ACCEPTED, True, "Valid", text)
 
 
-def _ready(
-    resource: PipelineResource,
-    hosts: Sequence[HostStatus],
-    wanted: int,
-    sequence: PodSequence,
-    *,
-    is_completed: bool,
-) -> ConditionState:
-    if is_completed:
+def _host_statuses(target: RunTarget, sequence: PodSequence, pods: Pods) -> list[HostStatus]:
+    """Return the pods in which the run is, those of hosts by the slot of the file."""
+    places = [(host, "" if host == LOCAL else sequence.slots.get(host, "")) for host in target.wanted]
+    return [
+        host_status(place[0], pods[place]) for place in places if place in pods and place in sequence.keep
+    ]
+
+
+def _ready(resource: PipelineResource, hosts: Sequence[HostStatus], decided: RunDecision) -> ConditionState:
+    if decided.is_completed:
         return ConditionState(
             ConditionType.READY, False, "Completed", "the sources have ended: the run is done"
         )
     if resource.is_suspended:
         text = "suspended: no pod runs; deploy it again, or set spec.suspend to false"
         return ConditionState(ConditionType.READY, False, "Suspended", text)
-    return ready_state(hosts, wanted, is_updating=bool(sequence.end or sequence.waits_for))
+    is_stopping = not decided.is_live and bool(decided.sequence.end or decided.sequence.waits_for)
+    return ready_state(hosts, len(decided.wanted), is_updating=is_stopping)
+
+
+def _progress(decided: RunDecision, ready: ConditionState) -> ConditionState:
+    return progress_state(
+        decided.sequence,
+        ready,
+        doing=decided.doing,
+        rolled_back=decided.rolled_back,
+        is_lost=decided.is_lost,
+    )
 
 
 def _summary(resource: PipelineResource, hosts: Sequence[HostStatus], wanted: int) -> dict[str, Any]:
@@ -189,8 +187,8 @@ def _status(observed: Observed, states: Sequence[ConditionState]) -> dict[str, A
 def _events(sequence: PodSequence, pods: Pods, issued: IssuedSecrets) -> tuple[Announcement, ...]:
     """Return the events of what is decided now."""
     events = [
-        Announcement("Normal", "PodEnded", f"pod {pods[host]['metadata']['name']} of {host} is ended")
-        for host in sequence.end
+        Announcement("Normal", "PodEnded", f"pod {pods[place]['metadata']['name']} of {place[0]} is ended")
+        for place in sequence.end
     ]
     if issued.renewed:
         text = f"new certificates for {', '.join(issued.renewed)}"
@@ -199,22 +197,46 @@ def _events(sequence: PodSequence, pods: Pods, issued: IssuedSecrets) -> tuple[A
 
 
 def _again_after(
-    issued: IssuedSecrets, pods: Pods, now: datetime, others: Sequence[datetime] = ()
+    issued: IssuedSecrets,
+    pods: Pods,
+    now: datetime,
+    others: Sequence[datetime] = (),
+    *,
+    is_updating: bool = False,
 ) -> float | None:
-    """Return when something is due although nothing changes: certificates, pods that are not gone, others."""
+    """Return when something is due although nothing changes: certificates, lost pods, a page, others."""
     due = [*others, *([issued.renew_after] if issued.renew_after else [])]
-    due += [_gives_up(pod) for pod in pods.values() if pod["metadata"].get("deletionTimestamp")]
+    deleted = [pod["metadata"].get("deletionTimestamp") for pod in pods.values()]
+    due += [parse_iso(at) + late for at in deleted if at for late in (OVERDUE, GIVEN_UP)]
     left = [(at - now).total_seconds() for at in due if at > now]
+    left += [_UPDATING] if is_updating else []
     return max(1.0, min(left)) if left else None
 
 
-def _gives_up(pod: Manifest) -> datetime:
-    return parse_iso(pod["metadata"]["deletionTimestamp"]) + OVERDUE
+def _force(resource: PipelineResource, pods: Pods, now: datetime) -> frozenset[tuple[str, str]]:
+    """Return the pods on lost nodes that may be deleted: those that can do no harm if they still run.
+
+    The worker of a host ends its run without a coordinator. A volume must not be taken from a node that may
+    still write to it; that of the coordinator's state is what keeps a second one from writing.
+    """
+    return frozenset(
+        (PODS.kind, pod["metadata"]["name"])
+        for (host, _), pod in pods.items()
+        if is_given_up(pod, now) and (resource.state_claim if host == LOCAL else not _has_claim(pod))
+    )
 
 
-def _keep(observed: Observed, pods: Pods, hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
+def _has_claim(pod: Manifest) -> bool:
+    return any("persistentVolumeClaim" in volume for volume in pod.get("spec", {}).get("volumes") or ())
+
+
+def _keep(observed: Observed, pods: Pods, places: Sequence[Place]) -> frozenset[tuple[str, str]]:
     """Return the pods that stay, and the Secrets and ConfigMaps that any pod mounts until it is gone."""
-    kept = {(PODS.kind, pods[host]["metadata"]["name"]) for host in hosts}
+    kept = {
+        (PODS.kind, pods[place]["metadata"]["name"])
+        for place in places
+        if not is_given_up(pods[place], observed.now)
+    }
     kinds = (SECRETS, CONFIG_MAPS)
     owned = {(kind.kind, each["metadata"]["name"]) for kind in kinds for each in observed.owned.get(kind, ())}
     mounted = {each for pod in pods.values() for each in _mounted(pod)}
@@ -259,7 +281,7 @@ def _hold(
 ) -> Reconciled:
     """Return a status while nothing can be made: all that is there stays."""
     reason, text, doing = what
-    hosts = [host_status(host, pod) for host, pod in pods.items() if host]
+    hosts = [host_status(host, pod) for (host, slot), pod in pods.items() if host and slot in ("", SLOTS[0])]
     old = f"; {pluralize(len(hosts), 'pod')} of the last accepted spec stay" if hosts else ""
     ready = ConditionState(ConditionType.READY, False, reason, f"{text}{old}")
     progress = ConditionState(ConditionType.PROGRESSING, False, reason, doing)
@@ -280,12 +302,15 @@ def _delete(observed: Observed, pods: Pods) -> Reconciled:
     left = _everything(observed)
     if not left:
         return Reconciled(is_finished=True)
-    sequence = sequence_pods({}, pods, observed.now)
+    sequence = sequence_end(pods, observed.now)
     again = _again_after(IssuedSecrets(), pods, observed.now)
+    force = frozenset(
+        (PODS.kind, pod["metadata"]["name"]) for pod in pods.values() if is_given_up(pod, observed.now)
+    )
     if sequence.waits_for != LOCAL:
-        return Reconciled(again_after=again)
-    name = pods[LOCAL]["metadata"]["name"]
-    keep = {(kind.kind, each["metadata"]["name"]) for kind, each in left}
+        return Reconciled(again_after=again, force=force)
+    name = pods[COORDINATOR]["metadata"]["name"]
+    keep = {(kind.kind, each["metadata"]["name"]) for kind, each in left} - force
     if sequence.end:
         keep.discard((PODS.kind, name))
-    return Reconciled(again_after=again, keep=frozenset(keep))
+    return Reconciled(again_after=again, keep=frozenset(keep), force=force)

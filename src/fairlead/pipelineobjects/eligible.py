@@ -47,7 +47,7 @@ class HostPods:
 
     nodes: frozenset[str] = frozenset()
     """Where they run; one that is leaving does not count."""
-    holder: str = "?"
+    holders: tuple[str, ...] = ()
     """How the names of their containers begin where agents publish what they hold."""
 
 
@@ -160,12 +160,12 @@ def _free_accelerators(group: HostGroup, share: AcceleratorShare, pods: HostPods
     return sum(
         each.healthy
         and group.device_class in ("", catalog_model(each.model))
-        and _free(each.id, each.mebibytes, amounts, pods.holder) >= needed
+        and _free(each.id, each.mebibytes, amounts, pods.holders) >= needed
         for each in parse_devices(notes.get(DEVICES, "")) or ()
     )
 
 
-def _free(accelerator: str, mebibytes: int, amounts: Amounts, own: str) -> int:
+def _free(accelerator: str, mebibytes: int, amounts: Amounts, own: tuple[str, ...]) -> int:
     """Return the MiB that no other container or claim holds; an amount of 0 holds everything.
 
     What a pod holds that is being replaced is free for its successor.

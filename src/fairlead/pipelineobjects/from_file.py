@@ -15,7 +15,7 @@ from fairlead.reconcile import Manifest
 
 _POD: Final = ("nodeSelector", "tolerations", "resources", "accelerator", "dataClaim", "tlsSecret")
 _CLUSTER: Final = (
-    *("image", "imagePullPolicy", "imagePullSecrets", "schedulerName", "stateClaim", "files"),
+    *("image", "imagePullPolicy", "imagePullSecrets", "schedulerName", "stateClaim", "files", "update"),
     LOCAL,
 )
 _TEXTS: Final = ("timeout", "max_age")

@@ -21,6 +21,8 @@ PORT: Final = 7070
 """Where the worker of each host listens."""
 PAGES_PORT: Final = 9090
 """Where each pod answers probes, and the coordinator serves metrics."""
+SLOTS: Final = ("a", "b")
+"""A host has two: its new pod starts in one while the other one still works. The coordinator has none."""
 LONGEST_NAME: Final = 40
 LONGEST_HOST: Final = 20
 """Characters of the names of a Pipeline and of a host: together with a digest they fit into a DNS label."""
@@ -42,9 +44,14 @@ def labels(pipeline: str) -> dict[str, str]:
     }
 
 
-def pod_name(pipeline: str, host: str) -> str:
+def slotted(host: str, slot: str) -> str:
+    """Return the name of a host in one of its slots, which is the host name of its pod."""
+    return f"{host}-{slot}" if slot else host
+
+
+def pod_name(pipeline: str, host: str, slot: str = "") -> str:
     """Return the name of a pod; the digest tells host b-c of pipeline a from host c of pipeline a-b."""
-    return f"{pipeline}-{host}-{digest([pipeline, host], _DIGEST)}"
+    return f"{pipeline}-{slotted(host, slot)}-{digest([pipeline, host], _DIGEST)}"
 
 
 def tls_name(pipeline: str, host: str) -> str:
@@ -62,6 +69,6 @@ def service_name(pipeline: str) -> str:
     return f"{pipeline}-pipeline"
 
 
-def host_name(namespace: str, pipeline: str, host: str) -> str:
+def host_name(namespace: str, pipeline: str, host: str, slot: str = "") -> str:
     """Return the DNS name of a host, as its peers dial it."""
-    return f"{host}.{service_name(pipeline)}.{namespace}.svc"
+    return f"{slotted(host, slot)}.{service_name(pipeline)}.{namespace}.svc"

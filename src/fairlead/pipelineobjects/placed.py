@@ -14,7 +14,7 @@ from fairlead.pipeline.plan.explain import milliseconds
 from fairlead.pipeline.profile.problem import PipelineProblem
 from fairlead.pipelineobjects.conditions import ConditionState, ConditionType
 from fairlead.pipelineobjects.eligible import HostPods, HostState, host_states
-from fairlead.pipelineobjects.names import LOCAL, NODES, PODS, pod_name
+from fairlead.pipelineobjects.names import LOCAL, NODES, PODS, SLOTS, pod_name
 from fairlead.pipelineobjects.placing import (
     SETTLED,
     BetterPlan,
@@ -92,7 +92,9 @@ def planning_view(resource: PipelineResource, observed: Observed) -> PlanningVie
     pods = {
         group.name: HostPods(
             frozenset(node for host, node in running if host == group.name),
-            f"{resource.namespace}/{pod_name(resource.name, group.name)}",
+            tuple(
+                f"{resource.namespace}/{pod_name(resource.name, group.name, slot)}" for slot in ("", *SLOTS)
+            ),
         )
         for group in groups
     }

@@ -15,7 +15,7 @@ from fairlead.pipeline.plan.cut import CutPlan, CutProblem, CutRefusal
 from fairlead.pipeline.plan.evaluate import evaluate
 from fairlead.pipeline.plan.solve import Objective, Solver, is_small, plan_cut
 from fairlead.pipeline.profile.facts import LinkFacts, MachineFacts, PipelineProfile, StageFacts
-from fairlead.pipeline.profile.problem import PipelineProblem, build_problem, is_chain
+from fairlead.pipeline.profile.problem import PipelineProblem, build_problem
 from fairlead.pipeline.spec import PipelineSpec, StageRole, StageSpec
 from fairlead.pipelineobjects.eligible import HostState
 from fairlead.pipelineobjects.resource import HostGroup
@@ -194,7 +194,7 @@ def _too_large(spec: PipelineSpec, planned: PipelineProblem) -> CutRefusal | Non
     problem = planned.problem
     if _is_decided(problem):
         return None
-    if not is_chain(spec):
+    if not spec.is_chain:
         what = "stages that join or branch are not planned in a cluster"
         hint = "state the host of every stage; fairlead pipeline plan FILE --out PLANNED writes them"
         return CutRefusal(what, hint)

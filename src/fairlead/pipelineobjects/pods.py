@@ -5,6 +5,7 @@ coordinator, to its state; each is a volume.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from fairlead.keys import (
@@ -14,7 +15,9 @@ from fairlead.keys import (
     GANG_SIZE,
     GPU_MEM,
     MODELS,
+    PIPELINE_FILE,
     PIPELINE_HOST,
+    PIPELINE_SLOT,
     PREFIX,
     SPEC_HASH,
 )
@@ -26,9 +29,10 @@ from fairlead.pipelineobjects.names import (
     digest,
     pod_name,
     service_name,
+    slotted,
     tls_name,
 )
-from fairlead.pipelineobjects.resource import HostGroup, PipelineResource
+from fairlead.pipelineobjects.resource import HostGroup, PipelineResource, has_code
 from fairlead.pipelineobjects.wiring import FILE_KEY, file_name, new_object
 from fairlead.reconcile import Manifest
 from fairlead.units import parse_bytes
@@ -53,25 +57,56 @@ _EXECUTABLE: Final = 0o555
 Json = dict[str, Any]
 
 
-def wanted_pods(resource: PipelineResource, default_image: str) -> dict[str, Manifest]:
-    """Return the pods of a Pipeline by host; the coordinator's is the last."""
+def wanted_pods(
+    resource: PipelineResource, default_image: str, running: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Manifest]:
+    """Return the pods of a Pipeline by host, without a slot; the coordinator's is the last.
+
+    `running` are the images that hosts have now: one whose stages are fairlead's own ends keeps its image.
+    """
     image = resource.image or default_image
-    pods = {group.name: _host_pod(resource, group, image) for group in resource.used_hosts}
-    pods[LOCAL] = _coordinator_pod(resource, image)
+    images = {host: known for host, known in running.items() if not has_code(resource, host)}
+    pods = {
+        group.name: _host_pod(resource, group, images.get(group.name, image)) for group in resource.used_hosts
+    }
+    pods[LOCAL] = _coordinator_pod(resource, images.get(LOCAL, image))
     # The digest does not count the gang: another number of hosts is no reason to replace those that stay.
     return {name: _with_gang(_with_hash(pod), resource, len(pods)) for name, pod in pods.items()}
 
 
+def in_slot(resource: PipelineResource, pod: Manifest, slot: str) -> Manifest:
+    """Return the pod of a host in one of its slots: its name, and that by which others reach it."""
+    meta = pod["metadata"]
+    host = meta["labels"][PIPELINE_HOST]
+    named = {
+        **meta,
+        "name": pod_name(resource.name, host, slot),
+        "labels": {**meta["labels"], PIPELINE_SLOT: slot},
+    }
+    return {**pod, "metadata": named, "spec": {**pod["spec"], "hostname": slotted(host, slot)}}
+
+
+def with_file(pod: Manifest, digest_of_file: str) -> Manifest:
+    """Return the coordinator's pod with the digest of its file; a change refreshes the volume."""
+    return _with_annotations(dict(pod), {PIPELINE_FILE: digest_of_file})
+
+
+def image_of(pod: Manifest) -> str:
+    """Return the image of an observed pod; empty: it has no container."""
+    containers = pod.get("spec", {}).get("containers") or ()
+    return str(containers[0].get("image", "")) if containers else ""
+
+
 def _host_pod(resource: PipelineResource, group: HostGroup, image: str) -> Json:
     command = ["fairlead", "pipeline", "worker", "--listen", f"0.0.0.0:{PORT}", *_tls_options()]
-    command += ["--folder", FILES if resource.files else DATA, "--health", f"0.0.0.0:{PAGES_PORT}"]
+    command += ["--folder", FILES if _files(resource, group) else DATA, "--health", f"0.0.0.0:{PAGES_PORT}"]
     ports = [{"name": "frames", "containerPort": PORT, "protocol": "TCP"}]
     return _pod(resource, group, image, command, ports, _END)
 
 
 def _coordinator_pod(resource: PipelineResource, image: str) -> Json:
     command = ["fairlead", "pipeline", "run", f"{FILES}/{FILE_KEY}", "--quiet", "--state", _STATE, "--resume"]
-    command += ["--metrics", f"0.0.0.0:{PAGES_PORT}"]
+    command += ["--follow", "--metrics", f"0.0.0.0:{PAGES_PORT}"]
     if resource.used_hosts:
         command += [*_tls_options(), "--hosts-within", f"{_STARTING}s"]
     pod = _pod(resource, resource.local, image, command, [], _DRAIN)
@@ -187,13 +222,14 @@ def _volumes(resource: PipelineResource, group: HostGroup) -> list[Json]:
 def _files(resource: PipelineResource, group: HostGroup) -> list[Json]:
     """Return what the folder of the files is made of: the user's, and beside them the file of the run."""
     sources: list[Json] = []
-    if resource.files:
+    if resource.files and has_code(resource, group.name):
         source: Json = {"name": resource.files.config_map}
         if resource.files.paths:
             source["items"] = [{"key": key, "path": path} for key, path in resource.files.paths.items()]
         sources.append({"configMap": source})
     if group is resource.local:
-        sources.append({"configMap": {"name": file_name(resource)}})
+        file = {"key": FILE_KEY, "path": FILE_KEY}
+        sources.append({"configMap": {"name": file_name(resource.name), "items": [file]}})
     return sources
 
 

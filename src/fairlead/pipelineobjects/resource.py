@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fairlead.errors import PipelineError
 from fairlead.pipeline.spec import PipelineSpec
 from fairlead.pipeline.yaml_file import read_document
-from fairlead.pipelineobjects.names import LOCAL, PORT, host_name
+from fairlead.pipelineobjects.names import LOCAL, PORT, SLOTS, host_name
 from fairlead.pipelineobjects.plan_spec import PLAN, PlanSpec, read_plan
 from fairlead.reconcile import Manifest
+from fairlead.units import Seconds, parse_duration
 
 SCHEDULER: Final = "fairlead"
 ON: Final = "on"
 HOST: Final = "host"
 """The key of a stage in the resource that is `on` in a file: kubectl reads `on` in YAML as true."""
+OBSERVED_FOR: Final = Seconds(30.0)
 _FILE_KEYS: Final = ("edges", "fuse")
 
 
@@ -55,6 +58,16 @@ class FilesRef:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdatePolicy:
+    """What follows an update of a run that goes on."""
+
+    observe: Seconds = OBSERVED_FOR
+    """How long the run is observed, and its last pods are kept."""
+    is_rolled_back: bool = True
+    """Whether the run goes back to them if it became worse."""
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineResource:
     """One Pipeline of a cluster."""
 
@@ -63,7 +76,7 @@ class PipelineResource:
     generation: int
     spec: PipelineSpec
     document: Manifest
-    """The file that the coordinator reads."""
+    """The file that the coordinator reads, with every host in its first slot."""
     hosts: tuple[HostGroup, ...]
     local: HostGroup
     image: str = ""
@@ -77,6 +90,19 @@ class PipelineResource:
     is_suspended: bool = False
     plan: PlanSpec | None = None
     """None: stages without a host are in the coordinator's pod."""
+    update: UpdatePolicy = UpdatePolicy()
+
+    def document_at(self, slots: Mapping[str, str]) -> dict[str, Any]:
+        """Return the file that the coordinator reads where hosts are in these slots."""
+        hosts = {
+            group.name: {"address": self.address(group.name, slots.get(group.name, SLOTS[0]))}
+            for group in self.hosts
+        }
+        return {**self.document, **({"hosts": hosts} if hosts else {})}
+
+    def address(self, host: str, slot: str) -> str:
+        """Return where a host listens."""
+        return f"{host_name(self.namespace, self.name, host, slot)}:{PORT}"
 
     def group(self, name: str) -> HostGroup:
         """Return the host of this name."""
@@ -89,12 +115,30 @@ class PipelineResource:
         return tuple(group for group in self.hosts if group.name in used)
 
 
+_OWN_ENDS: Final = ("numbers", "rtsp", "v4l2", "jsonl", "stdout", "null", "file", "http", "video", "images")
+"""Sources and sinks of fairlead's own; `generator` and `call` are code of the user's."""
+
+
+def has_code(resource: PipelineResource, host: str) -> bool:
+    """Return whether a host needs the user's image or files, beyond fairlead's own sources and sinks."""
+    stages = [each for each in resource.spec.stages if each.on == host]
+    return any(each.target not in _OWN_ENDS or not _is_outside(each.options) for each in stages)
+
+
+def _is_outside(options: Mapping[str, Any]) -> bool:
+    """Return whether the paths of options are outside the folder of the files."""
+    path = options.get("path")
+    return path is None or str(path).startswith("/")
+
+
 def read_resource(manifest: Manifest) -> PipelineResource:
     """Return the resource that a manifest describes; PipelineError names what cannot be read."""
     meta, body = manifest["metadata"], manifest.get("spec") or {}
     namespace, name = meta.get("namespace") or "default", meta["name"]
     hosts = tuple(_read_group(each["name"], each) for each in body.get("hosts") or ())
-    addresses = {each.name: {"address": f"{host_name(namespace, name, each.name)}:{PORT}"} for each in hosts}
+    addresses = {
+        each.name: {"address": f"{host_name(namespace, name, each.name, SLOTS[0])}:{PORT}"} for each in hosts
+    }
     document = {"pipeline": name, **{key: body[key] for key in _FILE_KEYS if key in body}}
     document["stages"] = [_file_stage(each) for each in body.get("stages") or ()]
     document |= {"hosts": addresses} if addresses else {}
@@ -114,7 +158,17 @@ def read_resource(manifest: Manifest) -> PipelineResource:
         state_claim=body.get("stateClaim") or "",
         is_suspended=bool(body.get("suspend")),
         plan=read_plan(body.get(PLAN)),
+        update=_read_update(body.get("update") or {}),
     )
+
+
+def _read_update(body: Mapping[str, Any]) -> UpdatePolicy:
+    text = body.get("observe")
+    try:
+        observe = UpdatePolicy().observe if text is None else parse_duration(str(text))
+    except ValueError as error:
+        raise PipelineError(f"update.observe: {error}", "write for example 30s") from None
+    return UpdatePolicy(observe, bool(body.get("rollback", True)))
 
 
 def _file_stage(stage: Mapping[str, Any]) -> dict[str, Any]:

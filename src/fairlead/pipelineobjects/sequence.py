@@ -1,22 +1,27 @@
-"""Which pods of a Pipeline are made, left alone or ended now. Pure.
+"""Which pods of a Pipeline are made, left alone or ended while its run stands still. Pure.
 
-Pods do not change: another spec is another pod of the same name. The coordinator stops before its hosts, so
-that the frames on their way are finished, and starts again once every host has its new pod.
+Pods do not change: another spec is another pod. The coordinator stops before its hosts, so that the frames on
+their way are finished. What a run carries out while it goes on is in live.py.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from fairlead.compat import StrEnum
 from fairlead.compat.times import parse_iso
-from fairlead.keys import SPEC_HASH
-from fairlead.pipelineobjects.names import LOCAL
+from fairlead.keys import PIPELINE_HOST, PIPELINE_SLOT, SPEC_HASH
+from fairlead.pipelineobjects.names import LOCAL, SLOTS
 from fairlead.reconcile import Manifest
 
 OVERDUE: Final = timedelta(seconds=30)
 """After its grace period a pod that is being deleted counts as gone: its node is lost."""
+GIVEN_UP: Final = timedelta(minutes=5)
+"""After its grace period a pod that is lost is deleted without the word of its node, where that is safe."""
+Place = tuple[str, str]
+"""A host and its slot."""
+COORDINATOR: Final[Place] = (LOCAL, "")
 
 
 class PodState(StrEnum):
@@ -33,18 +38,29 @@ class PodState(StrEnum):
     """It is being deleted for too long."""
 
 
+DELETED: Final = (PodState.ENDING, PodState.LOST)
+
+
 @dataclass(frozen=True, slots=True)
 class PodSequence:
     """What becomes of the pods now."""
 
-    create: tuple[str, ...] = ()
-    """Hosts whose pod must be made."""
-    keep: tuple[str, ...] = ()
-    """Hosts whose pod stays, or is being deleted already."""
-    end: tuple[str, ...] = ()
-    """Hosts whose pod is deleted now."""
+    create: tuple[Place, ...] = ()
+    """Pods that must be made."""
+    keep: tuple[Place, ...] = ()
+    """Pods that stay, or are being deleted already."""
+    end: tuple[Place, ...] = ()
+    """Pods that are deleted now."""
     waits_for: str = ""
     """The host whose pod must be gone before anything else happens."""
+    slots: Mapping[str, str] = field(default_factory=dict)
+    """The slot of each host that has stages."""
+
+
+def place_of(pod: Manifest) -> Place:
+    """Return the host of an observed pod and its slot."""
+    labels = pod["metadata"].get("labels") or {}
+    return labels.get(PIPELINE_HOST, ""), labels.get(PIPELINE_SLOT, "")
 
 
 def pod_state(pod: Manifest, wanted: Manifest | None, now: datetime) -> PodState:
@@ -52,38 +68,81 @@ def pod_state(pod: Manifest, wanted: Manifest | None, now: datetime) -> PodState
     deleted = pod["metadata"].get("deletionTimestamp")
     if deleted:
         return PodState.LOST if now > parse_iso(deleted) + OVERDUE else PodState.ENDING
-    if wanted is None or _hash(pod) != _hash(wanted):
+    if wanted is None or not is_made_from(pod, wanted):
         return PodState.OUTDATED
     phase = pod.get("status", {}).get("phase")
     return PodState.ENDED if phase in ("Succeeded", "Failed") else PodState.CURRENT
 
 
-def sequence_pods(
-    wanted: Mapping[str, Manifest], observed: Mapping[str, Manifest], now: datetime
+def is_made_from(pod: Manifest, wanted: Manifest) -> bool:
+    """Return whether an observed pod was made from the wanted spec, in whatever slot."""
+    return spec_hash(pod) == spec_hash(wanted)
+
+
+def spec_hash(pod: Manifest) -> str:
+    """Return the digest of what a pod was made from."""
+    return str((pod["metadata"].get("annotations") or {}).get(SPEC_HASH, ""))
+
+
+def is_given_up(pod: Manifest, now: datetime) -> bool:
+    """Return whether a pod has been lost for so long that its node will not report its end any more."""
+    deleted = pod["metadata"].get("deletionTimestamp")
+    return bool(deleted) and now > parse_iso(deleted) + GIVEN_UP
+
+
+def states_of(
+    host: str, wanted: Manifest | None, pods: Mapping[Place, Manifest], now: datetime
+) -> dict[str, PodState]:
+    """Return the states of the pods of a host by slot."""
+    return {slot: pod_state(pods[host, slot], wanted, now) for slot in ("", *SLOTS) if (host, slot) in pods}
+
+
+def sequence_stopped(
+    wanted: Mapping[str, Manifest],
+    pods: Mapping[Place, Manifest],
+    slots: Mapping[str, str],
+    now: datetime,
 ) -> PodSequence:
-    """Return what becomes of pods, by host; `wanted` is empty for a Pipeline that shall not run."""
-    states = {host: pod_state(pod, wanted.get(host), now) for host, pod in observed.items()}
-    coordinator = states.pop(LOCAL, None)
-    ending = {host for host, state in states.items() if state in (PodState.ENDING, PodState.LOST)}
-    outdated = {host for host, state in states.items() if state is PodState.OUTDATED}
-    if coordinator is PodState.ENDING:
-        return PodSequence(keep=(*states, LOCAL), waits_for=LOCAL)
-    stops = coordinator is PodState.OUTDATED or (coordinator is PodState.CURRENT and bool(outdated))
-    if stops and coordinator is not None:
-        return PodSequence(keep=tuple(states), end=(LOCAL,), waits_for=LOCAL)
-    ended = {host for host, state in states.items() if state is PodState.ENDED}
-    missing = [host for host in wanted if host not in observed]
-    if outdated | ending and LOCAL in missing:  # it begins with the hosts that it will have
-        missing.remove(LOCAL)
-    end = sorted(outdated | ended)
-    keep = [host for host in states if host not in end]
-    if coordinator is PodState.ENDED:
-        end.append(LOCAL)
-    elif coordinator is not None:
-        keep.append(LOCAL)
-    return PodSequence(tuple(missing), tuple(keep), tuple(end), min(ending, default=""))
+    """Return what becomes of pods without a run: every host gets its pod, and then the coordinator starts.
+
+    `wanted` is empty for a Pipeline that shall not run; `slots` are those of the last run.
+    """
+    hosts = [host for host in wanted if host != LOCAL]
+    states = {host: states_of(host, wanted[host], pods, now) for host in hosts}
+    chosen = {host: _choose_slot(states[host], slots.get(host, SLOTS[0])) for host in hosts}
+    missing = [(host, slot) for host, slot in chosen.items() if slot not in states[host]]
+    running = [(host, slot) for host, slot in chosen.items() if states[host].get(slot) is PodState.CURRENT]
+    blocked = [host for host, slot in chosen.items() if states[host].get(slot, PodState.CURRENT) in DELETED]
+    blocked += [host for host in hosts if (host, chosen[host]) not in (*missing, *running)]
+    if COORDINATOR in pods:  # on a node that is lost
+        blocked += [LOCAL] if LOCAL in wanted else []
+    elif LOCAL in wanted and not blocked:
+        missing.append(COORDINATOR)
+    deleted = [place for place, pod in pods.items() if pod["metadata"].get("deletionTimestamp")]
+    keep = [place for place in pods if place in running or place in deleted]
+    end = sorted(place for place in pods if place not in keep)
+    return PodSequence(tuple(missing), tuple(keep), tuple(end), next(iter(blocked), ""), chosen)
 
 
-def _hash(pod: Manifest) -> str | None:
-    notes: Mapping[str, str] = pod["metadata"].get("annotations") or {}
-    return notes.get(SPEC_HASH)
+def _choose_slot(states: Mapping[str, PodState], last: str) -> str:
+    """Return the slot of a host: where its pod is, else one that is free, else that of the last run."""
+    slots = (last, *(slot for slot in SLOTS if slot != last))
+    current = (slot for slot in slots if states.get(slot) is PodState.CURRENT)
+    free = (slot for slot in slots if slot not in states)
+    return next(current, None) or next(free, None) or last
+
+
+def sequence_end(pods: Mapping[Place, Manifest], now: datetime) -> PodSequence:
+    """Return what becomes of the pods of a Pipeline that is over: the coordinator ends first."""
+    coordinator = pods.get(COORDINATOR)
+    if coordinator is None or pod_state(coordinator, None, now) is PodState.LOST:
+        return sequence_stopped({}, pods, {}, now)
+    return stop_coordinator(pods)
+
+
+def stop_coordinator(pods: Mapping[Place, Manifest]) -> PodSequence:
+    """Return that the coordinator is ended, or is being deleted, and that its hosts stay until it is gone."""
+    others = tuple(place for place in pods if place != COORDINATOR)
+    if pods[COORDINATOR]["metadata"].get("deletionTimestamp"):
+        return PodSequence(keep=(*others, COORDINATOR), waits_for=LOCAL)
+    return PodSequence(keep=others, end=(COORDINATOR,), waits_for=LOCAL)

@@ -93,19 +93,49 @@ def ready_state(hosts: Sequence[HostStatus], wanted: int, *, is_updating: bool) 
     return ConditionState(ConditionType.READY, False, "Starting", total)
 
 
-def progress_state(sequence: PodSequence, ready: ConditionState) -> ConditionState:
-    """Return the condition that says what the controller does."""
+_LOST: Final = (
+    "the coordinator's node is lost, and its pod may still run: the run goes on once the node is back or "
+    "deleted, with stateClaim after 5 minutes"
+)
+
+
+def _coordinator_state(doing: str, *, is_lost: bool) -> ConditionState:
+    kind = ConditionType.PROGRESSING
+    if is_lost:
+        return ConditionState(kind, True, "CoordinatorLost", _LOST, is_warning=True)
+    text = "the coordinator finishes the frames on their way; then its hosts follow"
+    return ConditionState(kind, True, "Draining", f"{doing}: {text}" if doing else text)
+
+
+def progress_state(
+    sequence: PodSequence,
+    ready: ConditionState,
+    *,
+    doing: str = "",
+    rolled_back: str = "",
+    is_lost: bool = False,
+) -> ConditionState:
+    """Return the condition that says what the controller does.
+
+    `doing`: what an update of the run does; `rolled_back`: by what it was worse; `is_lost`: the coordinator's
+    node is lost.
+    """
     kind = ConditionType.PROGRESSING
     if sequence.waits_for == LOCAL:
-        text = "the coordinator finishes the frames on their way; then its hosts follow"
-        return ConditionState(kind, True, "Draining", text)
+        return _coordinator_state(doing, is_lost=is_lost)
+    if doing:
+        return ConditionState(kind, True, "Updating", doing)
     if sequence.end or sequence.waits_for:
         names = ", ".join(
-            dict.fromkeys([*sequence.end, *([sequence.waits_for] if sequence.waits_for else [])])
+            dict.fromkeys(filter(None, [*(host for host, _ in sequence.end), sequence.waits_for]))
         )
         return ConditionState(kind, True, "Replacing", f"the pod of {names} ends; its successor follows")
     if sequence.create:
-        return ConditionState(kind, True, "Creating", f"pods of {', '.join(sequence.create)} are made")
+        names = ", ".join(host for host, _ in sequence.create)
+        return ConditionState(kind, True, "Creating", f"pods of {names} are made")
+    if rolled_back:
+        text = f"rolled back: {rolled_back}; the new spec is tried again once it changes"
+        return ConditionState(kind, False, "RolledBack", text, is_warning=True)
     if ready.reason in ("Starting", "PodsNotReady"):
         return ConditionState(kind, True, "Waiting", "pods are not ready yet")
     return ConditionState(kind, False, "Stable", "nothing is to be done")

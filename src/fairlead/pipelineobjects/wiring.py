@@ -1,6 +1,7 @@
 """What joins the pods of a Pipeline: the file of the run, the headless Service, the NetworkPolicy. Pure."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fairlead.keys import PIPELINE
@@ -10,7 +11,6 @@ from fairlead.pipelineobjects.names import (
     PAGES_PORT,
     PORT,
     SERVICES,
-    digest,
     labels,
     service_name,
 )
@@ -26,15 +26,19 @@ def new_object(kind: ResourceKind, resource: PipelineResource, name: str, **body
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **body}
 
 
-def file_name(resource: PipelineResource) -> str:
-    """Return the name of the ConfigMap with the file: another file has another name."""
-    return f"{resource.name}-file-{digest(resource.document, 8)}"
+def file_name(pipeline: str) -> str:
+    """Return the name of the ConfigMap with the file of the run, which changes while the run follows it."""
+    return f"{pipeline}-file"
 
 
-def file_map(resource: PipelineResource) -> Manifest:
-    """Return the ConfigMap with the file that the coordinator reads."""
-    data = {FILE_KEY: json.dumps(resource.document, indent=1) + "\n"}
-    return new_object(CONFIG_MAPS, resource, file_name(resource), immutable=True, data=data)
+def file_text(document: Manifest) -> str:
+    """Return a document as the coordinator reads it."""
+    return json.dumps(document, indent=1) + "\n"
+
+
+def file_map(resource: PipelineResource, data: Mapping[str, str]) -> Manifest:
+    """Return the ConfigMap with the file that the coordinator reads, and what the operator knows of it."""
+    return new_object(CONFIG_MAPS, resource, file_name(resource.name), data=dict(data))
 
 
 def service(resource: PipelineResource) -> Manifest:

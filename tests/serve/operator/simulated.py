@@ -20,13 +20,14 @@ from fairlead.cluster.meta import Raw, Status, StatusDetails
 from fairlead.cluster.watch.changes import Key, ObjectChange, changes_between
 from fairlead.compat.times import UTC
 from fairlead.errors import ClusterError, ClusterUnavailableError
-from fairlead.reconcile import ResourceController
+from fairlead.reconcile import PodPage, ResourceController
 from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
 from fairlead.serve.machine.requests import ApiRequest, Get, QueriedRequest
 from fairlead.serve.operator.driver import followed
 from fairlead.serve.operator.kinds import client_kind
 from fairlead.serve.operator.machine import CachesSynced, Event, OperatorMachine
+from fairlead.serve.operator.pages import ReadPage
 from fairlead.serve.operator.reconciler import Decide
 from fairlead.settings.leader import LeaderElectionConfig
 from fairlead.settings.operator import OperatorSettings
@@ -61,6 +62,9 @@ class ModelApi:
         self.kinds: dict[str, Kind[Raw]] = {kind.resource: kind for kind in kinds}
         self.writes: list[tuple[str, str]] = []
         """Methods and paths of requests to write, those for Leases and events left out."""
+        self.pages: dict[PodPage, tuple[bytes, str]] = {}
+        """What pods answer; others do not."""
+        self.reads: list[PodPage] = []
 
     def send(self, request: ApiRequest) -> bytes:
         """Answer a request of a machine."""
@@ -222,6 +226,10 @@ class Replica:
             except RuntimeError as error:
                 answer = str(error)
             self.feed(Answered(effect.id, answer))
+            return
+        if isinstance(effect, ReadPage):
+            self.api.reads.append(effect.page)
+            self.feed(Answered(effect.id, self.api.pages.get(effect.page, (b"", "refused"))))
             return
         assert isinstance(effect, ApiRequest)
         self.feed(self._answered(effect, fate))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled, ResourceKind
+from fairlead.reconcile import Announcement, Manifest, Observed, PodPage, Reconciled, ResourceKind
 from fairlead.settings.operator import OperatorSettings
 
 GROUP = "operator.test.fairlead.dev"
@@ -48,7 +48,12 @@ class WidgetController:
         }
         said = (Announcement("Normal", "Made", f"{len(configs)} configs"),) if configs else ()
         keep = frozenset(("Pod", name) for name in spec.get("keep", ()))
-        return Reconciled((*configs, *_pods(widget)), status, said, keep=keep)
+        force = frozenset(("Pod", name) for name in spec.get("force", ()))
+        pages = {PodPage(address, 9090, "/status"): every for address, every in spec.get("pages", {}).items()}
+        read = [each.error or each.body.decode() for _, each in sorted(observed.pages.items())]
+        status |= {"pages": read} if pages else {}
+        objects = (*configs, *_pods(widget))
+        return Reconciled(objects, status, said, keep=keep, force=force, pages=pages)
 
 
 def _as_it_is(live: Manifest) -> Manifest:

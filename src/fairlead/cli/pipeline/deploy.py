@@ -223,7 +223,8 @@ def _report(options: argparse.Namespace, found: Json, change: str) -> int:
     refused = cluster.condition(found, "Accepted")
     if refused.get("status") == "False":
         raise PipelineError(f"{options.file}: {refused['message']}")
-    return 0 if _is_over(found) else 1
+    is_rolled_back = cluster.condition(found, "Progressing").get("reason") == "RolledBack"
+    return 0 if _is_over(found) and not is_rolled_back else 1
 
 
 def _show_dry(

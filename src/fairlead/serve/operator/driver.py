@@ -27,6 +27,8 @@ from fairlead.serve.machine.sender import RequestSender
 from fairlead.serve.operator import metrics
 from fairlead.serve.operator.kinds import client_kind
 from fairlead.serve.operator.machine import CachesSynced, OperatorMachine
+from fairlead.serve.operator.page_http import read_page
+from fairlead.serve.operator.pages import ReadPage
 from fairlead.serve.operator.reconciler import Decide
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.operator import OperatorSettings
@@ -112,6 +114,8 @@ class OperatorReplica:
         """Perform an effect, and return its answer."""
         if isinstance(effect, Decide):
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._decide, effect)
+        if isinstance(effect, ReadPage):
+            return await read_page(effect.page)
         assert isinstance(effect, ApiRequest), effect
         return await self._sender.send(effect)
 

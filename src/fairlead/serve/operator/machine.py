@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError
-from fairlead.reconcile import ResourceController, ResourceKind
+from fairlead.reconcile import PageReading, PodPage, ResourceController, ResourceKind
 from fairlead.serve.leader.election import LeaderElection, LeaderTerm
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.events import Start, Stop, Tick
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log
 from fairlead.serve.operator.kinds import ObjectId
 from fairlead.serve.operator.metrics import OperatorGauges, OperatorMetrics
+from fairlead.serve.operator.pages import PageSchedule, ReadPage
 from fairlead.serve.operator.queue import FailureDelay, WorkQueue
 from fairlead.serve.operator.reconciler import Outcome, Reconciler
 from fairlead.serve.operator.store import ObjectStore
@@ -61,7 +62,10 @@ class OperatorMachine:
         self.store = ObjectStore(controllers)
         self.election = LeaderElection(self._flows, self._clock, settings.me, settings.lease)
         self._queue = WorkQueue(FailureDelay(settings.initial_backoff, settings.max_backoff))
-        self._reconciler = Reconciler(self._controllers, self.store, self._clock, self.election.leads)
+        self._pages = PageSchedule()
+        self._reconciler = Reconciler(
+            self._controllers, self.store, self._clock, self.election.leads, self._pages.readings_of
+        )
         self.metrics = OperatorMetrics()
         self.epoch = 0
         """The epoch for which every resource was queued; 0: this replica does not lead."""
@@ -140,6 +144,9 @@ class OperatorMachine:
         self._queue.flush_due(now)
         for key in [key for key, waits in self._unobserved.items() if waits.until <= now]:
             self._finish(key)
+        if self._stop_by is None:
+            for key, page in self._pages.take_due(now):
+                self._flows.start(self._read(key, page))
         if self._changed_kinds and now >= self._watches_after:
             self._watches_after = now + self._settings.watch_period
             changed, self._changed_kinds = self._changed_kinds, set()
@@ -161,6 +168,7 @@ class OperatorMachine:
             self._log(f"leads no more, epoch {self.epoch}")
         self.epoch = epoch
         self._queue.clear()
+        self._pages.clear()
         self._changed_kinds.clear()
         if epoch:
             self._log(f"leading, epoch {epoch}")
@@ -181,6 +189,13 @@ class OperatorMachine:
         self._unobserved[key] = _Unobserved(outcome, self._clock.now + _UNOBSERVED)
         self._finish_if_observed(key)
 
+    def _read(self, key: ObjectId, page: PodPage) -> Flow[None]:
+        """Read a page that a controller asked for, and let the controller see it."""
+        body, error = yield ReadPage(page)
+        self.metrics.pages["failed" if error else "read"] += 1
+        if self._pages.put(key, page, PageReading(self._clock.wall, body, error)):
+            self._queue.add(key, self._clock.now)
+
     def _finish_if_observed(self, key: ObjectId) -> None:
         waits = self._unobserved.get(key)
         if waits is not None and all(map(self.store.has_seen, waits.outcome.written)):
@@ -189,8 +204,11 @@ class OperatorMachine:
     def _finish(self, key: ObjectId) -> None:
         """End a pass, and say when the next one comes."""
         outcome, now = self._unobserved.pop(key).outcome, self._clock.now
+        if outcome.pages is not None:
+            self._pages.ask(key, outcome.pages, now)
         if outcome.result == "gone":
             self._queue.forget(key)
+            self._pages.ask(key, {}, now)
             self._logged.pop(key, None)
         elif outcome.result in ("done", "stopped"):
             self._queue.done(key, now, outcome.again_after)

@@ -13,6 +13,8 @@ class OperatorMetrics:
 
     passes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Passes over resources, by kind and result."""
+    pages: Counter[str] = field(default_factory=Counter)
+    """Readings of pages of pods, by result."""
     seconds: Histogram = field(default_factory=Histogram)
     """Seconds from the start of a pass to the answer to its last write."""
 
@@ -52,6 +54,7 @@ def render(
             ("resource", "result"),
             _pairs(requests),
         ),
+        _family("pages_total", "counter", "Pages of pods.", ("result",), _keyed(metrics.pages)),
     )
     lines = [line for family in families for line in family.lines()]
     lines += metrics.seconds.lines("fairlead_operator_reconcile_seconds", "Time for one pass.")

@@ -24,6 +24,7 @@ class Change:
     uid: str = ""
     """Of the object that exists: another object of its name is left alone."""
     body: Document = field(default_factory=dict)
+    """The manifest; of a deletion: its options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class ObjectPlanner:
                 conflicts[key] = outcome
             elif outcome is not None:
                 changes.append(outcome)
-        changes += self._deletions(owned, names, wanted.keep)
+        changes += self._deletions(owned, names, wanted)
         return Plan(tuple(changes), conflicts)
 
     def _key(
@@ -157,13 +158,16 @@ class ObjectPlanner:
     def _deletions(
         self,
         owned: Mapping[ObjectId, Document],
-        wanted: set[ObjectId],
-        keep: frozenset[tuple[str, str]],
+        names: set[ObjectId],
+        wanted: Reconciled,
     ) -> Iterator[Change]:
         for key, live in owned.items():
-            metadata = metadata_of(live)
-            spared = key in wanted or (key.kind.kind, key.name) in keep
-            if not spared and not metadata.get("deletionTimestamp"):
+            metadata, name = metadata_of(live), (key.kind.kind, key.name)
+            if key in names or name in wanted.keep:
+                continue
+            if name in wanted.force:
+                yield Change("delete", key, metadata["uid"], {"gracePeriodSeconds": 0})
+            elif not metadata.get("deletionTimestamp"):
                 yield Change("delete", key, metadata["uid"])
 
 

@@ -17,7 +17,15 @@ from fairlead.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from fairlead.reconcile import Announcement, Observed, Reconciled, ResourceController, ResourceKind
+from fairlead.reconcile import (
+    Announcement,
+    Observed,
+    PageReading,
+    PodPage,
+    Reconciled,
+    ResourceController,
+    ResourceKind,
+)
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Effect, Flow
 from fairlead.serve.machine.requests import QueriedRequest
@@ -56,6 +64,8 @@ class Outcome:
     result: Result = "done"
     reason: str = ""
     again_after: float | None = None
+    pages: Mapping[PodPage, float] | None = None
+    """The pages that the controller asked for; None: it was not asked."""
     conflicts: dict[tuple[str, str], str] = field(default_factory=dict)
     """By kind and name, as the controller sees them in its next pass."""
     conflicts_changed: bool = False
@@ -83,11 +93,13 @@ class Reconciler:
         store: ObjectStore,
         clock: MachineClock,
         leads: Callable[[int], bool],
+        readings_of: Callable[[ObjectId], Mapping[PodPage, PageReading]],
     ) -> None:
         self._controllers = controllers
         self._store = store
         self._clock = clock
         self._leads = leads
+        self._readings_of = readings_of
         self._memory = AppliedMemory()
         self._planner = ObjectPlanner(store, self._memory)
         self._announcer = Announcer()
@@ -134,7 +146,7 @@ class Reconciler:
             return
         if not self._check(this):
             return
-        outcome.again_after = wanted.again_after
+        outcome.again_after, outcome.pages = wanted.again_after, wanted.pages
         plan = self._planner.plan(resource, this.controller.owns, owned, wanted)
         conflicts = dict(plan.conflicts)
         has_objects = bool(owned) or any(change.action == "create" for change in plan.changes)
@@ -157,6 +169,7 @@ class Reconciler:
             watched={kind: self._store.watched(kind) for kind in controller.watches},
             now=self._clock.wall,
             conflicts=dict(self.conflicts_of(this.key)),
+            pages=self._readings_of(this.key),
         )
 
     def _check(self, this: _Pass) -> bool:

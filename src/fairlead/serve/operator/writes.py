@@ -67,7 +67,12 @@ def apply(change: Change) -> Apply:
 
 def delete(change: Change) -> Delete:
     """Return the request that deletes this very object."""
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": change.uid}}
+    options = {
+        **change.body,
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": change.uid},
+    }
     return Delete("DELETE", path_of(change.key), options)
 
 
