@@ -57,14 +57,21 @@ class FollowedRun:
         self._change = change
         self._stop, self._stopped = socket.socketpair()
         self._ends = False
+        self._texts = 0
         self._first = text.encode()
         self.write(text)
 
     def write(self, text: str) -> None:
-        """Replace the file."""
-        fresh = self.folder / "fresh"
-        fresh.write_text(text)
-        fresh.rename(self.file)
+        """Replace the file as a volume of a ConfigMap does: a link to the folder of all files is swapped."""
+        self._texts += 1
+        place = self.folder / f"..{self._texts}"
+        place.mkdir()
+        (place / "p.yaml").write_text(text)
+        fresh = self.folder / "..fresh"
+        fresh.symlink_to(place.name)
+        fresh.rename(self.folder / "..data")
+        if not self.file.is_symlink():
+            self.file.symlink_to("..data/p.yaml")
 
     def end(self) -> None:
         """Let the run be drained."""

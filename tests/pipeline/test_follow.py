@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 pytest.importorskip("hpack")
 
+from fairlead.cli.pipeline.follow import check_options
+from fairlead.errors import SettingsError
 from tests.pipeline.followed import FollowedRun, chain, version, versions
 from tests.pipeline.hosts import LIMIT, host, start_host
 from tests.pipeline.test_probes import line_with, page, started
@@ -172,8 +175,8 @@ def test_a_coordinator_that_is_killed_during_a_move_goes_on_with_the_new_file(tm
     file = tmp_path / "p.yaml"
     with host(version(tmp_path, 1)) as old, host(version(tmp_path, 2, WAITS.format(folder=tmp_path))) as new:
         file.write_text(chain(old.port))
-        words = ("run", str(file), "--insecure", "--follow", "-q", "--metrics", "0")
-        words += ("--state", str(tmp_path / "state"))
+        words = ["run", str(file), "--insecure", "--follow", "-q", "--metrics", "0"]
+        words += ["--state", str(tmp_path / "state")]
         with started(*words) as child:
             address = metrics_of(child)
             wait_until(child, lambda: taken_at(address) >= 20)
@@ -193,6 +196,11 @@ def test_a_coordinator_that_is_killed_during_a_move_goes_on_with_the_new_file(tm
     seen = versions(tmp_path)
     assert seen == sorted(seen)
     assert before <= seen.count(1) < len(seen)
+
+
+def test_a_file_and_a_plan_do_not_both_say_where_stages_are() -> None:
+    with pytest.raises(SettingsError, match="--follow and --replan"):
+        check_options(Namespace(follow=True, replan=True))
 
 
 def metrics_of(child: "subprocess.Popen[str]") -> str:

@@ -1,6 +1,7 @@
 """What probes of a cluster ask, and a run that waits for its hosts."""
 
 import http.client
+import json
 import signal
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +113,15 @@ def test_a_run_without_a_status_is_not_alive() -> None:
     assert pages("/healthz").body == b"the run has had no status for 31 s\n"
     pages.on_status()
     assert pages("/healthz").status == 200
+
+
+def test_the_status_is_a_page_once_there_is_one() -> None:
+    latest: dict[str, Any] = {}
+    pages = RunPages(lambda: latest)
+    assert pages("/status").status == 503
+    latest |= {"stages": [], "edges": [], "bounds": [1.0], "follow": {"moving": False}}
+    assert json.loads(pages("/status").body) == {"stages": [], "edges": [], "follow": {"moving": False}}
+    assert b"/status" in pages("/").body
 
 
 def test_a_run_waits_for_its_hosts(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _run_metrics(document: Document) -> Iterator[MetricFamily]:
     rows: list[Row] = [((name,), document["seconds"])]
     yield from gauge("fairlead_pipeline_uptime_seconds", "Time since the run began.", ("pipeline",), rows)
     moves: list[Row] = [((name,), len(document.get("moves", ())))]
-    text = "Moves of stages to other hosts."
+    text = "Moves of stages to other hosts, or to new processes where they are."
     yield from counter("fairlead_pipeline_moves_total", text, ("pipeline",), moves)
 
 

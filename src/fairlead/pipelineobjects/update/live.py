@@ -199,8 +199,7 @@ def _plan_switch(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...], t
     record = run.file.record
     if run.status is None:
         return _plan_unread(run, moves, stages)
-    kept = UpdateRecord(refused=record.refused, reason=record.reason) if run.is_back else UpdateRecord()
-    kept = replace(kept, moved=stages, starts=run.starts)
+    kept = replace(record.settled(), moved=stages, starts=run.starts)
     if _is_observed(run, moves):
         measured = _measure(run, stages)
         begin = measured.record.begin
@@ -221,8 +220,7 @@ def _plan_unread(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...]) -
     """Return what is done while the page of the run is away: without it an update would have no end."""
     record = run.file.record
     if record.phase is not UpdatePhase.MEASURING:
-        refused = {"refused": record.refused, "reason": record.reason} if run.is_back else {}
-        record = UpdateRecord(**refused).begins(UpdatePhase.MEASURING, run.now, moved=stages)
+        record = record.settled().begins(UpdatePhase.MEASURING, run.now, moved=stages)
     if record.since is not None and run.now - record.since >= _UNREAD:
         return stop(run, "its page cannot be read")
     doing = "the new pods are ready; the page of the run is away"
