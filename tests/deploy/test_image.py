@@ -298,7 +298,7 @@ def test_the_dockerfile_has_the_same_configuration(recipe: str) -> None:
 
 def test_a_users_packages_and_name_replace_those_of_the_release(tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text("nothing-of-this-name==1 --hash=sha256:00\n")
-    words = ["--for", "pipeline", "--packages", tmp_path / "none.txt", "--root", tmp_path / "root"]
+    words = ["--for", "pipeline", "--packages", str(tmp_path / "none.txt"), "--root", str(tmp_path / "root")]
     done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, check=False, text=True)
     assert done.returncode == 2
     assert "the packages of none.txt cannot be installed" in done.stderr
