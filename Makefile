@@ -58,7 +58,7 @@ check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery
 
 test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; on a real API server client, schedulers, preemption, extender (half an hour)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos
-	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/e2e/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
 	$(BIN)/python scripts/py310.py -m pytest -q -p no:cacheprovider tests/analyze tests/calibrate tests/catalog tests/detect \
@@ -160,13 +160,17 @@ bench-explain: $(VENV)/.dev ## Compare `fairlead explain` on 5,000 nodes and 20,
 bench-operator: $(VENV)/.dev ## Reconcile 200 resources with ten objects each on a real API server: seconds, memory, idle CPU (a minute)
 	$(BIN)/python -m bench.operator_load
 
+bench-pipeline-cluster: $(VENV)/.dev ## Run a deployed pipeline beside bare processes, and the operator with 200 pipelines (some minutes; SHORT=1; needs root)
+	$(BIN)/python -m bench.pipeline_operator
+	$(BIN)/python -m bench.pipeline_cluster $(if $(SHORT),--rounds 3)
+
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
 	$(BIN)/python -m bench.telemetry_needs
 	$(BIN)/python -m bench.telemetry_decide
 
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 pipeline:3.11 bench:3.11 bench-peers:3.11; do \
+	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 pipeline:3.11 people:3.11 bench:3.11 bench-peers:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
 	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \
@@ -204,4 +208,4 @@ $(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/pytho
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-telemetry lock clean

@@ -241,14 +241,14 @@ async def _drop_namespace(config: ClusterConfig, namespace: str) -> None:
 
 
 @contextmanager
-def own_node(layout: NodeLayout) -> Iterator[RealNode]:
-    """Run a separate lab, whose real node has the file layout of a distribution."""
+def own_node(layout: NodeLayout, nodes: int = 1) -> Iterator[RealNode]:
+    """Run a separate lab, whose real nodes have the file layout of a distribution."""
     where = home.default(os.environ)
     obstacle = namespaces.obstacle(where.root)
     if obstacle:
         skip_without_lab(obstacle)
     name = f"test-{os.getpid()}-{layout.name}"
-    lab = _start(where, name, os.getpid(), LabProfile.NODE, layout)
+    lab = _start(where, name, os.getpid(), LabProfile.NODE, layout, nodes)
     try:
         (lab.folder / "shared").mkdir()
         yield RealNode(kubeconfig.load(str(lab.kubeconfig)), where, name, lab.folder / "shared")
@@ -283,13 +283,15 @@ def _running(where: LabHome, name: str) -> Lab | None:
     return lab if lab is not None and not lab.is_orphaned() else None
 
 
-def _start(where: LabHome, name: str, owner: int, profile: LabProfile, layout: NodeLayout = PLAIN) -> Lab:
+def _start(
+    where: LabHome, name: str, owner: int, profile: LabProfile, layout: NodeLayout = PLAIN, nodes: int = 1
+) -> Lab:
     quiet = StepPrinter(io.StringIO())
     try:
         gather(profile, quiet, kwok=False)
     except LabError as error:
         skip_without_lab(str(error).splitlines()[0])
-    return up(where, LabSpec(profile, name, owner=owner, layout=layout), quiet)
+    return up(where, LabSpec(profile, name, nodes=nodes, owner=owner, layout=layout), quiet)
 
 
 @contextmanager

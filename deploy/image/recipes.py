@@ -26,16 +26,20 @@ class Recipe:
     """Folders and modules of fairlead that it does not need."""
     environment: tuple[str, ...] = ()
     """Variables beside those of every image."""
+    named: str = ""
+    """Another name and tag than those of the release."""
+    other_lock: Path | None = None
+    """A user's lock file instead of that below requirements/."""
 
     @property
     def tag(self) -> str:
         """The image's name and tag."""
-        return f"localhost/{self.name}:{__version__}"
+        return self.named or f"localhost/{self.name}:{__version__}"
 
     @property
     def lock(self) -> Path:
         """The lock file."""
-        return HOUSE / "requirements" / f"{self.packages}.txt"
+        return self.other_lock or HOUSE / "requirements" / f"{self.packages}.txt"
 
 
 _WORKSTATION: Final = (

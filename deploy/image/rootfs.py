@@ -3,9 +3,10 @@
     python deploy/image/rootfs.py --archive build/fairlead-image.tar
     python deploy/image/rootfs.py --for scheduler --archive build/fairlead-scheduler-image.tar
     python deploy/image/rootfs.py --arch arm64 --archive build/fairlead-image-arm64.tar
+    python deploy/image/rootfs.py --for pipeline --packages my.txt --tag localhost/my:1 --archive my.tar
     python deploy/image/rootfs.py --root /rootfs
 
-The first three write an archive in the format of `docker save`; the last only the root file system, for the
+The first four write an archive in the format of `docker save`; the last only the root file system, for the
 Dockerfile in this folder. All assemble the same files. For this architecture they come from this machine's
 own Python; for another one, from Debian's packages for it.
 """
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import zlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 HOUSE = Path(__file__).resolve().parents[2]
@@ -60,6 +62,13 @@ def main() -> int:
         default=[],
         help="build this package from source, if it has no wheel",
     )
+    parser.add_argument(
+        "--packages",
+        metavar="LOCK",
+        type=Path,
+        help="a lock file instead of the recipe's own: it needs the same and more",
+    )
+    parser.add_argument("--tag", metavar="NAME:TAG", default="", help="name the image so")
     options = parser.parse_args()
     try:
         lines = make_root(options) if options.root else make_archive(options)
@@ -74,13 +83,13 @@ def make_root(options: argparse.Namespace) -> list[str]:
     """Build the root file system in a new folder, and return the lines of its size report."""
     python = pythons.choose(options.arch, refresh=options.refresh)
     options.root.mkdir(parents=True)
-    contents.assemble(options.root, recipes.RECIPES[options.recipe], python, options.from_source)
+    contents.assemble(options.root, chosen_recipe(options), python, options.from_source)
     return [str(options.root), *size_report(options.root, python)]
 
 
 def make_archive(options: argparse.Namespace) -> list[str]:
     """Write the archive, and return the lines of its size report."""
-    recipe = recipes.RECIPES[options.recipe]
+    recipe = chosen_recipe(options)
     python = pythons.choose(options.arch, refresh=options.refresh)
     options.archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fairlead-image-") as folder:
@@ -92,6 +101,12 @@ def make_archive(options: argparse.Namespace) -> list[str]:
         compressed = format_bytes(Bytes(len(zlib.compress(packed))))
         title = f"{options.archive}: {recipe.tag} for linux/{python.architecture}"
         return [title, f"  compressed         {compressed}", *size_report(root, python)]
+
+
+def chosen_recipe(options: argparse.Namespace) -> recipes.Recipe:
+    """Return the recipe, with the user's packages and name."""
+    recipe = recipes.RECIPES[options.recipe]
+    return replace(recipe, named=options.tag, other_lock=options.packages)
 
 
 def size_report(root: Path, python: pythons.Python) -> list[str]:

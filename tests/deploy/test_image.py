@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +294,19 @@ def test_the_dockerfile_has_the_same_configuration(recipe: str) -> None:
         name for word, rest in lines if word == "COPY" and "--from" not in rest for name in rest.split()[:-1]
     ]
     assert [name for name in copied if not list(HOUSE.glob(name))] == []
+
+
+def test_a_users_packages_and_name_replace_those_of_the_release(tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text("nothing-of-this-name==1 --hash=sha256:00\n")
+    words = ["--for", "pipeline", "--packages", str(tmp_path / "none.txt"), "--root", str(tmp_path / "root")]
+    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, check=False, text=True)
+    assert done.returncode == 2
+    assert "the packages of none.txt cannot be installed" in done.stderr
+    mine = replace(RECIPES["pipeline"], named="localhost/mine:1")
+    archive.write_archive(tmp_path / "mine.tar", mine, b"", "amd64")
+    with tarfile.open(tmp_path / "mine.tar") as made:
+        manifest = json.load(made.extractfile("manifest.json") or io.BytesIO())
+    assert manifest[0]["RepoTags"] == ["localhost/mine:1"]
 
 
 @pytest.mark.parametrize("bits", [32, 64])

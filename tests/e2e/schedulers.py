@@ -9,7 +9,7 @@ from fairlead.keys import DEVICES, PLACEMENT, PLACEMENT_FORMAT
 from fairlead.placement import parse_shares
 from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
-from tests.labs import LABEL
+from tests.labs import LABEL, RealNode
 
 NAME = "fairlead"
 _PROGRAM = [sys.executable, "-c", "from fairlead.cli.main import run; run()", "serve", "scheduler"]
@@ -20,14 +20,14 @@ _ROLE = "fairlead-test-handover"
 
 
 @contextmanager
-def running_scheduler(site: Site, *options: str) -> Iterator[None]:
+def running_scheduler(node: RealNode, *options: str) -> Iterator[None]:
     """Run the scheduler during the block, with other options than usual; it must exit on SIGTERM."""
-    log = site.lab.folder / "scheduler.log"
+    log = node.folder / "scheduler.log"
     command = [
         *_PROGRAM,
         *(options or _POLICY),
         "--kubeconfig",
-        str(site.lab.kubeconfig),
+        str(node.kubeconfig),
         "--listen",
         "127.0.0.1:0",
     ]

@@ -31,7 +31,7 @@ def with_scheduler(installed: Site) -> Iterator[Site]:
     """Return the node, with a running scheduler and an agent that honours its placements."""
     if installed.customized:
         installed.install()
-    with placement_rights(installed), running_scheduler(installed):
+    with placement_rights(installed), running_scheduler(installed.lab):
         yield installed
 
 

@@ -134,7 +134,7 @@ def learned_sizes(site: Site) -> Iterator[None]:
 def measured_by_prometheus(site: Site) -> Iterator[None]:
     """Run the scheduler by measured use, read from a Prometheus that scrapes the agent."""
     options = ("--policy", "fairlead-safe", "--prometheus", site.lab.prometheus(), "--usage-period", "1s")
-    with running_scheduler(site, *options):
+    with running_scheduler(site.lab, *options):
         yield
 
 

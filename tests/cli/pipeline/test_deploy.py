@@ -199,6 +199,24 @@ def test_a_file_that_must_be_changed_ends_with_2(
     assert message in err
 
 
+def test_a_file_that_no_stage_names_is_stored_when_it_is_included(file: Path, run: Run) -> None:
+    (file.parent / "more").mkdir()
+    (file.parent / "more" / "scene.json").write_text("{}")
+    words = ("pipeline", "deploy", str(file), "--dry-run", "-o", "json")
+    without, stored = (
+        json.loads(run(*words, *more)[1])["objects"][0]["data"]
+        for more in ((), ("--include", "more/scene.json"))
+    )
+    assert stored == {**without, "more..scene.json": "{}"}
+
+
+@pytest.mark.parametrize("path", ["scenes.json", "../code.py", "/etc/hostname"])
+def test_what_is_included_must_be_a_file_of_the_folder(file: Path, run: Run, path: str) -> None:
+    code, _, err = run("pipeline", "deploy", str(file), "--dry-run", "--include", path)
+    assert code == 2
+    assert f"--include {path}: no such file below {file.parent}" in err
+
+
 def test_code_that_cannot_be_loaded_here_is_a_note(file: Path, run: Run) -> None:
     (file.parent / "code.py").write_text("import nowhere_at_all\n")
     code, _, err = run("pipeline", "deploy", str(file), "--dry-run")

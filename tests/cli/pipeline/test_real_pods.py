@@ -1,7 +1,5 @@
 """A Pipeline with two hosts as real pods: mutual TLS, new code, a new operator, a lost host, and its end."""
 
-import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import CONFIG_MAPS, PODS, Kind
+from fairlead.cluster.kinds import PODS
 from tests.cli.examples import Run
 from tests.e2e.api import wait_for
-from tests.images import pipeline_archive
-from tests.kinds import define_kind, forget_kind
-from tests.labs import RealApi, RealNode
-from tests.pipelineobjects.operated import PIPELINES, OperatorProcess, operator
+from tests.labs import RealNode
+from tests.pipelineobjects.deployed import SECRETS, DeployedPipeline, kind_installed
+from tests.pipelineobjects.operated import OperatorProcess, operator
 
 FILE = """
 pipeline: bright
@@ -30,82 +26,20 @@ hosts:
 cluster: {schedulerName: default-scheduler, imagePullPolicy: Never}
 """
 CODE = "def bright(image):\n    return {'mark': MARK, 'first': int(image[0, 0, 0])}\n"
-SECRETS = Kind.of("", "v1", "secrets", namespaced=True, name="Secret")
-SERVICES = Kind.of("", "v1", "services", namespaced=True, name="Service")
-POLICIES = Kind.of("networking.k8s.io", "v1", "networkpolicies", namespaced=True, name="NetworkPolicy")
-
-
-class Site:
-    """The pods of the Pipeline and what they have written."""
-
-    def __init__(self, node: RealNode, namespace: str) -> None:
-        self._node = node
-        self._namespace = namespace
-
-    def objects(self, kind: Kind[Any]) -> list[dict[str, Any]]:
-        """Return the objects of the namespace."""
-
-        async def read() -> list[dict[str, Any]]:
-            async with Client.connect(self._node.config) as client:
-                listed = await client.list(kind.raw(), self._namespace)
-                return [each.document() for each in listed.items]
-
-        return asyncio.run(read())
-
-    def versions(self, kind: Kind[Any]) -> dict[str, str]:
-        """Return the versions of objects by their uids."""
-        found = [each["metadata"] for each in self.objects(kind)]
-        return {each["uid"]: each["resourceVersion"] for each in found}
-
-    def is_stable(self) -> bool:
-        """Say whether the operator waits for nothing."""
-        (pipeline,) = self.objects(PIPELINES)
-        conditions = {each["type"]: each["status"] for each in pipeline["status"]["conditions"]}
-        return (conditions["Ready"], conditions["Progressing"]) == ("True", "False")
-
-    def pod(self, host: str) -> dict[str, Any]:
-        """Return the pod of a host."""
-        label = "fairlead.dev/pipeline-host"
-        return next(each for each in self.objects(PODS) if each["metadata"]["labels"][label] == host)
-
-    def written(self) -> list[dict[str, Any]]:
-        """Return the lines that the sink has written, without one that is being written."""
-        uid = self.pod("local")["metadata"]["uid"]
-        volumes = self._node.kubelet / "pods" / uid / "volumes"
-        path = volumes / "kubernetes.io~empty-dir" / "data" / "out.jsonl"
-        text = path.read_text() if path.exists() else ""
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-
-    def delete(self, pod: dict[str, Any]) -> None:
-        """Delete a pod at once."""
-
-        async def inside() -> None:
-            async with Client.connect(self._node.config) as client:
-                await client.delete(PODS, pod["metadata"]["name"], self._namespace, grace=0)
-
-        asyncio.run(inside())
-
-    def story(self) -> str:
-        """Return the pods, for a message."""
-        return json.dumps([each.get("status") for each in self.objects(PODS)])[:4000]
 
 
 @pytest.fixture
-def site(real_node: RealNode, node_namespace: str, tmp_path: Path) -> Iterator[Site]:
+def site(real_node: RealNode, node_namespace: str, tmp_path: Path) -> Iterator[DeployedPipeline]:
     """Return a namespace of a node that has the image, and the kind."""
-    real_node.load(pipeline_archive())
-    api = RealApi(real_node.config, real_node.kubeconfig, real_node.lab)
-    define_kind(api, "pipelines.yaml", PIPELINES)
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("")
     (tmp_path / "bright.yaml").write_text(FILE)
-    yield Site(real_node, node_namespace)
-    if real_node.lab is not None:
-        forget_kind(api, "pipelines.yaml")  # tests of uninstalls share the node
+    with kind_installed(real_node):
+        yield DeployedPipeline(real_node, node_namespace)
 
 
 def test_a_pipeline_of_two_hosts_lives_as_pods(
-    site: Site, real_node: RealNode, node_namespace: str, tmp_path: Path, run: Run
+    site: DeployedPipeline, real_node: RealNode, node_namespace: str, tmp_path: Path, run: Run
 ) -> None:
     where = ("--kubeconfig", str(real_node.kubeconfig), "-n", node_namespace, "--wait", "--timeout", "240s")
     file = str(tmp_path / "bright.yaml")
@@ -148,10 +82,10 @@ def test_a_pipeline_of_two_hosts_lives_as_pods(
         assert site.objects(PODS) == []
         code, out, err = run("pipeline", "delete", "bright", *where)
         assert code == 0, (out, err)
-        wait_for("nothing to be left", lambda: not _left(site), lambda: str(_left(site)))
+        wait_for("nothing to be left", lambda: not site.left(), lambda: str(site.left()))
 
 
-def _rest(running: OperatorProcess, site: Site) -> None:
+def _rest(running: OperatorProcess, site: DeployedPipeline) -> None:
     """While nothing changes, the operator sends nothing but what keeps its Lease."""
     wait_for("a stable pipeline", lambda: site.is_stable() or None, site.story)
     running.wait_for_renewals(2)
@@ -160,14 +94,7 @@ def _rest(running: OperatorProcess, site: Site) -> None:
     assert running.requests() == requests, running.page()
 
 
-def _other(site: Site, lost: dict[str, Any]) -> bool | None:
+def _other(site: DeployedPipeline, lost: dict[str, Any]) -> bool | None:
     pods = [each for each in site.objects(PODS) if each["metadata"]["name"] == lost["metadata"]["name"]]
     ready = [each for each in pods if each["metadata"]["uid"] != lost["metadata"]["uid"]]
     return True if ready else None
-
-
-def _left(site: Site) -> list[dict[str, Any]]:
-    """Return what the Pipeline has left; one ConfigMap is of every namespace."""
-    maps = [each for each in site.objects(CONFIG_MAPS) if each["metadata"]["name"] != "kube-root-ca.crt"]
-    kinds = (PIPELINES, SECRETS, SERVICES, POLICIES, PODS)
-    return [*maps, *(each for kind in kinds for each in site.objects(kind))]

@@ -42,6 +42,13 @@ def add(verbs: Any) -> None:
         "--no-files", action="store_true", help="store no code: the image has the modules of the stages"
     )
     command.add_argument(
+        "--include",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="store this file of the folder as well: one that the code opens; may be repeated",
+    )
+    command.add_argument(
         "--dry-run",
         action="store_true",
         help="show the plan and the objects, and store nothing; with --profile the cluster is asked for its "
@@ -68,7 +75,7 @@ def _deploy(options: argparse.Namespace) -> int:
 
     seconds = cluster.wait_seconds(options)
     spec = read_pipeline(options.file)
-    files = {} if options.no_files else collect_files(spec)
+    files = {} if options.no_files else collect_files(spec, options.include)
     name = options.name or spec.name
     plan = cluster_plan.stored_plan(spec, options)
     deployment = _deployment(options, spec, name, options.namespace or "default", files, plan)

@@ -1,7 +1,7 @@
 """The files of a folder that the stages of a pipeline need: its modules, and what stages name."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.errors import PipelineError
@@ -17,9 +17,12 @@ _NEVER: Final = ("__pycache__", "node_modules", "site-packages")
 _INSTEAD: Final = "put them into an image (cluster: {image: IMAGE}), and deploy with --no-files"
 
 
-def collect_files(spec: "PipelineSpec") -> dict[str, bytes]:
-    """Return the files by their path in the folder of the pipeline; PipelineError if they are too large."""
-    paths = sorted(set(_needed(spec)))
+def collect_files(spec: "PipelineSpec", include: Sequence[str] = ()) -> dict[str, bytes]:
+    """Return the files by their path in the folder of the pipeline; PipelineError if they are too large.
+
+    `include` names what stages need and do not name, such as a file that a module opens.
+    """
+    paths = sorted({*_needed(spec), *(_included(spec, path) for path in include)})
     size = sum(os.path.getsize(os.path.join(spec.folder, path)) for path in paths)
     if size > MOST_BYTES or len(paths) > _MOST_FILES:
         what = f"stages need {pluralize(len(paths), 'file')} of {format_bytes(Bytes(size))}"
@@ -29,6 +32,16 @@ def collect_files(spec: "PipelineSpec") -> dict[str, bytes]:
         with open(os.path.join(spec.folder, path), "rb") as file:
             files[path] = file.read()
     return files
+
+
+def _included(spec: "PipelineSpec", path: str) -> str:
+    """Return a path that the user has named; PipelineError where it is no file of the folder."""
+    normal = os.path.normpath(path)
+    if not _is_inside(spec.folder, normal):
+        raise PipelineError(
+            f"--include {path}: no such file below {spec.folder}", "name it relative to the pipeline's file"
+        )
+    return normal
 
 
 def _needed(spec: "PipelineSpec") -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Faults in a lab with several real nodes, by `make test-chaos`."""
