@@ -10,6 +10,7 @@ certificates.py  which certificates are issued again; issuer.py makes them
 sequence.py      which pods are made, replaced or ended now: the coordinator stops before its hosts
 status.py conditions.py   what is said of it
 controller.py    all of it, for the operator
+stored.py        what a stored resource says of itself, for its readers
 
 Pure, except issuer.py: key generation is an argument.
 """

@@ -164,6 +164,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "explain": {
         "POD",
+        "PIPELINE",
         "--decision",
         "-v",
         "--verbose",

@@ -16,6 +16,7 @@ from fairlead.cli.pipeline.deployed import status_document, status_page, summary
 from fairlead.cli.pipeline.files import collect_files
 from fairlead.cli.shell import options as shared
 from fairlead.errors import AlreadyExistsError, ConflictError, NotFoundError, PipelineError
+from fairlead.pipelineobjects import stored
 
 if TYPE_CHECKING:
     from fairlead.pipeline.spec import PipelineSpec
@@ -183,9 +184,9 @@ def _is_over(found: Json | None) -> bool:
     """Return whether a wait is over: frames flow, or never will as it is."""
     if found is None:
         return True
-    settled = cluster.condition(found, "Progressing").get("status") == "False"
-    refused = cluster.condition(found, "Accepted").get("status") == "False"
-    return refused or (settled and cluster.is_running(found))
+    settled = stored.condition(found, "Progressing").get("status") == "False"
+    refused = stored.condition(found, "Accepted").get("status") == "False"
+    return refused or (settled and stored.is_running(found))
 
 
 def _report(options: argparse.Namespace, found: Json, change: str) -> int:
@@ -199,7 +200,7 @@ def _report(options: argparse.Namespace, found: Json, change: str) -> int:
         show_page(Page.of(f"{name} {change}", hint), options.color)
     if not options.wait:
         return 0
-    refused = cluster.condition(found, "Accepted")
+    refused = stored.condition(found, "Accepted")
     if refused.get("status") == "False":
         raise PipelineError(f"{options.file}: {refused['message']}")
     return 0 if _is_over(found) else 1

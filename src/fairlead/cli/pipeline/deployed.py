@@ -11,6 +11,7 @@ from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.pipeline import cluster
 from fairlead.cli.pipeline.cluster import PipelineAccess
 from fairlead.cli.shell import options as shared
+from fairlead.pipelineobjects import stored
 
 _CONDITIONS: Final = (
     *(Column(each, Fit.KEEP) for each in ("CONDITION", "STATUS", "REASON")),
@@ -66,7 +67,7 @@ def _status(options: argparse.Namespace) -> int:
 
     found = cluster.with_pipeline(options, cluster.pipeline_name(options.pipeline), work)
     show_status(found, options)
-    return 0 if cluster.is_running(found) else 1
+    return 0 if stored.is_running(found) else 1
 
 
 def _drain(options: argparse.Namespace) -> int:
@@ -88,8 +89,8 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 def _is_drained(found: Json) -> bool:
-    settled = cluster.condition(found, "Progressing").get("status") == "False"
-    return settled and cluster.condition(found, "Ready").get("reason") in ("Suspended", "Completed")
+    settled = stored.condition(found, "Progressing").get("status") == "False"
+    return settled and stored.condition(found, "Ready").get("reason") in ("Suspended", "Completed")
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -120,10 +121,10 @@ def summary(found: Json | None) -> str:
     """Return how a Pipeline is doing, in a few words."""
     if found is None:
         return "gone"
-    refused = cluster.condition(found, "Accepted")
+    refused = stored.condition(found, "Accepted")
     if refused.get("status") == "False":
         return str(refused["message"])
-    ready = cluster.condition(found, "Ready")
+    ready = stored.condition(found, "Ready")
     return str(ready.get("message") or "no operator has looked at it yet")
 
 
@@ -143,7 +144,7 @@ def status_document(found: Json) -> Json:
         "namespace": meta["namespace"],
         "generation": meta.get("generation", 0),
         "observed_generation": status.get("observedGeneration", 0),
-        "ready": cluster.is_true(found, "Ready"),
+        "ready": stored.is_true(found, "Ready"),
         "suspended": bool(found["spec"].get("suspend")),
         "pods": status.get("pods", ""),
         "conditions": [
@@ -171,7 +172,7 @@ def _stages_of(status: Mapping[str, Any], host: str) -> list[str]:
 def status_page(found: Json) -> Page:
     """Return the status of a Pipeline for people."""
     document = status_document(found)
-    tone = None if cluster.is_running(found) else Tone.WARN
+    tone = None if stored.is_running(found) else Tone.WARN
     lines: list[Text | Table | str] = [
         Text(f"{document['namespace']}/{document['pipeline']}: {summary(found)}", tone)
     ]
