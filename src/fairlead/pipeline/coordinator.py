@@ -4,12 +4,12 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from fairlead.pipeline.fuse import RunPlan, WorkerPlan
 from fairlead.pipeline.move import DRAIN_LIMIT, START_LIMIT, Move
-from fairlead.pipeline.progress import WorkedOn
+from fairlead.pipeline.replay import replay_from
 from fairlead.pipeline.run_events import (
     Acknowledged,
     AdoptPlan,
@@ -36,32 +36,12 @@ from fairlead.pipeline.run_events import (
     WorkerFailed,
     WorkerReady,
 )
-from fairlead.pipeline.spec import OnError, StageRole
-from fairlead.units import format_bytes, format_duration
+from fairlead.pipeline.spec import OnError
+from fairlead.pipeline.worker_state import WorkerState
 
 MOST_RESTARTS: Final = 10
 """Of one worker within `RESTART_WINDOW` seconds; one more ends the run."""
 RESTART_WINDOW: Final = 60.0
-
-
-@dataclass(slots=True)
-class _Worker:
-    """What the coordinator knows of one worker."""
-
-    plan: WorkerPlan
-    running: bool = True
-    ready: bool = False
-    opened: bool = False
-    """It was ready before: its sink holds frames of this run."""
-    reads: bool = False
-    """Of a source: it has been started."""
-    done: bool = False
-    reason: str = ""
-    """Why it is about to end."""
-    restarts: list[float] = field(default_factory=list)
-    fatal: tuple[int, int, int] | None = None
-    """The stage, the stream and the frame that ended it last."""
-    skip: tuple[tuple[int, int], ...] = ()
 
 
 class Coordinator:
@@ -71,12 +51,12 @@ class Coordinator:
         """Take whether every source can be read again."""
         self.plan = plan
         self._replayable = replayable
-        self._workers = {worker.name: _Worker(worker) for worker in plan.workers}
+        self._workers = {worker.name: WorkerState(worker) for worker in plan.workers}
         self._ending = False
         self._draining = False
         self._failure = ("", "")
         self._move: Move | None = None
-        self._others: dict[str, _Worker] = {}
+        self._others: dict[str, WorkerState] = {}
         """Workers that start for a move, are drained by it, or were ended by it; while they run."""
         self.epoch = 0
 
@@ -103,7 +83,7 @@ class Coordinator:
             case StopRequested():
                 return self._on_stop()
             case ClockTick():
-                return [*self._overdue(event, now), *self._oversized(event), *self._late_move(event, now)]
+                return [*self._over_limits(event, now), *self._late_move(event, now)]
             case MoveRequested() | PathJoined() | PathSwitched():
                 return self._on_move_event(event, now)
 
@@ -123,7 +103,21 @@ class Coordinator:
         settled = all(worker.ready and not worker.done for worker in self._workers.values())
         return settled and not (self._ending or self._draining) and self._move is None
 
-    def _worker(self, name: str) -> _Worker:
+    def can_adopt(self, plan: RunPlan) -> bool:
+        """Whether the run can go on with a plan now: what is not ready, if anything, leaves with it."""
+        if self._ending or self._draining or self._move is not None:
+            return False
+        kept = {worker.name for worker in plan.workers}
+        return all(worker.ready and not worker.done for name, worker in self._workers.items() if name in kept)
+
+    @property
+    def placed(self) -> list[WorkerPlan]:
+        """The processes that hold frames: those of the plan, and others that have not ended yet."""
+        starting = self._move.arriving if self._move is not None and not self._move.switched else []
+        others = [worker.plan for name, worker in self._others.items() if name not in starting]
+        return [*self.plan.workers, *others]
+
+    def _worker(self, name: str) -> WorkerState:
         """Return a worker of the plan, or another one that runs."""
         return self._workers[name] if name in self._workers else self._others[name]
 
@@ -138,7 +132,7 @@ class Coordinator:
     def _start_sources(self) -> Iterable[RunEffect]:
         """Yield the start of each source that waits, once no worker would miss its frames."""
         for name, worker in self._workers.items() if self.is_open else ():
-            if _is_source(worker.plan) and not worker.reads:
+            if worker.is_source and not worker.reads:
                 worker.reads = True
                 yield StartSource(name)
 
@@ -162,7 +156,7 @@ class Coordinator:
         if self._ending or self._draining:
             return self._fail("the run was interrupted before every frame was processed", "")
         self._draining = True
-        sources = [name for name, worker in self._workers.items() if _is_source(worker.plan)]
+        sources = [name for name, worker in self._workers.items() if worker.is_source]
         starting = self._move if self._move is not None and not self._move.switched else None
         given_up = self._give_up_move(starting, "the run is drained") if starting is not None else []
         line = LogLine("draining: no new frames; once more ends at once")
@@ -179,9 +173,9 @@ class Coordinator:
         effects, labels = self._leave_move(f"stage {worker.plan.stages[0].name} ended", event.checkpoints)
         return [*effects, *self._after_crash(worker, replace(event, checkpoints=labels), now)]
 
-    def _after_crash(self, worker: _Worker, event: WorkerExited, now: float) -> list[RunEffect]:
+    def _after_crash(self, worker: WorkerState, event: WorkerExited, now: float) -> list[RunEffect]:
         reason = worker.reason or f"its process ended with {event.how}"
-        where = _place(worker.plan, event.at)
+        where = worker.where(event.at)
         worker.reason = ""
         if worker.plan.on_error is OnError.STOP:
             memory = "; if nothing killed it, a memory limit did: lower the depth of its edges"
@@ -202,14 +196,14 @@ class Coordinator:
             worker.skip = (*worker.skip, crash[1:])
         return [LogLine(f"{where}: {reason}; restarted"), *self._restart(worker, event)]
 
-    def _restart(self, worker: _Worker, event: WorkerExited) -> Iterable[RunEffect]:
+    def _restart(self, worker: WorkerState, event: WorkerExited) -> Iterable[RunEffect]:
         """Yield what starts a worker again, with new links, and replays the frames that may be lost."""
         name = worker.plan.name
         worker.running = True
         worker.ready = worker.reads = False
-        start = _after_last(worker.plan, event.at)
+        start = worker.after_last(event.at)
         if self._replayable:
-            start = self.replay_from(event.acknowledged, event.checkpoints)
+            start = replay_from(self.plan, event.acknowledged, event.checkpoints)
             self.epoch += 1
             for other in self._workers.values():
                 other.done = False
@@ -217,55 +211,19 @@ class Coordinator:
             worker.done = False
         yield SpawnWorker(name, self.epoch, start, worker.opened, worker.skip)
         yield from map(JoinWorkers, self.plan.links_of(name))
-        if self._draining and _is_source(worker.plan):
+        if self._draining and worker.is_source:
             yield DrainSource(name)
         for other_name, other in self._workers.items():
             if self._replayable and other_name != name and other.running:
                 yield StartEpoch(other_name, self.epoch, start)
 
-    def replay_from(self, acknowledged: Mapping[str, Acknowledged], labels: Labels) -> Acknowledged:
-        """Return the first frame of each stream that a sink may lack; a sink drops what it has already."""
-        plans = [worker.plan for worker in self._workers.values()]
-        sinks = [plan for plan in plans if plan.stages[-1].role is StageRole.SINK]
-        start = {}
-        for stream in range(len(self.plan.spec.sources)):
-            reached = [sink.name for sink in sinks if stream in self.plan.streams_of(sink.name)]
-            known = [acknowledged.get(name, {}).get(stream, 0) for name in reached]
-            start[stream] = self._with_checkpoints(stream, min(known, default=0), labels)
-        return start
-
-    def _with_checkpoints(self, stream: int, start: int, labels: Labels) -> int:
-        """Return the last frame up to one before which every stage with state has a checkpoint.
-
-        Before frame 0 every stage has one: it starts without state.
-        """
-        stateful = [
-            (worker.plan.name, index)
-            for worker in self._workers.values()
-            if stream in self.plan.streams_of(worker.plan.name)
-            for index, stage in enumerate(worker.plan.stages)
-            if stage.is_stateful
-        ]
-        known = [labels.get(key, {}).get(stream, frozenset()) | {0} for key in stateful]
-        common = frozenset.intersection(*known) if known else frozenset({start})
-        return max(number for number in common if number <= start)
-
-    def _overdue(self, event: ClockTick, now: float) -> Iterable[RunEffect]:
-        for name, call in event.calls.items():
+    def _over_limits(self, event: ClockTick, now: float) -> Iterable[RunEffect]:
+        """Yield the end of each process that takes too long, or holds too much."""
+        for name in {**event.calls, **event.memory}:
             worker = self._worker(name)
-            timeout = worker.plan.stages[call.stage].timeout if call.since else None
-            if worker.running and not worker.reason and timeout is not None and now - call.since > timeout:
-                worker.reason = f"blocked for longer than its timeout of {format_duration(timeout)}"
-                yield KillWorker(name)
-
-    def _oversized(self, event: ClockTick) -> Iterable[RunEffect]:
-        for name, held in event.memory.items():
-            worker = self._worker(name)
-            limit = worker.plan.stages[0].memory
-            if worker.running and not worker.reason and limit is not None and held > limit:
-                worker.reason = (
-                    f"its process holds {format_bytes(held)}, more than its memory of {format_bytes(limit)}"
-                )
+            excess = worker.excess(event.calls.get(name), event.memory.get(name), now)
+            if excess and worker.running and not worker.reason:
+                worker.reason = excess
                 yield KillWorker(name)
 
     def _fail(self, line: str, hint: str) -> list[RunEffect]:
@@ -281,11 +239,42 @@ class Coordinator:
         return [FinishRun(*self._failure, self._draining)]
 
     def _on_move(self, event: MoveRequested, now: float) -> list[RunEffect]:
-        if not self.can_move:
+        if not self.can_adopt(event.plan):
             return [MoveEnded(done=False, reason="the run is not settled")]
-        self._move = Move(self.plan, event.plan, now + START_LIMIT)
-        self._others |= {name: _Worker(event.plan.worker(name)) for name in self._move.arriving}
-        return [*self._move.start(self.epoch)]
+        move = Move(self.plan, event.plan, now + START_LIMIT)
+        if not move.arriving:  # names of hosts alone have changed
+            return [*self._adopt(event.plan), MoveEnded(done=True)]
+        if not self.can_move:
+            return self._relocate(move, event)
+        self._move = move
+        self._others |= {name: WorkerState(event.plan.worker(name)) for name in move.arriving}
+        return [*move.start(self.epoch)]
+
+    def _relocate(self, move: Move, event: MoveRequested) -> list[RunEffect]:
+        """Return what puts stages to other places whose old ones are lost: there is nothing to drain."""
+        lost = {name: self._workers.pop(name) for name in move.leaving}
+        self._others |= {name: worker for name, worker in lost.items() if worker.running}
+        killed = [KillWorker(name) for name, worker in lost.items() if worker.running]
+        staying = [*self._workers]
+        self._workers |= {name: WorkerState(move.new.worker(name)) for name in move.arriving}
+        adopted = [*self._adopt(move.new), *move.carry_all()]
+        start: Acknowledged = {}
+        if self._replayable:
+            start = replay_from(move.new, event.acknowledged, move.carried(event.checkpoints))
+            self.epoch += 1
+            for worker in self._workers.values():
+                worker.done = False
+        spawned = [SpawnWorker(name, self.epoch, start) for name in move.arriving]
+        begun = [StartEpoch(name, self.epoch, start) for name in staying if self._replayable]
+        reason = "the old processes were lost" if self._replayable else ""
+        ended = MoveEnded(done=True, sequence=min(start.values(), default=0), reason=reason)
+        return [*killed, *adopted, *spawned, *move.relink(replayed=self._replayable), *begun, ended]
+
+    def _adopt(self, plan: RunPlan) -> list[RunEffect]:
+        self.plan = plan
+        for name, worker in self._workers.items():
+            worker.plan = plan.worker(name)
+        return [AdoptPlan(plan)]
 
     def _on_move_event(self, event: MoveRequested | PathJoined | PathSwitched, now: float) -> list[RunEffect]:
         move = self._move
@@ -309,8 +298,7 @@ class Coordinator:
             self._workers[name] = self._others.pop(name)
             self._workers[name].ready = self._workers[name].opened = True
         self._others |= leaving
-        self.plan = move.new
-        return [AdoptPlan(move.new), *move.switch()]
+        return [*self._adopt(move.new), *move.switch()]
 
     def _on_drained(self, move: Move, event: WorkerDone, now: float) -> list[RunEffect]:
         if event.epoch != self.epoch or not move.switched:
@@ -328,13 +316,13 @@ class Coordinator:
         self._move = None
         return [MoveEnded(done=True, sequence=move.sequence), *self._end_if_done()]
 
-    def _on_other_exit(self, worker: _Worker, event: WorkerExited) -> list[RunEffect]:
+    def _on_other_exit(self, worker: WorkerState, event: WorkerExited) -> list[RunEffect]:
         """Return what follows the end of a worker that starts for a move, or is drained by it."""
         move, name = self._move, event.worker
         if move is None or name in move.drained or name not in (*move.arriving, *move.leaving):
             return []
         reason = worker.reason or f"its process ended with {event.how}"
-        where = _place(worker.plan, event.at)
+        where = worker.where(event.at)
         if not move.switched and name in move.arriving:
             return self._give_up_move(move, f"{where} on {worker.plan.host}: {reason}")
         if worker.plan.on_error is OnError.STOP:
@@ -377,23 +365,8 @@ class Coordinator:
         """Yield what lets every worker go back to the first frame that a sink may lack."""
         if not self._replayable:
             return
-        start = self.replay_from(acknowledged, labels)
+        start = replay_from(self.plan, acknowledged, labels)
         self.epoch += 1
         for name, worker in self._workers.items():
             worker.done = False
             yield StartEpoch(name, self.epoch, start)
-
-
-def _place(plan: WorkerPlan, at: WorkedOn) -> str:
-    stage = plan.stages[min(at.stage, len(plan.stages) - 1)]
-    frame = f", frame {at.sequence}" if at.since else ""
-    return f"stage {stage.name}{frame}"
-
-
-def _after_last(plan: WorkerPlan, at: WorkedOn) -> Acknowledged:
-    """Return where a source that cannot be read again goes on counting."""
-    return {at.stream: at.sequence + 1} if _is_source(plan) else {}
-
-
-def _is_source(plan: WorkerPlan) -> bool:
-    return plan.stages[0].role is StageRole.SOURCE

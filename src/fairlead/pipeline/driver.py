@@ -4,7 +4,7 @@ import os
 import selectors
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from fairlead.errors import PipelineFailedError
 from fairlead.pipeline import run_events as decide
@@ -12,44 +12,24 @@ from fairlead.pipeline.checkpoints import CheckpointStore
 from fairlead.pipeline.coordinator import Coordinator
 from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.frame import boottime
-from fairlead.pipeline.fuse import LinkPlan, RunPlan, place_workers
+from fairlead.pipeline.fuse import LinkPlan, RunPlan, place_workers, replace_spec
 from fairlead.pipeline.observe.trace_file import TraceFile
-from fairlead.pipeline.place import LOCAL, LinkOpener, LocalPlace, Place, PlaceEvents, Positions
+from fairlead.pipeline.place import Place, Positions
+from fairlead.pipeline.places import OtherHosts, RunPlaces
 from fairlead.pipeline.progress import WorkedOn
-from fairlead.pipeline.replan.moves import MovePlanner, RunMoves, hosts_of
+from fairlead.pipeline.replan.follower import FileFollower
+from fairlead.pipeline.replan.moves import MovePlanner, ProposedMove, RunMoves, hosts_of
+from fairlead.pipeline.replay import replay_from
 from fairlead.pipeline.spec import StageRole
 from fairlead.pipeline.state.folder import StateFolder
 from fairlead.pipeline.state.kept_run import KeptRun
 from fairlead.pipeline.status import RunStatus
 from fairlead.pipeline.worker_settings import link_joins, ring_join, worker_settings
-from fairlead.units import Bytes
 
 _TICK: Final = 0.25
 _SESSIONS: Final = 1 << 20
 """Links that one coordinator makes, at most: those of the next one have other names."""
 StatusCallback = Callable[[dict[str, Any]], None]
-
-
-class OtherHosts(Protocol):
-    """The other machines of a run; only a run with hosts needs them, and hpack with them."""
-
-    @property
-    def replayable(self) -> Mapping[str, bool]:
-        """By source on another host: whether it can be read again."""
-        ...
-
-    @property
-    def links(self) -> LinkOpener:
-        """What makes links from this machine."""
-        ...
-
-    def open(self, selector: selectors.BaseSelector, events: PlaceEvents) -> Mapping[str, Place]:
-        """Connect with every host, and return them by name."""
-        ...
-
-    def close(self) -> None:
-        """End every connection."""
-        ...
 
 
 class PipelineDriver:
@@ -63,9 +43,9 @@ class PipelineDriver:
         trace: TraceFile | None = None,
         hosts: OtherHosts | None = None,
         state: StateFolder | None = None,
-        planner: MovePlanner | None = None,
+        planner: MovePlanner | FileFollower | None = None,
     ) -> None:
-        """Take what prints lines and receives counters and spans; hosts, a folder, and what plans moves."""
+        """Take what prints lines and receives counters and spans; hosts, a folder, and what moves stages."""
         self._log = log
         self._on_status = on_status
         self._trace = trace
@@ -79,12 +59,10 @@ class PipelineDriver:
             KeptRun(state, plan, log, sources=sources, replayable=self._replayable) if state else None
         )
         self._selector = selectors.DefaultSelector()
-        self._hosts = hosts
         held = (state.lock,) if state is not None else ()
-        local = LocalPlace(self._selector, self, hosts.links if hosts is not None else None, held)
-        others = hosts.open(self._selector, self) if hosts is not None else {}
-        self._places: dict[str, Place] = {LOCAL: local, **others}
-        self._planner = planner
+        self._places = RunPlaces(hosts, self._selector, self, held)
+        self._follower = planner if isinstance(planner, FileFollower) else None
+        self._planner = None if isinstance(planner, FileFollower) else planner
         self._moves = RunMoves(boottime())
         self._open_links: dict[LinkPlan, str] = {}
         """The sessions of links between hosts."""
@@ -119,17 +97,15 @@ class PipelineDriver:
     def _step(self) -> None:
         for key, _ in self._selector.select(_TICK):
             key.data()
-        memory: dict[str, Bytes] = {}
-        for place in self._places.values():
-            place.tick()
-            memory.update(place.memory())
+        memory = self._places.tick()
         is_moving = len(self._coordinator.plans) > 1
-        sinks = _sequences(self._positions()) if is_moving else {}
+        sinks = _sequences(self._places.positions()) if is_moving else {}
         labels = self._checkpoints.labels() if is_moving else {}
-        self._handle(decide.ClockTick(self._calls(), memory, sinks, labels))
+        self._handle(decide.ClockTick(self._places.calls(), memory, sinks, labels))
         if boottime() >= self._publish_at:  # not with every report: the status has all workers in it
             self._publish_at = boottime() + _TICK
             self._count_links()
+            self._follow()
             document = self._document()
             self._on_status(document)
             self._propose(document)
@@ -140,17 +116,13 @@ class PipelineDriver:
         """Keep how far the run has come."""
         if self._kept is None:
             return
-        positions = self._positions()
+        positions = self._places.positions()
         starts = self._first_lost(positions) if self._replayable else self._next_numbers()
         if finished is None:
             self._kept.update(starts, positions, self._checkpoints)
         else:
             done = not (finished.failure or finished.drained)
             self._kept.finish(starts, positions, self._checkpoints, done=done)
-
-    def _positions(self) -> Positions:
-        """Return what the sinks of all places have taken."""
-        return {name: at for place in self._places.values() for name, at in place.positions().items()}
 
     def _propose(self, document: Mapping[str, Any]) -> None:
         """Let stages move if that pays now."""
@@ -159,20 +131,37 @@ class PipelineDriver:
         now = boottime()
         proposed = self._planner.propose(document, now)
         if proposed is not None:
-            plan = self._coordinator.plan
-            self._paths += 1
-            moved = place_workers(plan, proposed.nodes, self._paths)
-            self._plans |= {worker.name: moved for worker in moved.workers if worker.name not in self._plans}
-            self._log(self._moves.begin(plan, moved, proposed, now))
-            self._handle(decide.MoveRequested(moved))
+            plan = place_workers(self._coordinator.plan, proposed.nodes, self._paths + 1)
+            self._begin_move(plan, proposed)
+
+    def _follow(self) -> None:
+        """Let the run become what its file says, as soon as that can be."""
+        if self._follower is None:
+            return
+        self._follower.observe(boottime())
+        if (spec := self._follower.wanted) is not None:
+            plan = replace_spec(self._coordinator.plan, spec, self._paths + 1)
+            if self._coordinator.can_adopt(plan):
+                self._follower.begin()
+                self._begin_move(plan, ProposedMove({}, f"{spec.path} has changed"))
+        self._places.leave(self._coordinator.plans)
+
+    def _begin_move(self, moved: RunPlan, proposed: ProposedMove) -> None:
+        self._paths += 1
+        self._plans |= {worker.name: moved for worker in moved.workers if worker.name not in self._plans}
+        if line := self._moves.begin(self._coordinator.plan, moved, proposed, boottime()):
+            self._log(line)
+        self._places.connect(moved)
+        sinks = _sequences(self._places.positions())
+        self._handle(decide.MoveRequested(moved, sinks, self._checkpoints.labels()))
 
     def _first_lost(self, positions: Positions) -> Mapping[int, int]:
         """Return by stream the frame with which a replay would begin now."""
-        return self._coordinator.replay_from(_sequences(positions), self._checkpoints.labels())
+        return replay_from(self._coordinator.plan, _sequences(positions), self._checkpoints.labels())
 
     def _next_numbers(self) -> Mapping[int, int]:
         """Return by stream the number behind the last frame that a source has read."""
-        for name, call in self._calls().items():
+        for name, call in self._places.calls().items():
             self._note_number(name, call)
         return self._numbers
 
@@ -180,15 +169,10 @@ class PipelineDriver:
         if self._plan_of(worker).is_source(worker):
             self._numbers[call.stream] = call.sequence + bool(call.sequence or call.since)
 
-    def _calls(self) -> dict[str, WorkedOn]:
-        """Return what the running workers of all places are in."""
-        return {name: call for place in self._places.values() for name, call in place.calls().items()}
-
     def _count_links(self) -> None:
         """Count what was dropped before links, which no worker has seen."""
-        for name, place in self._places.items():
-            if edges := place.edge_counts():
-                self._status.on_report(f"links of {name}", {"stages": {}, "edges": edges}, boottime())
+        for place, edges in self._places.edge_counts():
+            self._status.on_report(f"links of {place}", {"stages": {}, "edges": edges}, boottime())
 
     def _on_stop(self, stop: socket.socket) -> None:
         stop.recv(64)
@@ -198,11 +182,11 @@ class PipelineDriver:
         self._perform(self._coordinator.handle(event, boottime()))
 
     def _document(self) -> dict[str, Any]:
-        others = {name: place.status() for name, place in self._places.items() if name != LOCAL}
-        body = self._status.document(boottime(), self._calls()) | {"pid": os.getpid()}
-        body["open"] = self._coordinator.is_open
-        body |= self._places[LOCAL].status() | {"moves": self._moves.document()}
-        return body | {"hosts": others} if others else body
+        body = self._status.document(boottime(), self._places.calls(), self._coordinator.placed)
+        body |= {"pid": os.getpid(), "open": self._coordinator.is_open, "moves": self._moves.document()}
+        if self._follower is not None:
+            body["follow"] = self._follower.document()
+        return body | self._places.status(self._coordinator.plan)
 
     def on_message(self, worker: str, message: Mapping[str, Any]) -> None:
         """Take what a worker says."""
@@ -239,18 +223,18 @@ class PipelineDriver:
     def on_exit(self, worker: str, how: str, at: WorkedOn) -> None:
         """Take note of a worker that has ended."""
         self._note_number(worker, at)
-        positions, labels = self._positions(), self._checkpoints.labels()
+        positions, labels = self._places.positions(), self._checkpoints.labels()
         self._handle(decide.WorkerExited(worker, how, at, _sequences(positions), labels))
 
     def _acknowledged(self, stream: int) -> int:
         """Return the first frame of a stream that a sink may lack."""
-        plan, taken = self._coordinator.plan, self._positions()
+        plan, taken = self._coordinator.plan, self._places.positions()
         sinks = [each for each in plan.workers if each.stages[-1].role is StageRole.SINK]
         reached = [each.name for each in sinks if stream in plan.streams_of(each.name)]
         return min((taken.get(name, {}).get(stream, (0, 0))[0] for name in reached), default=0)
 
     def _place_of(self, worker: str) -> Place:
-        return self._places[self._plan_of(worker).worker(worker).host]
+        return self._places.of(self._plan_of(worker).worker(worker))
 
     def _plan_of(self, worker: str) -> RunPlan:
         """Return the plan that has a worker: that of now, or another one for which it was started."""
@@ -302,19 +286,21 @@ class PipelineDriver:
                 old, new = (self._plan_of(each).place_of(effect.stage, each) for each in effect.ends)
                 self._checkpoints.carry(old, new, effect.sequence)
             case decide.DropLink():
-                session = self._open_links.pop(effect.link, "")
-                for place in self._places.values() if session else ():
-                    place.drop_link(session)
+                if session := self._open_links.pop(effect.link, ""):
+                    self._places.drop_link(session)
             case decide.AdoptPlan():
                 self._status.on_plan(effect.plan)
                 if self._kept is not None:
-                    self._kept.on_plan(effect.plan)
+                    self._kept.on_plan(effect.plan, is_of_file=self._follower is not None)
             case decide.MoveEnded():
                 self._on_move_ended(effect)
 
     def _on_move_ended(self, effect: decide.MoveEnded) -> None:
         now = boottime()
-        self._log(self._moves.end(effect.done, effect.sequence, effect.reason, now))
+        if line := self._moves.end(effect.done, effect.sequence, effect.reason, now):
+            self._log(line)
+        if self._follower is not None:
+            self._follower.on_ended(done=effect.done, reason=effect.reason, now=now)
         if self._planner is not None:
             nodes = hosts_of(self._coordinator.plan) if effect.done else None
             self._planner.on_move_ended(nodes, now)
@@ -346,15 +332,15 @@ class PipelineDriver:
     def _join(self, link: LinkPlan) -> None:
         """Make a ring for a link on one host, or both ends of a link between two."""
         plan = next(plan for plan in self._coordinator.plans if link in plan.links)
-        start, end = plan.worker(link.sender).host, plan.worker(link.receiver).host
-        if start == end:
-            self._places[start].join_ring(ring_join(plan, link))
+        start, end = (self._places.of(plan.worker(each)) for each in (link.sender, link.receiver))
+        if start is end:
+            start.join_ring(ring_join(plan, link))
             return
         self._sessions += 1
         self._open_links[link] = str(self._sessions)
         first, last = link_joins(plan, link, str(self._sessions))
-        self._places[end].open_link(last)
-        self._places[start].open_link(first)
+        end.open_link(last)
+        start.open_link(first)
 
     def _end_all(self) -> None:
         """Leave no process behind, whatever has happened here."""
@@ -363,10 +349,7 @@ class PipelineDriver:
             self._planner.close()
         if self._kept is not None:
             self._kept.close()
-        for place in self._places.values():
-            place.close()
-        if self._hosts is not None:
-            self._hosts.close()
+        self._places.close()
         self._selector.close()
 
 

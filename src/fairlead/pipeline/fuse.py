@@ -1,12 +1,13 @@
 """Which processes a pipeline becomes: fused neighbours, replicas, and the links between them. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from fairlead.pipeline.edge import EdgePolicy
-from fairlead.pipeline.spec import EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
+from fairlead.pipeline.spec import LOCAL, EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
 from fairlead.pipeline.transport import MOST_DEPTH
 
 _SPARE_SLOTS: Final = 2
@@ -22,8 +23,15 @@ class WorkerPlan:
     name: str
     """The names of its stages, and the number of the replica: `camera+blur`, `detect/1`."""
     stages: tuple[StageSpec, ...]
-    host: str = "local"
+    host: str = LOCAL
     """Where it runs."""
+    address: str = ""
+    """That of the host; empty: the machine of the coordinator."""
+
+    @property
+    def place(self) -> str:
+        """The machine by which it is reached: a host may change its address while a pipeline runs."""
+        return self.address or LOCAL
 
     @property
     def on_error(self) -> OnError:
@@ -89,7 +97,7 @@ def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> R
         WorkerPlan(
             "+".join(stage.name for stage in group) + (f"/{index}" if group[0].replicas > 1 else ""),
             group,
-            (hosts := spec.hosts_of(group[0]))[index % len(hosts)],
+            *spec.places_of(group[0])[index],
         )
         for group in groups
         for index in range(group[0].replicas)
@@ -108,15 +116,16 @@ def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> R
 
 
 def place_workers(plan: RunPlan, nodes: Mapping[str, str], path: int) -> RunPlan:
-    """Return the plan with movable stages on other hosts; processes and links that stay keep their names."""
+    """Return the plan with movable stages on other hosts."""
     moved = {name: node for name, node in nodes.items() if name in plan.movable}
     stages = [replace(each, on=moved.get(each.name, each.on)) for each in plan.spec.stages]
-    placed = plan_workers(replace(plan.spec, stages=tuple(stages)), plan.movable)
-    kept = {(each.name.partition(PATH_MARK)[0], each.host): each.name for each in plan.workers}
-    names = {
-        each.name: kept.get((each.name, each.host), f"{each.name}{PATH_MARK}{path}")
-        for each in placed.workers
-    }
+    return replace_spec(plan, replace(plan.spec, stages=tuple(stages)), path)
+
+
+def replace_spec(plan: RunPlan, spec: PipelineSpec, path: int) -> RunPlan:
+    """Return the plan of a pipeline that has changed; processes and links that stay keep their names."""
+    placed = plan_workers(spec, plan.movable)
+    names = _names(plan, placed, path)
     old_links = {(link.edge.name, link.sender, link.receiver): link for link in plan.links}
     links = []
     for link in placed.links:
@@ -125,6 +134,38 @@ def place_workers(plan: RunPlan, nodes: Mapping[str, str], path: int) -> RunPlan
         links.append(old_links.get(ends, made))
     workers = tuple(replace(each, name=names[each.name]) for each in placed.workers)
     return replace(placed, workers=workers, links=tuple(links))
+
+
+def _names(plan: RunPlan, placed: RunPlan, path: int) -> dict[str, str]:
+    """Return the name of each process of a new plan: that of the old one where the same process can stay.
+
+    All replicas of a stage change together, since all links of an edge do. Replicas before a stage that
+    changes do as well: only one process can say with which frame the new path begins.
+    """
+    known = [(_identity(each), each.name) for each in plan.workers]
+    own = {
+        each.name: next((name for identity, name in known if identity == _identity(each)), "")
+        for each in placed.workers
+    }
+    numbers = Counter(stage.name for worker in plan.workers for stage in worker.stages)
+    changed = {
+        stage.name
+        for worker in placed.workers
+        for stage in worker.stages
+        if not own[worker.name] or numbers[stage.name] != stage.replicas
+    }
+    before = {edge.source for edge in placed.spec.edges if edge.target in changed}
+    changed |= {name for name in before if placed.spec.stage(name).replicas > 1}
+    return {
+        each.name: f"{each.name}{PATH_MARK}{path}" if each.stages[0].name in changed else own[each.name]
+        for each in placed.workers
+    }
+
+
+def _identity(worker: WorkerPlan) -> tuple[str, str, tuple[StageSpec, ...]]:
+    """Return what must be the same for a process to stay; where it is written in the file may change."""
+    stages = tuple(stage.settings for stage in worker.stages)
+    return worker.name.partition(PATH_MARK)[0], worker.place, stages
 
 
 def is_merged(spec: PipelineSpec, edge: EdgeSpec) -> bool:

@@ -94,9 +94,14 @@ class Move:
     def switch(self) -> Iterator[RunEffect]:
         """Yield the switch to the new path."""
         yield from map(HandOverState, dict.fromkeys(old for _, old in self._states()))
-        for link in self._new_links():
-            if link.receiver in self.arriving and link.sender not in self.arriving:
-                yield SwitchPath(link.sender, link.edge.name)
+        arriving = {*self.arriving}
+        ends = [
+            (link.sender, link.edge.name)
+            for link in self._new_links()
+            if link.receiver in arriving and link.sender not in arriving
+        ]
+        for sender, edge in dict.fromkeys(ends):
+            yield SwitchPath(sender, edge)
 
     def begin(self, epoch: int) -> Iterator[RunEffect]:
         """Yield the begin of each new worker whose first frame and states are known."""
@@ -120,12 +125,19 @@ class Move:
 
         Where frames are replayed, the next epoch begins on the new path: no frame of this one may pass first.
         """
+        yield from self.carry_all()
+        yield from self._leave_old(replayed=replayed)
+
+    def carry_all(self) -> Iterator[RunEffect]:
+        """Yield what gives new workers that have not begun the checkpoints of the old ones."""
         for stage, old in self._states():
             if (new := _worker_of(self.new, stage)[0]) not in self.begun:
                 yield CarryState(stage, old, new, None)
-        if not replayed:
-            yield from map(CommitPaths, self.staying)
-        yield from map(DropLink, (link for link in self.old.links if link not in self.new.links))
+
+    def relink(self, *, replayed: bool) -> Iterator[RunEffect]:
+        """Yield the new path in place of the old one, on which nothing moves any more."""
+        yield from map(JoinWorkers, self._new_links())
+        yield from self._leave_old(replayed=replayed)
 
     def carried(self, labels: Labels) -> Labels:
         """Return the labels of checkpoints once `force` has carried them to the new workers."""
@@ -135,6 +147,11 @@ class Move:
             if new[0] not in self.begun:
                 carried[new] = labels.get(_worker_of(self.old, stage), {})
         return carried
+
+    def _leave_old(self, *, replayed: bool) -> Iterator[RunEffect]:
+        if not replayed:
+            yield from map(CommitPaths, self.staying)
+        yield from map(DropLink, (link for link in self.old.links if link not in self.new.links))
 
     def _new_links(self) -> list[LinkPlan]:
         return [link for link in self.new.links if link not in self.old.links]

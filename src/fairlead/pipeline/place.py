@@ -17,10 +17,9 @@ from fairlead.pipeline.link.joins import LinkJoin, RingJoin
 from fairlead.pipeline.programs.process import USER_PYTHONPATH
 from fairlead.pipeline.progress import Position, ProgressPage, WorkedOn
 from fairlead.pipeline.ring.pair import ring_pair
+from fairlead.pipeline.spec import HostSpec
 from fairlead.units import Bytes
 
-LOCAL: Final = "local"
-"""The name of the coordinator's own machine."""
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """How many threads numeric libraries use; a worker has one for each of its cores."""
 Positions = Mapping[str, Mapping[int, Position]]
@@ -124,6 +123,29 @@ class Place(Protocol):
 
     def close(self) -> None:
         """Leave no process behind."""
+        ...
+
+
+class RemotePlace(Place, Protocol):
+    """Another machine on which workers of a run are: it can be left while the run goes on."""
+
+    @property
+    def host(self) -> HostSpec:
+        """The host as the file had it when it was connected."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no process of the run is here."""
+        ...
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the host has ended the run, or does not answer."""
+        ...
+
+    def leave(self) -> None:
+        """Let the host end the run, without waiting for it; `close` must follow."""
         ...
 
 

@@ -70,10 +70,13 @@ class ClockTick:
 
 @dataclass(frozen=True, slots=True)
 class MoveRequested:
-    """Other hosts suit movable stages better."""
+    """Stages are to be in other places, or other stages in theirs."""
 
     plan: RunPlan
-    """With the stages on those hosts."""
+    """With the stages in those places."""
+    acknowledged: Mapping[str, Acknowledged] = field(default_factory=dict)
+    """What the sinks have taken, by worker."""
+    checkpoints: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

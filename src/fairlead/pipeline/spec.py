@@ -1,13 +1,16 @@
 """A pipeline as data: its stages, and the edges between them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from fairlead.compat import StrEnum
 from fairlead.pipeline.edge import EdgeContract
 from fairlead.pipeline.ports import ANY, PortType
 from fairlead.units import Bytes, Seconds
+
+LOCAL: Final = "local"
+"""The name of the coordinator's own machine."""
 
 
 class StageRole(StrEnum):
@@ -76,10 +79,15 @@ class StageSpec:
     """Of the file; 0: from Python."""
     command: tuple[str, ...] = ()
     """Of an `exec` stage: the program and its arguments."""
-    on: str = "local"
+    on: str = LOCAL
     """The name or the class of a host, or labels as `key=value,key=value`; `local`: this machine."""
     is_placed: bool = False
     """The file states `on`: a plan leaves the stage there."""
+
+    @property
+    def settings(self) -> "StageSpec":
+        """The stage without its place, in the file and among hosts."""
+        return replace(self, line=0, on="", is_placed=False)
 
     @property
     def kind(self) -> StageKind:
@@ -150,9 +158,15 @@ class PipelineSpec:
 
     def hosts_of(self, stage: StageSpec) -> tuple[str, ...]:
         """Return the hosts that a stage may be on; replicas take them in turn."""
-        if stage.on == "local":
-            return ("local",)
+        if stage.on == LOCAL:
+            return (LOCAL,)
         return tuple(host.name for host in self.hosts if host.address and host.matches(stage.on))
+
+    def places_of(self, stage: StageSpec) -> tuple[tuple[str, str], ...]:
+        """Return the host of each replica of a stage, with its address; empty: the coordinator's machine."""
+        hosts, addresses = self.hosts_of(stage), {host.name: host.address for host in self.hosts}
+        chosen = [hosts[index % len(hosts)] for index in range(stage.replicas)]
+        return tuple((name, addresses.get(name, "")) for name in chosen)
 
     def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
         """Return the edges that end at a stage, in the order of the file."""
@@ -173,6 +187,13 @@ class PipelineSpec:
             done.append(stage)
             left.remove(stage)
         return done
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no stage joins or branches."""
+        ins = [len(self.inputs_of(stage.name)) for stage in self.stages]
+        outs = [len(self.outputs_of(stage.name)) for stage in self.stages]
+        return len(self.sources) == 1 and max(ins) <= 1 and max(outs) <= 1
 
     @property
     def sources(self) -> tuple[StageSpec, ...]:

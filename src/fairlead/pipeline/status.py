@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from fairlead.pipeline.fuse import RunPlan
+from fairlead.pipeline.fuse import RunPlan, WorkerPlan
 from fairlead.pipeline.observe.bottleneck import bottleneck
 from fairlead.pipeline.observe.histogram import BOUNDS, describe, empty_times
 from fairlead.pipeline.observe.window import Report, ReportWindow
@@ -48,14 +48,24 @@ class RunStatus:
         self._reports[worker] = report
         self._windows.setdefault(worker, ReportWindow()).add(report, now)
 
-    def document(self, now: float, calls: Mapping[str, WorkedOn] = MappingProxyType({})) -> dict[str, Any]:
+    def document(
+        self,
+        now: float,
+        calls: Mapping[str, WorkedOn] = MappingProxyType({}),
+        placed: Sequence[WorkerPlan] = (),
+    ) -> dict[str, Any]:
         """Return everything that has been counted, and the rates of the last seconds.
 
-        `calls` is what workers are in, by name, where it is known.
+        `calls` is what workers are in, by name, where it is known; `placed` are the processes that are there,
+        also old ones that are being drained.
         """
         sums = self._sums()
         spec = self._plan.spec
-        stages = [self._stage(stage, sums["stages"][stage.name], now, calls) for stage in spec.stages]
+        stages = [
+            self._stage(stage, sums["stages"][stage.name], now, calls)
+            | {"places": _places(stage, placed or self._plan.workers)}
+            for stage in spec.stages
+        ]
         between = [edge for edge in spec.edges if edge.name in sums["edges"]]
         return {
             "pipeline": spec.name,
@@ -140,6 +150,16 @@ class RunStatus:
         for report in (self._ended, *self._reports.values()):
             _add_report(sums, report, gauges=True)
         return sums
+
+
+def _places(stage: StageSpec, placed: Sequence[WorkerPlan]) -> list[dict[str, str]]:
+    """Return where the processes of a stage are, the places of the plan first."""
+    names = {(each.host, each.address): None for each in placed if _has(each, stage)}
+    return [{"host": host, "address": address} for host, address in names]
+
+
+def _has(worker: WorkerPlan, stage: StageSpec) -> bool:
+    return any(each.name == stage.name for each in worker.stages)
 
 
 def _total_rate(windows: Sequence[ReportWindow], value: Callable[[Report], float], now: float) -> float:

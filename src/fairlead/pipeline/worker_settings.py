@@ -1,13 +1,11 @@
 """What a new process has to know, and how two processes are joined, from the plan of a run. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from fairlead.pipeline.control import stage_to_json
 from fairlead.pipeline.fuse import LinkPlan, RunPlan, is_merged
 from fairlead.pipeline.link.joins import LinkJoin, RingJoin
-from fairlead.pipeline.place import LOCAL
 from fairlead.pipeline.run_events import SpawnWorker
 
 
@@ -63,18 +61,17 @@ def link_joins(plan: RunPlan, link: LinkPlan, session: str) -> tuple[LinkJoin, L
     The coordinator's machine does not listen: a host that sends to it is connected to as well.
     """
     outputs, inputs = _beside(plan, link)
-    start, end = plan.worker(link.sender).host, plan.worker(link.receiver).host
-    addresses: Mapping[str, str] = {host.name: host.address for host in plan.spec.hosts}
+    start, end = plan.worker(link.sender), plan.worker(link.receiver)
     first = LinkJoin(
         *(session, True, link.sender, link.edge.name, outputs.index(link), link.slots),
         contract=asdict(link.edge.contract),
         encode=link.edge.encode,
-        dial=addresses.get(end, ""),
+        dial=end.address,
         path=link.path,
         links=len(outputs),
-        route=(start, end),
+        route=(start.host, end.host),
     )
-    back = addresses[start] if end == LOCAL else ""
+    back = "" if end.address else start.address
     last = replace(first, sends=False, worker=link.receiver, index=inputs.index(link), dial=back)
     return first, replace(last, links=len(inputs))
 

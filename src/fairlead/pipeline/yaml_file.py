@@ -31,12 +31,16 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 def read_pipeline(path: str) -> PipelineSpec:
     """Return the pipeline of a file; PipelineError where the file must be changed."""
+    return parse_pipeline(read_text(path), path)
+
+
+def read_text(path: str) -> bytes:
+    """Return the text of a file; PipelineError where it cannot be read."""
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            return file.read()
     except OSError as error:
         raise PipelineError(f"{path}: cannot be read: {error.strerror}", "name a YAML file") from None
-    return parse_pipeline(data, path)
 
 
 def parse_pipeline(data: bytes, path: str) -> PipelineSpec:

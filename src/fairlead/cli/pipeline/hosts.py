@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from fairlead.pipeline.check import Problem
-    from fairlead.pipeline.driver import OtherHosts
     from fairlead.pipeline.hosts.ask import HostAnswers
     from fairlead.pipeline.link.tls import HostTlsFiles
+    from fairlead.pipeline.places import OtherHosts
     from fairlead.pipeline.spec import PipelineSpec
     from fairlead.pipeline.state.folder import StateFolder
 
@@ -125,7 +125,7 @@ def open_hosts(
 
     `candidates` are hosts that stages may move to.
     """
-    if all(stage.on == "local" for stage in spec.stages) and not candidates:
+    if all(stage.on == "local" for stage in spec.stages) and not candidates and not options.follow:
         return spec, None
     from fairlead.pipeline.fuse import plan_workers
     from fairlead.pipeline.hosts.remote import RemoteHosts

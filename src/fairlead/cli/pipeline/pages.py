@@ -1,5 +1,6 @@
 """Pages of `fairlead pipeline run` and `worker`: metrics, and what probes of a cluster ask."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -34,7 +35,7 @@ def serve_pages(stack: ExitStack, option: str, text: str, pages: "Pages", what: 
 
 
 class RunPages:
-    """The pages of a run: `/metrics`, `/healthz` and `/readyz`."""
+    """The pages of a run: `/metrics`, `/status`, `/healthz` and `/readyz`."""
 
     def __init__(
         self, latest: Callable[[], Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
@@ -55,12 +56,22 @@ class RunPages:
 
         if path == "/metrics":
             return Response(200, render_pipeline(self._latest()), CONTENT_TYPE)
+        if path == "/status":
+            return self._status()
         if path == "/healthz":
             age = self._clock() - self._updated
             return _answer(age < _STALE, f"the run has had no status for {age:.0f} s")
         if path == "/readyz":
             return _answer(bool(self._latest().get("open")), "not every stage is open")
-        return Response(404, b"no such path; the paths are /metrics, /healthz and /readyz\n")
+        return Response(404, b"no such path; the paths are /metrics, /status, /healthz and /readyz\n")
+
+    def _status(self) -> "Response":
+        from fairlead.pipeline.observe.histogram import without_buckets
+        from fairlead.serve.web.httpd import Response
+
+        if not (latest := self._latest()):
+            return _answer(False, "the run has no status yet")
+        return Response(200, json.dumps(without_buckets(latest)).encode(), "application/json")
 
 
 def worker_pages(server: "HostServer") -> "Pages":

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.pipeline.check import require_sound
     from fairlead.pipeline.plan.cut import CutRefusal
     from fairlead.pipeline.plan.solve import is_small
-    from fairlead.pipeline.profile.problem import build_problem, is_chain
+    from fairlead.pipeline.profile.problem import build_problem
     from fairlead.pipeline.yaml_file import read_pipeline
 
     limit = None if options.max_latency is None else profile.read_time("--max-latency", options.max_latency)
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if options.solver == "auto" and planned.problem.sink is not None and not is_small(planned.problem):
         planned = build_problem(spec, known, limit, as_graph=True)
     outcome = _solve(planned, options)
-    if options.explore and (not is_chain(spec) or planned.problem.edges is not None):
+    if options.explore and (not spec.is_chain or planned.problem.edges is not None):
         raise SettingsError(
             "--explore: only a chain has prefix cuts", "leave out --explore and --solver milp"
         )

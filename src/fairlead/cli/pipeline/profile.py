@@ -101,8 +101,8 @@ def _reach(
     spec: "PipelineSpec", options: argparse.Namespace, seconds: float, on_step: "Callable[[str], None]"
 ) -> "ReachedMachines":
     """Return the machines to measure on; without hosts, hpack is not needed."""
-    from fairlead.pipeline.place import LOCAL
     from fairlead.pipeline.profile.machine import ProfiledLocal, ReachedMachines
+    from fairlead.pipeline.spec import LOCAL
 
     if not any(host.address for host in spec.hosts):
         return ReachedMachines({LOCAL: ProfiledLocal(spec.folder)})

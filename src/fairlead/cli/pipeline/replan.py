@@ -52,12 +52,12 @@ def prepare(spec: "PipelineSpec", options: argparse.Namespace) -> PreparedMoves:
     """Plan a pipeline before it runs; PipelineError, NoPlanError."""
     from fairlead.pipeline.plan.cut import CutRefusal
     from fairlead.pipeline.plan.solve import plan_cut
-    from fairlead.pipeline.profile.problem import build_problem, is_chain
+    from fairlead.pipeline.profile.problem import build_problem
     from fairlead.pipeline.replan.replanner import Replanner, movable_stages
     from fairlead.pipeline.replan.replanning import RunReplanning
 
     movable = movable_stages(spec)
-    if not is_chain(spec):
+    if not spec.is_chain:
         raise PipelineError(
             "--replan: stages that join or branch are not moved", "leave out --replan, or use plan --out"
         )

@@ -5,11 +5,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.output.terminal import show_error
-from fairlead.cli.pipeline import hosts, replan
+from fairlead.cli.pipeline import follow, hosts, replan
 from fairlead.cli.pipeline.run_output import RunOutput, add_run_options
 from fairlead.errors import PipelineFailedError, SettingsError
 
 if TYPE_CHECKING:
+    from fairlead.pipeline.replan.follower import FileFollower
+    from fairlead.pipeline.replan.moves import MovePlanner
     from fairlead.pipeline.spec import PipelineSpec
     from fairlead.pipeline.state.folder import StateFolder
 
@@ -30,6 +32,7 @@ def add(verbs: Any) -> None:
     )
     run.add_argument("--resume", action="store_true", help="go on with the run whose progress --state holds")
     replan.add_options(run)
+    follow.add_options(run)
     add_run_options(run)
     hosts.add_patience(run)
     hosts.add_tls(run)
@@ -40,7 +43,8 @@ def _run(options: argparse.Namespace) -> int:
     from fairlead.pipeline.check import require_sound
     from fairlead.pipeline.driver import PipelineDriver
     from fairlead.pipeline.fuse import plan_workers
-    from fairlead.pipeline.yaml_file import read_pipeline
+    from fairlead.pipeline.replan.following import inner_stages
+    from fairlead.pipeline.yaml_file import parse_pipeline, read_text
     from fairlead.signals import stop_signals
 
     if options.resume and options.state is None:
@@ -48,7 +52,10 @@ def _run(options: argparse.Namespace) -> int:
             "--resume needs --state DIR", "name the folder that holds the progress of the run"
         )
     replan.check_options(options)
-    spec = require_sound(read_pipeline(options.file))
+    follow.check_options(options)
+    text = read_text(options.file)
+    of_file = parse_pipeline(text, options.file)
+    spec = require_sound(of_file)
     with ExitStack() as stack:
         state = stack.enter_context(_open_state(options, spec)) if options.state is not None else None
         if state is not None and state.is_done:
@@ -57,10 +64,13 @@ def _run(options: argparse.Namespace) -> int:
         moves = replan.prepare(spec, options) if options.replan else None
         placed, candidates = (spec, ()) if moves is None else (moves.spec, moves.candidates)
         placed, others = hosts.open_hosts(placed, options, state, candidates)
-        plan = plan_workers(placed, frozenset() if moves is None else moves.movable)
+        movable = inner_stages(placed) if options.follow and placed.is_chain else frozenset()
+        plan = plan_workers(placed, movable if moves is None else moves.movable)
         output = stack.enter_context(RunOutput(options, plan))
         stop = stack.enter_context(stop_signals())
-        planner = None if moves is None else moves.planner
+        planner: MovePlanner | FileFollower | None = None if moves is None else moves.planner
+        if options.follow:
+            planner = follow.make_follower(options, text, of_file, placed, output.log)
         driver = PipelineDriver(plan, output.log, output.on_status, output.trace, others, state, planner)
         try:
             output.finish(driver.run(stop))
@@ -70,8 +80,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _open_state(options: argparse.Namespace, spec: "PipelineSpec") -> "StateFolder":
+    from fairlead.pipeline.replan.following import inner_stages
     from fairlead.pipeline.state.folder import open_state
 
+    free = inner_stages(spec) if options.follow else frozenset()  # the file may have changed since
     return open_state(
-        options.state, spec, resume=options.resume, log=lambda line: show_error(f"fairlead: {line}")
+        options.state,
+        spec,
+        resume=options.resume,
+        log=lambda line: show_error(f"fairlead: {line}"),
+        free=free,
     )

@@ -1,6 +1,6 @@
 """Ask the hosts of a pipeline, before anything starts, whether they can load their stages."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,11 +11,13 @@ from fairlead.pipeline.check import Problem, check_edges, narrow
 from fairlead.pipeline.control import stage_to_json
 from fairlead.pipeline.frame import FrameError
 from fairlead.pipeline.hosts.messages import CHECK
+from fairlead.pipeline.hosts.probe import load_apart
 from fairlead.pipeline.link.rpc import OpenedStream
 from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.link.wire import PROTOCOL, Hello, decode, encode
+from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.ports import parse_port
-from fairlead.pipeline.spec import HostSpec, PipelineSpec, StageSpec
+from fairlead.pipeline.spec import LOCAL, HostSpec, PipelineSpec, StageSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,19 @@ class HostAnswers:
     """The hosts that have not answered."""
 
 
-def ask_hosts(spec: PipelineSpec, tls: HostTlsFiles | None) -> HostAnswers:
-    """Return what the hosts of a pipeline say; only hosts with a stage are asked."""
+def ask_hosts(
+    spec: PipelineSpec, tls: HostTlsFiles | None, only: Collection[str] | None = None
+) -> HostAnswers:
+    """Return what the hosts of a pipeline say; only hosts with a stage are asked.
+
+    `only` are stages that are asked for alone, on this machine as well, whose modules may have changed.
+    """
+    asked = [stage for stage in spec.stages if only is None or stage.name in only]
+    machines = spec.hosts if only is None else (HostSpec(LOCAL, ""), *spec.hosts)
     wanted = [
         (host, stages)
-        for host in spec.hosts
-        if (stages := [stage for stage in spec.stages if host.name in spec.hosts_of(stage)])
+        for host in machines
+        if (stages := [stage for stage in asked if host.name in spec.hosts_of(stage)])
     ]
     problems: list[Problem] = []
     loaded = {stage.name: stage for stage in spec.stages}
@@ -61,6 +70,13 @@ class _Answer:
     reached: bool = True
 
 
+def _load_here(question: dict[str, Any], folder: str) -> _Answer:
+    try:
+        return _Answer((), tuple(load_apart(question["stages"], question["inputs"], folder)))
+    except LoadError as error:
+        return _Answer((Problem("", str(error), "correct the stages, or their modules"),))
+
+
 def _ask(spec: PipelineSpec, host: HostSpec, stages: list[StageSpec], tls: HostTlsFiles | None) -> _Answer:
     question = {
         "protocol": PROTOCOL,
@@ -68,6 +84,8 @@ def _ask(spec: PipelineSpec, host: HostSpec, stages: list[StageSpec], tls: HostT
         "stages": [*map(stage_to_json, stages)],
         "inputs": [len(spec.inputs_of(stage.name)) for stage in stages],
     }
+    if host.name == LOCAL:
+        return _load_here(question, spec.folder)
     try:
         stream = OpenedStream(host.address, tls, CHECK, iter([encode(Hello(question))]))
         answer = decode(next(iter(stream), b""))

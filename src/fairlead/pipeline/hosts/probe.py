@@ -1,14 +1,40 @@
 """Load stages in a process of its own: `python -m fairlead.pipeline.hosts.probe`, JSON in and out."""
 
 import json
+import os
+import subprocess
 import sys
-from typing import Any
+from typing import Any, Final
 
 from fairlead.errors import FairleadError
 from fairlead.pipeline.check import load_stage
 from fairlead.pipeline.control import stage_from_json
 from fairlead.pipeline.endpoints.sources import SOURCES
+from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.spec import PipelineSpec, StageRole, StageSpec
+
+_LIMIT: Final = 120.0
+"""Seconds until stages must be loaded."""
+
+
+def load_apart(stages: Any, inputs: Any, folder: str) -> list[dict[str, Any]]:
+    """Return what is known of stages once a process of its own has loaded them; LoadError if it has not.
+
+    What it imports must not stay: the next one gets modules that have changed.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead.pipeline.hosts.probe"],
+            input=json.dumps({"stages": stages, "inputs": inputs, "folder": folder}).encode(),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
+            stdout=subprocess.PIPE,
+            timeout=_LIMIT,
+            check=True,
+        )
+        loaded: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    except (subprocess.SubprocessError, ValueError, IndexError) as error:
+        raise LoadError(f"the stages cannot be loaded: {error}") from error
+    return loaded
 
 
 def probe(spec: PipelineSpec, stage: StageSpec, inputs: int) -> dict[str, Any]:

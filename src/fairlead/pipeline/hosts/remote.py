@@ -21,7 +21,7 @@ from fairlead.pipeline.link.dial import Dialer
 from fairlead.pipeline.link.gateway import LinkGateway
 from fairlead.pipeline.link.joins import LinkJoin, RingJoin
 from fairlead.pipeline.link.tls import HostTlsFiles
-from fairlead.pipeline.place import Place, PlaceEvents, Positions
+from fairlead.pipeline.place import PlaceEvents, Positions, RemotePlace
 from fairlead.pipeline.progress import Position, WorkedOn
 from fairlead.pipeline.spec import HostSpec
 from fairlead.units import Bytes
@@ -35,7 +35,7 @@ _IDLE: Final = WorkedOn(0, 0, 0, 0.0)
 
 
 class RemoteHost:
-    """A `Place` on another machine."""
+    """A `RemotePlace`."""
 
     def __init__(
         self,
@@ -56,6 +56,8 @@ class RemoteHost:
         self._status: Message = {}
         self._trouble = ""
         self._attempts = attempts
+        self._leaves_by = 0.0
+        """When it need not have ended the run any more; 0: it has not been asked to."""
         self._connect()
 
     def spawn(self, worker: str, settings: Message, known: Mapping[int, Position]) -> None:
@@ -136,16 +138,42 @@ class RemoteHost:
         elif now - self._seen > PATIENCE:
             self._lose(f"it cannot be reached: {self._trouble or 'no answer'}")
 
+    @property
+    def host(self) -> HostSpec:
+        """The host as the file had it when it was connected."""
+        return self._host
+
+    @property
+    def attempts(self) -> int:
+        """How often the run was begun here."""
+        return self._attempts
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no process of the run is here."""
+        return not self._running
+
     def close(self) -> None:
         """Let the host end every process of the run, if it can be reached."""
-        self._send({"do": "finish"})
+        self.leave()
         session = self._queue.session
-        session.close()
         with session.changed:
-            end = time.monotonic() + _END_LIMIT
-            while session.is_connected and not session.is_over and time.monotonic() < end:
+            while not self.has_left:
                 session.changed.wait(0.1)
         self._disconnect()
+
+    def leave(self) -> None:
+        """Let the host end the run, without waiting for it; `close` must follow."""
+        if not self._leaves_by:
+            self._leaves_by = time.monotonic() + _END_LIMIT
+            self._send({"do": "finish"})
+            self._queue.session.close()
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the host has ended the run, or does not answer."""
+        session = self._queue.session
+        return session.is_over or not session.is_connected or time.monotonic() >= self._leaves_by
 
     def _connect(self) -> None:
         self._attempts += 1
@@ -216,13 +244,20 @@ class RemoteHosts:
         self._tls = tls
         used = {worker.host for worker in plan.workers} | {*candidates}
         self._hosts = [host for host in plan.spec.hosts if host.name in used]
+        self._connected: dict[str, RemoteHost] = {}
+        """By address, also those that were left."""
 
-    def open(self, selector: selectors.BaseSelector, events: PlaceEvents) -> Mapping[str, Place]:
-        """Connect with every host, and return them by name."""
-        return {
-            host.name: RemoteHost(host, self._run, self._tls, selector, events, self._attempts)
-            for host in self._hosts
-        }
+    def open(self, selector: selectors.BaseSelector, events: PlaceEvents) -> Mapping[str, RemotePlace]:
+        """Connect with every host, and return them by address."""
+        return {host.address: self.connect(host, selector, events) for host in self._hosts}
+
+    def connect(self, host: HostSpec, selector: selectors.BaseSelector, events: PlaceEvents) -> RemotePlace:
+        """Connect with one more host, or again with one that was left: it ends what it has of the run."""
+        known = self._connected.get(host.address)
+        attempts = self._attempts if known is None else known.attempts
+        made = RemoteHost(host, self._run, self._tls, selector, events, attempts)
+        self._connected[host.address] = made
+        return made
 
     def close(self) -> None:
         """End every link."""

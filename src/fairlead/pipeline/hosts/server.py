@@ -1,9 +1,5 @@
 """`fairlead pipeline worker`: the runs of one host, which coordinators start over one port."""
 
-import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -11,6 +7,7 @@ from typing import Any, Final
 from fairlead import __version__
 from fairlead.pipeline.frame import FrameError
 from fairlead.pipeline.hosts.messages import CHECK, CONTROL
+from fairlead.pipeline.hosts.probe import load_apart
 from fairlead.pipeline.hosts.run import HostRun
 from fairlead.pipeline.hosts.settings import HostSettings
 from fairlead.pipeline.link.dial import serve_session
@@ -18,12 +15,11 @@ from fairlead.pipeline.link.gateway import LINK
 from fairlead.pipeline.link.rpc import Message, Received, StreamRefusedError
 from fairlead.pipeline.link.rpc_server import RpcServer, ServerStream
 from fairlead.pipeline.link.wire import PROTOCOL, Hello, decode, encode
+from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.profile.messages import PROFILE
 from fairlead.pipeline.profile.serve import ProfileService
 
 MOST_RUNS: Final = 64
-_LOAD_LIMIT: Final = 120.0
-"""Seconds until stages must be loaded."""
 
 
 class HostServer:
@@ -138,7 +134,7 @@ class HostServer:
         _, hello = _read_hello(stream)
         body: dict[str, Any] = {"protocol": PROTOCOL, "version": __version__, "stages": []}
         if hello.get("stages"):
-            body["stages"] = _load(hello["stages"], hello.get("inputs"), self._settings.folder)
+            body["stages"] = _loaded(hello, self._settings.folder)
         yield encode(Hello(body | {"folder": self._settings.folder}))
 
 
@@ -156,18 +152,8 @@ def _read_hello(stream: ServerStream) -> tuple[Received, dict[str, Any]]:
     return first, message.body
 
 
-def _load(stages: Any, inputs: Any, folder: str) -> list[dict[str, Any]]:
-    """Load stages in a process of their own: what it imports must not stay."""
+def _loaded(hello: dict[str, Any], folder: str) -> list[dict[str, Any]]:
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "fairlead.pipeline.hosts.probe"],
-            input=json.dumps({"stages": stages, "inputs": inputs, "folder": folder}).encode(),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-            stdout=subprocess.PIPE,
-            timeout=_LOAD_LIMIT,
-            check=True,
-        )
-        loaded: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    except (subprocess.SubprocessError, ValueError, IndexError) as error:
-        raise StreamRefusedError(f"the stages cannot be loaded: {error}") from error
-    return loaded
+        return load_apart(hello["stages"], hello.get("inputs"), folder)
+    except LoadError as error:
+        raise StreamRefusedError(str(error)) from error

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from fairlead.pipeline.control import Message, stage_to_json
-from fairlead.pipeline.place import LOCAL, THREADS
+from fairlead.pipeline.place import THREADS
 from fairlead.pipeline.profile.facts import LinkFacts, MachineFacts, StageCost
 from fairlead.pipeline.programs.process import USER_PYTHONPATH
-from fairlead.pipeline.spec import StageSpec
+from fairlead.pipeline.spec import LOCAL, StageSpec
 
 MOST_EDGE: Final = 1 << 26
 """Bytes of frames that are recorded of one stage: 24 frames of 720p."""

@@ -47,7 +47,7 @@ def build_problem(
     links = tuple(CutLink(link.source, link.target, link.bytes_per_s, link.delay_s) for link in profile.links)
     names = tuple(stage.name for stage in stages)
     sizes = {edge.name: _bytes_of(edge, profile) for edge in spec.edges}
-    if as_graph or not is_chain(spec):
+    if as_graph or not spec.is_chain:
         order = {name: number for number, name in enumerate(names)}
         edges = tuple(
             CutEdge(order[edge.source], order[edge.target], sizes[edge.name]) for edge in spec.edges
@@ -84,13 +84,6 @@ def _slowness(profile: PipelineProfile, machine: str) -> float:
     own = sum(costs[machine].seconds for costs in shared)
     least = sum(min(cost.seconds for cost in costs.values()) for costs in shared)
     return own / least if least else 1.0
-
-
-def is_chain(spec: PipelineSpec) -> bool:
-    """Return whether no stage of a pipeline joins or branches."""
-    ins = [len(spec.inputs_of(stage.name)) for stage in spec.stages]
-    outs = [len(spec.outputs_of(stage.name)) for stage in spec.stages]
-    return len(spec.sources) == 1 and max(ins) <= 1 and max(outs) <= 1
 
 
 def _nodes(spec: PipelineSpec, stage: StageSpec, profile: PipelineProfile) -> list[str]:

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 
 from fairlead.errors import FairleadError
 from fairlead.pipeline.link.tls import HostTlsFiles
-from fairlead.pipeline.place import LOCAL
 from fairlead.pipeline.profile.facts import LinkFacts
 from fairlead.pipeline.profile.link_rate import LinkRates, measure_link
 from fairlead.pipeline.profile.machine import MOST_EDGE, ProfiledLocal, ProfiledMachine, ReachedMachines
 from fairlead.pipeline.profile.remote import ProfiledHost
-from fairlead.pipeline.spec import PipelineSpec
+from fairlead.pipeline.spec import LOCAL, PipelineSpec
 
 
 def reach_hosts(

@@ -1,6 +1,6 @@
 """A move as it is proposed, and the moves of a run as people and programs see them. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -47,6 +47,8 @@ class MovedStage:
     target: str
 
     def __str__(self) -> str:
+        if self.source == self.target:
+            return f"{self.stage} on {self.source}"
         return f"{self.stage} from {self.source} to {self.target}"
 
 
@@ -83,15 +85,19 @@ class RunMoves:
     current: MoveRecord | None = None
 
     def begin(self, old: RunPlan, new: RunPlan, proposed: ProposedMove, now: float) -> str:
-        """Return a line for a move that begins."""
-        before, after = _hosts(old), _hosts(new)
-        stages = tuple(MovedStage(name, before[name], after[name]) for name in _changed(before, after))
+        """Return a line for a move that begins; empty: no stage moves, names alone change."""
+        stages = tuple(_moved(old, new))
+        if not stages:
+            return ""
         self.current = MoveRecord(stages, proposed, now - self.began)
+        line = f"moving {_text(stages)}: {proposed.reason}"
+        if not proposed.period_s:
+            return line
         periods = f"period {proposed.period_s * 1e3:.4g} ms, planned {proposed.planned_period_s * 1e3:.4g} ms"
-        return f"moving {_text(stages)}: {proposed.reason}; {periods}"
+        return f"{line}; {periods}"
 
     def end(self, done: bool, sequence: int, reason: str, now: float) -> str:
-        """Return a line for the move that has ended."""
+        """Return a line for the move that has ended; empty: there was none."""
         record, self.current = self.current, None
         if record is None:
             return ""
@@ -112,15 +118,29 @@ class RunMoves:
 
 def hosts_of(plan: RunPlan) -> dict[str, str]:
     """Return the host of each movable stage."""
-    return {name: host for name, host in _hosts(plan).items() if name in plan.movable}
+    stages = ((stage.name, worker.host) for worker in plan.workers for stage in worker.stages)
+    return {name: host for name, host in stages if name in plan.movable}
 
 
-def _hosts(plan: RunPlan) -> dict[str, str]:
-    return {stage.name: worker.host for worker in plan.workers for stage in worker.stages}
+def _moved(old: RunPlan, new: RunPlan) -> Iterator[MovedStage]:
+    """Yield the stages that are in other places, or have other settings."""
+    for before, after in zip(old.spec.stages, new.spec.stages, strict=True):
+        places = old.spec.places_of(before), new.spec.places_of(after)
+        is_elsewhere = [at for _, at in places[0]] != [at for _, at in places[1]]
+        if not is_elsewhere and before.settings == after.settings:
+            continue
+        source, target = (_hosts(each) for each in places)
+        if is_elsewhere and source == target:
+            source, target = (", ".join(dict.fromkeys(_addresses(each))) for each in places)
+        yield MovedStage(after.name, source, target)
 
 
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    return (name for name in before if before[name] != after[name])
+def _hosts(places: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(dict.fromkeys(host for host, _ in places))
+
+
+def _addresses(places: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{host}@{address}" if address else host for host, address in places]
 
 
 def _text(stages: tuple[MovedStage, ...]) -> str:

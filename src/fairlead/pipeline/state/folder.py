@@ -3,7 +3,7 @@
 import fcntl
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -67,9 +67,18 @@ class StateFolder:
 
 
 def open_state(
-    path: str, spec: PipelineSpec, *, resume: bool, log: Log, patience: float = _PATIENCE
+    path: str,
+    spec: PipelineSpec,
+    *,
+    resume: bool,
+    log: Log,
+    patience: float = _PATIENCE,
+    free: Collection[str] = frozenset(),
 ) -> StateFolder:
-    """Lock a folder and read it; PipelineError where a run can neither begin nor go on in it."""
+    """Lock a folder and read it; PipelineError where a run can neither begin nor go on in it.
+
+    `free` are stages that may have other settings, and be on other hosts, than in the run that is kept.
+    """
     try:
         if not resume:
             os.makedirs(path, mode=0o700, exist_ok=True)
@@ -82,7 +91,10 @@ def open_state(
     try:
         _lock(lock, path, patience)
         _remove_unfinished(path)
-        folder = _choose(path, _read(path), spec, resume=resume, log=log, lock=lock)
+        before = _read(path)
+        if before is not None and resume:
+            _require_same(path, before, spec, free)
+        folder = _choose(path, before, spec, resume=resume, log=log, lock=lock)
         if not folder.is_done:
             folder.write(folder.record)
     except BaseException:
@@ -109,13 +121,19 @@ def _choose(
             f"{path} holds the progress of a run that has not ended",
             f"go on with it by --resume, remove {os.path.join(path, FILE)}, {_OTHER}",
         )
-    if changed := difference(before.parts, new.parts):
+    return StateFolder(path, replace(before, attempt=before.attempt + 1, parts=new.parts), before, lock)
+
+
+def _require_same(path: str, before: RunRecord, spec: PipelineSpec, free: Collection[str]) -> None:
+    """Refuse to go on with a run of another pipeline; PipelineError."""
+    if before.phase is not RunPhase.RUNNING:
+        return
+    if changed := difference(before.parts, fingerprint(spec), free):
         raise PipelineError(
             f"{path}: {changed} since the run whose progress is kept here",
             f"use the pipeline as it was; to begin again leave out --resume and remove "
             f"{os.path.join(path, FILE)}, {_OTHER}",
         )
-    return StateFolder(path, replace(before, attempt=before.attempt + 1), before, lock)
 
 
 def _lock(descriptor: int, path: str, patience: float) -> None:

@@ -7,12 +7,12 @@ from fairlead.errors import OutputError
 from fairlead.pipeline.checkpoints import CheckpointStore
 from fairlead.pipeline.endpoints.sinks import SINKS
 from fairlead.pipeline.fuse import RunPlan
-from fairlead.pipeline.place import LOCAL, Positions
+from fairlead.pipeline.place import Positions
 from fairlead.pipeline.progress import Position
-from fairlead.pipeline.spec import StageRole
+from fairlead.pipeline.spec import LOCAL, StageRole
 from fairlead.pipeline.state.folder import StateFolder, boot_id
 from fairlead.pipeline.state.keeper import RecordKeeper
-from fairlead.pipeline.state.record import RunPhase, RunRecord
+from fairlead.pipeline.state.record import RunPhase, RunRecord, fingerprint
 from fairlead.pipeline.state.snapshot import advance, leave_gaps, reconcile, restored
 
 
@@ -54,9 +54,11 @@ class KeptRun:
         """Return what the sink of a worker had taken before."""
         return self._record.positions.get(self._plan.worker(worker).stages[-1].name, {})
 
-    def on_plan(self, plan: RunPlan) -> None:
-        """Take the plan of a run whose stages have moved."""
+    def on_plan(self, plan: RunPlan, *, is_of_file: bool) -> None:
+        """Take the plan of a run whose stages have moved; `is_of_file`: because its file says so."""
         self._plan = plan
+        if is_of_file:
+            self._record = replace(self._record, parts=fingerprint(plan.spec))
 
     @property
     def is_due(self) -> bool:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.pipeline.progress import Position
 from fairlead.pipeline.spec import PipelineSpec, StageSpec
 
+_STAGE: Final = "stage "
 _EDGES: Final = "edges"
 _SOURCES: Final = "order of the sources"
 _DIGITS: Final = 16
@@ -51,20 +52,21 @@ class RunRecord:
 
 def fingerprint(spec: PipelineSpec) -> dict[str, str]:
     """Return digests of what a run depends on: what may change, as `on_error` or `replicas`, is left out."""
-    parts = {f"stage {stage.name}": _digest(_identity(stage)) for stage in spec.stages}
+    parts = {f"{_STAGE}{stage.name}": _digest(_identity(stage)) for stage in spec.stages}
     edges = sorted((edge.source, edge.target) for edge in spec.edges)
     sources = [stage.name for stage in spec.sources]
     return parts | {_EDGES: _digest(edges), _SOURCES: _digest(sources)}
 
 
-def difference(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Return in words what has changed first; empty: nothing has."""
+def difference(old: Mapping[str, str], new: Mapping[str, str], free: Collection[str] = frozenset()) -> str:
+    """Return in words what has changed first; empty: nothing has. `free` stages may have other settings."""
     for part in [*new, *old]:
         if part not in old:
             return f"{part} is new"
         if part not in new:
             return f"{part} is gone"
-    changed = next((part for part in new if new[part] != old[part]), "")
+    kept = [part for part in new if part.removeprefix(_STAGE) not in free]
+    changed = next((part for part in kept if new[part] != old[part]), "")
     return f"{changed} {'have' if changed == _EDGES else 'has'} changed" if changed else ""
 
 
