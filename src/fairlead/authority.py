@@ -18,11 +18,6 @@ _SKEW: Final = timedelta(hours=1)
 """Certificates are valid from this long ago: clocks differ."""
 
 
-def certificate_end(pem: bytes) -> datetime:
-    """Return until when the first certificate of a text is valid; ValueError where there is none."""
-    return x509.load_pem_x509_certificate(pem).not_valid_after_utc
-
-
 @dataclass(frozen=True, slots=True)
 class LeafCertificate:
     """The subject of a certificate, and its usage."""

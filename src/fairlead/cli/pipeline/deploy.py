@@ -16,7 +16,6 @@ from fairlead.cli.pipeline.deployed import status_document, status_page, summary
 from fairlead.cli.pipeline.files import collect_files
 from fairlead.cli.shell import options as shared
 from fairlead.errors import AlreadyExistsError, ConflictError, NotFoundError, PipelineError
-from fairlead.pipelineobjects import stored
 
 if TYPE_CHECKING:
     from fairlead.pipeline.spec import PipelineSpec
@@ -182,6 +181,8 @@ async def _store_files(access: PipelineAccess, files: Json | None, found: Json, 
 
 def _is_over(found: Json | None) -> bool:
     """Return whether a wait is over: frames flow, or never will as it is."""
+    from fairlead.pipelineobjects import stored
+
     if found is None:
         return True
     settled = stored.condition(found, "Progressing").get("status") == "False"
@@ -190,6 +191,8 @@ def _is_over(found: Json | None) -> bool:
 
 
 def _report(options: argparse.Namespace, found: Json, change: str) -> int:
+    from fairlead.pipelineobjects import stored
+
     name = f"{found['metadata']['namespace']}/{found['metadata']['name']}"
     if options.output != "table":
         show(status_document(found) | {"change": change}, options.output)

@@ -11,7 +11,6 @@ from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.pipeline import cluster
 from fairlead.cli.pipeline.cluster import PipelineAccess
 from fairlead.cli.shell import options as shared
-from fairlead.pipelineobjects import stored
 
 _CONDITIONS: Final = (
     *(Column(each, Fit.KEEP) for each in ("CONDITION", "STATUS", "REASON")),
@@ -62,6 +61,8 @@ def _add(command: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
+    from fairlead.pipelineobjects import stored
+
     async def work(access: PipelineAccess) -> Json:
         return await access.read()
 
@@ -89,6 +90,8 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 def _is_drained(found: Json) -> bool:
+    from fairlead.pipelineobjects import stored
+
     settled = stored.condition(found, "Progressing").get("status") == "False"
     return settled and stored.condition(found, "Ready").get("reason") in ("Suspended", "Completed")
 
@@ -119,6 +122,8 @@ def _delete(options: argparse.Namespace) -> int:
 
 def summary(found: Json | None) -> str:
     """Return how a Pipeline is doing, in a few words."""
+    from fairlead.pipelineobjects import stored
+
     if found is None:
         return "gone"
     refused = stored.condition(found, "Accepted")
@@ -138,6 +143,8 @@ def show_status(found: Json, options: argparse.Namespace) -> None:
 
 def status_document(found: Json) -> Json:
     """Return the status of a Pipeline for programs."""
+    from fairlead.pipelineobjects import stored
+
     meta, status = found["metadata"], found.get("status") or {}
     return {
         "pipeline": meta["name"],
@@ -171,6 +178,8 @@ def _stages_of(status: Mapping[str, Any], host: str) -> list[str]:
 
 def status_page(found: Json) -> Page:
     """Return the status of a Pipeline for people."""
+    from fairlead.pipelineobjects import stored
+
     document = status_document(found)
     tone = None if stored.is_running(found) else Tone.WARN
     lines: list[Text | Table | str] = [
