@@ -3,6 +3,12 @@
 import asyncio
 import copy
 import json
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +29,15 @@ from tests.pipelineobjects.worlds import Cluster, pipeline
 from tests.whatif.pipeline.worlds import run_status
 
 PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
+RUN = """pipeline: count
+stages:
+  - {name: camera, source: numbers, options: {rate: 200}}
+  - {name: blur, run: "tests.pipeline.stages:slow"}
+  - {name: log, sink: "null"}
+edges:
+  - {from: camera, to: blur, policy: drop_oldest, depth: 4}
+  - {from: blur, to: log}
+"""
 Json = dict[str, Any]
 
 
@@ -86,6 +101,65 @@ def run_page(document: Json) -> Iterator[int]:
 
     with serve_in_thread(parse_address("127.0.0.1:0"), page) as where:
         yield where.port
+
+
+@contextmanager
+def real_run(folder: Path) -> Iterator[tuple[int, int]]:
+    """Let a pipeline run whose sinks take frames; yield its process and the port of its pages."""
+    file = folder / "count.yaml"
+    file.write_text(RUN)
+    command = [sys.executable, "-m", "fairlead", "pipeline", "run", str(file), "-q", "--metrics", "0"]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stderr is not None
+        where = re.search(r"http://[^/]+:(\d+)/", child.stderr.readline())
+        assert where is not None
+        until = time.monotonic() + 300
+        while not _flows(f"{where[0]}status"):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        yield child.pid, int(where[1])
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def _flows(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            status = json.loads(answer.read())
+    except urllib.error.HTTPError:  # no status yet
+        return False
+    return bool(status["open"]) and all(stage["rate"] for stage in status["stages"])
+
+
+def test_the_page_of_a_real_run_is_read(served: RealCluster, run: Run, tmp_path: Path) -> None:
+    with real_run(tmp_path) as (process, port):
+        store(served, port)
+        code, out, err = run("explain", "pipeline", "count", "-o", "json", *at(served))
+        assert code == 0, err
+        report = json.loads(out)
+        assert report["run_note"] == ""
+        assert report["run"]["rate"] > 0
+        assert report["run"]["edges"][0]["policy"] == "drop_oldest"
+        assert [each["rate"] > 0 for each in report["stages"]] == [True] * 3
+        assert run("explain", "pipeline", "count", *at(served))[0] == 0
+        code, out, _ = run("pipeline", "top", "count", "-o", "json", *at(served))
+        assert (code, json.loads(out)["pid"]) == (0, process)
+        code, out, _ = run("pipeline", "top", "count", "--once", *at(served))
+        assert code == 0
+        assert "  -> blur  " in out
+
+
+def test_a_run_that_does_not_answer_has_no_graph(served: RealCluster, run: Run) -> None:
+    store(served, 1)
+    code, _, err = run("pipeline", "top", "count", *at(served))
+    assert code == 2
+    assert "could not be reached" in err
+    assert "fairlead explain pipeline count shows" in err
+    assert run("pipeline", "top", "none", *at(served))[0] == 1
+    code, _, err = run("pipeline", "top", *at(served))
+    assert (code, "no pipeline is named" in err) == (2, True)
 
 
 def test_a_pipeline_is_explained_by_its_resource_its_pods_and_its_run(served: RealCluster, run: Run) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from fairlead.pipelineobjects import stored
 from fairlead.pipelineobjects.names import LOCAL
 from fairlead.units import format_duration
-from fairlead.whatif.pipeline.findings import Change
+from fairlead.whatif.pipeline.findings import PipelineChange
 from fairlead.whatif.pipeline.observed import Json, ObservedPipeline, ObservedPod
 from fairlead.whatif.pipeline.run_findings import OLD, drop_rate, edge_name, slow_link
 
@@ -21,27 +21,27 @@ _MOST_REPLICAS: Final = 64
 _IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
 
-def changes(observed: ObservedPipeline) -> list[Change]:
+def changes(observed: ObservedPipeline) -> list[PipelineChange]:
     """Return what a person can do, the most useful first."""
     return [*_of_resource(observed), *_of_pods(observed), *_of_run(observed)]
 
 
-def _of_resource(observed: ObservedPipeline) -> Iterator[Change]:
+def _of_resource(observed: ObservedPipeline) -> Iterator[PipelineChange]:
     if not stored.is_observed(observed.resource):
         text = (
             "start an operator (operator.enabled in the chart), or read why it does not lead: "
             "kubectl logs -A -l app.kubernetes.io/component=operator"
         )
-        yield Change("operator", "", text)
+        yield PipelineChange("operator", "", text)
     if observed.condition("Accepted").get("status") == "False":
         text = "change the spec as the condition Accepted says, then: fairlead pipeline deploy FILE"
-        yield Change("spec", "", text)
+        yield PipelineChange("spec", "", text)
     if observed.spec.get("suspend"):
         text = "let it run: fairlead pipeline deploy FILE, or set spec.suspend to false"
-        yield Change("spec", "suspend", text)
+        yield PipelineChange("spec", "suspend", text)
 
 
-def _of_pods(observed: ObservedPipeline) -> Iterator[Change]:
+def _of_pods(observed: ObservedPipeline) -> Iterator[PipelineChange]:
     namespace = observed.resource["metadata"]["namespace"]
     for pod in observed.pods:
         if pod.is_ending or pod.status.is_ready:
@@ -49,17 +49,17 @@ def _of_pods(observed: ObservedPipeline) -> Iterator[Change]:
         suggested = pod.explanation.get("changes") or ()
         text = next((str(each.get("text", "")) for each in suggested if isinstance(each, dict)), "")
         if text:
-            yield Change("pod", pod.status.pod, f"for {pod.status.pod}: {text}")
+            yield PipelineChange("pod", pod.status.pod, f"for {pod.status.pod}: {text}")
         elif pod.status.message.startswith(_IMAGE):
             text = f"correct the image of {pod.host}, or spec.imagePullSecrets: {_image(pod)}"
-            yield Change("pod", pod.status.pod, text)
+            yield PipelineChange("pod", pod.status.pod, text)
         elif pod.status.is_stuck and pod.status.node:
             text = f"read its log: kubectl logs -n {namespace} {pod.status.pod} --previous"
-            yield Change("pod", pod.status.pod, text)
+            yield PipelineChange("pod", pod.status.pod, text)
     for node in observed.nodes.values():
         hosts = [pod.host for pod in observed.pods if pod.status.node == node.name and not pod.is_ending]
         if hosts and not node.is_ready:
-            yield Change(
+            yield PipelineChange(
                 "node", node.name, f"bring node {node.name} back, or let {', '.join(hosts)} fit another"
             )
 
@@ -68,7 +68,7 @@ def _image(pod: ObservedPod) -> str:
     return str(pod.manifest["spec"]["containers"][0].get("image", ""))
 
 
-def _of_run(observed: ObservedPipeline) -> Iterator[Change]:
+def _of_run(observed: ObservedPipeline) -> Iterator[PipelineChange]:
     run = observed.run
     if not run:
         return
@@ -90,15 +90,15 @@ def _is_behind(edge: Json) -> bool:
     return edge["depth"] >= edge["size"] or edge["age"] >= OLD or drop_rate(edge) > 0
 
 
-def _of_link(observed: ObservedPipeline, edge: Json) -> Change:
+def _of_link(observed: ObservedPipeline, edge: Json) -> PipelineChange:
     name = edge_name(edge)
     text = f"put {edge['from']} and {edge['to']} on one host"
     if not _edge_of(observed, edge).get("encode"):
         text += ", or state encode: jpeg on the edge where it carries images"
-    return Change("edge", name, f"{name}: {text}")
+    return PipelineChange("edge", name, f"{name}: {text}")
 
 
-def _of_stage(observed: ObservedPipeline, stage: Json, waiting: list[Json]) -> Change:
+def _of_stage(observed: ObservedPipeline, stage: Json, waiting: list[Json]) -> PipelineChange:
     """Return what makes the stage faster: replicas, where it may have some, or another host."""
     name, now = stage["name"], len(stage["workers"])
     spare = _spare_hosts(observed)
@@ -106,13 +106,13 @@ def _of_stage(observed: ObservedPipeline, stage: Json, waiting: list[Json]) -> C
         f" ({', '.join(spare)} of the spec has no stage)" if spare else ""
     )
     if not _may_have_replicas(observed, name) or now >= _MOST_REPLICAS:
-        return Change("stage", name, other)
+        return PipelineChange("stage", name, other)
     taken = sum(edge["rate"] for edge in waiting)
     offered = taken + sum(drop_rate(edge) for edge in waiting)
     wanted = math.ceil(now * stage["busy"] * offered / taken) if taken else now + 1
     wanted = min(_MOST_REPLICAS, max(now + 1, wanted))
     more = f"give {name} {wanted} replicas instead of {now}, where its node has free cores"
-    return Change("stage", name, f"{more}; or {other}")
+    return PipelineChange("stage", name, f"{more}; or {other}")
 
 
 def _may_have_replicas(observed: ObservedPipeline, name: str) -> bool:
@@ -143,11 +143,11 @@ def _spare_hosts(observed: ObservedPipeline) -> list[str]:
     return [each["name"] for each in observed.spec.get("hosts") or () if each["name"] not in used]
 
 
-def _of_age(observed: ObservedPipeline, edge: Json) -> Change:
+def _of_age(observed: ObservedPipeline, edge: Json) -> PipelineChange:
     name, limit = edge_name(edge), _edge_of(observed, edge).get("max_age")
     now = f" (now {limit})" if limit else ""
     text = (
         f"{name}: raise max_age{now} above the {format_duration(max(edge['age'], 0.001))} that frames need, "
         f"or make {edge['to']} and what is before it faster"
     )
-    return Change("edge", name, text)
+    return PipelineChange("edge", name, text)

@@ -4,48 +4,54 @@ from collections.abc import Iterator
 
 from fairlead.pipelineobjects import stored
 from fairlead.pipelineobjects.names import LOCAL
-from fairlead.whatif.pipeline.findings import Finding, Severity
+from fairlead.whatif.pipeline.findings import PipelineFinding, FindingSeverity
 from fairlead.whatif.pipeline.observed import ObservedPipeline, ObservedPod
 
 
-def resource_findings(observed: ObservedPipeline) -> Iterator[Finding]:
+def resource_findings(observed: ObservedPipeline) -> Iterator[PipelineFinding]:
     """Yield what is said of the resource itself."""
     if observed.resource["metadata"].get("deletionTimestamp"):
-        yield Finding(Severity.ERROR, "spec", "", "it is being deleted: its run is drained first")
+        yield PipelineFinding(
+            FindingSeverity.ERROR, "spec", "", "it is being deleted: its run is drained first"
+        )
     elif not stored.is_observed(observed.resource):
         generation = observed.resource["metadata"].get("generation", 0)
-        yield Finding(
-            Severity.ERROR, "operator", "", f"no operator has looked at generation {generation} yet"
+        yield PipelineFinding(
+            FindingSeverity.ERROR, "operator", "", f"no operator has looked at generation {generation} yet"
         )
     accepted = observed.condition("Accepted")
     if accepted.get("status") == "False":
-        yield Finding(Severity.ERROR, "spec", "", f"the spec is not accepted: {accepted['message']}")
+        yield PipelineFinding(
+            FindingSeverity.ERROR, "spec", "", f"the spec is not accepted: {accepted['message']}"
+        )
     planned = observed.condition("Planned")
     if planned.get("status") == "False" and accepted.get("status") != "False":
-        yield Finding(Severity.ERROR, "spec", "", f"the stages have no hosts: {planned['message']}")
+        yield PipelineFinding(
+            FindingSeverity.ERROR, "spec", "", f"the stages have no hosts: {planned['message']}"
+        )
     if observed.spec.get("suspend"):
-        yield Finding(Severity.ERROR, "spec", "", "it is suspended: no pod runs")
+        yield PipelineFinding(FindingSeverity.ERROR, "spec", "", "it is suspended: no pod runs")
 
 
-def operator_findings(observed: ObservedPipeline) -> Iterator[Finding]:
+def operator_findings(observed: ObservedPipeline) -> Iterator[PipelineFinding]:
     """Yield what the operator does now."""
     progress = observed.condition("Progressing")
     if not progress or progress["reason"] in ("Stable", "Invalid"):
         return
-    severity = Severity.INFO if progress["status"] == "True" else Severity.WARNING
+    severity = FindingSeverity.INFO if progress["status"] == "True" else FindingSeverity.WARNING
     text = f"the operator: {progress['reason']}: {progress['message']}"
-    yield Finding(severity, "operator", "", text)
+    yield PipelineFinding(severity, "operator", "", text)
 
 
-def pod_findings(observed: ObservedPipeline) -> Iterator[Finding]:
+def pod_findings(observed: ObservedPipeline) -> Iterator[PipelineFinding]:
     """Yield why pods are not ready, and which nodes are lost."""
     for pod in observed.pods:
         if pod.is_ending:
             text = f"pod {pod.status.pod} of {pod.host} is being deleted"
-            yield Finding(Severity.INFO, "pod", pod.status.pod, text)
+            yield PipelineFinding(FindingSeverity.INFO, "pod", pod.status.pod, text)
         elif not pod.status.is_ready and pod.phase != "Succeeded":
             text = f"pod {pod.status.pod} of {pod.host} is not ready: {_reason(pod, observed)}"
-            yield Finding(Severity.ERROR, "pod", pod.status.pod, text)
+            yield PipelineFinding(FindingSeverity.ERROR, "pod", pod.status.pod, text)
     yield from _missing(observed)
     for node in observed.nodes.values():
         pods = [pod.host for pod in observed.pods if pod.status.node == node.name]
@@ -53,7 +59,7 @@ def pod_findings(observed: ObservedPipeline) -> Iterator[Finding]:
             since = f" since {node.since}" if node.since else ""
             state = "is not in the cluster" if node.is_gone else f"is not ready{since}"
             text = f"node {node.name}, with {', '.join(pods)}, {state}"
-            yield Finding(Severity.ERROR, "node", node.name, text)
+            yield PipelineFinding(FindingSeverity.ERROR, "node", node.name, text)
 
 
 def _reason(pod: ObservedPod, observed: ObservedPipeline) -> str:
@@ -71,11 +77,11 @@ def _reason(pod: ObservedPod, observed: ObservedPipeline) -> str:
     return "it takes no runs yet"
 
 
-def _missing(observed: ObservedPipeline) -> Iterator[Finding]:
+def _missing(observed: ObservedPipeline) -> Iterator[PipelineFinding]:
     """Yield the hosts of the plan that have no pod."""
     if observed.spec.get("suspend") or observed.condition("Ready").get("reason") == "Completed":
         return
     hosts = dict.fromkeys([*(each["host"] for each in observed.status.get("plan") or ()), LOCAL])
     for host in hosts if observed.condition("Accepted").get("status") == "True" else ():
         if not observed.pods_of(host):
-            yield Finding(Severity.ERROR, "pod", "", f"{host} has no pod")
+            yield PipelineFinding(FindingSeverity.ERROR, "pod", "", f"{host} has no pod")

@@ -6,7 +6,7 @@ from typing import Any
 from fairlead.compat import StrEnum
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How much a finding matters; the first are shown first."""
 
     ERROR = "error"
@@ -17,10 +17,10 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PipelineFinding:
     """One sentence."""
 
-    severity: Severity
+    severity: FindingSeverity
     about: str
     """`spec`, `operator`, `pod`, `node`, `run`, `stage`, `edge` or `host`."""
     name: str
@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PipelineChange:
     """Something that a person can do, and that would help."""
 
     about: str
@@ -45,7 +45,7 @@ class Change:
         return {"about": self.about, "name": self.name, "text": self.text}
 
 
-def by_severity(findings: list[Finding]) -> list[Finding]:
+def by_severity(findings: list[PipelineFinding]) -> list[PipelineFinding]:
     """Return findings, the most important first; those of one severity keep their order."""
-    order = list(Severity)
+    order = list(FindingSeverity)
     return sorted(findings, key=lambda each: order.index(each.severity))

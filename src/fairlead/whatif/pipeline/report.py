@@ -5,7 +5,7 @@ from typing import Any, Final
 from fairlead.pipelineobjects import stored
 from fairlead.whatif.pipeline.changes import changes
 from fairlead.whatif.pipeline.cluster_findings import operator_findings, pod_findings, resource_findings
-from fairlead.whatif.pipeline.findings import Finding, by_severity
+from fairlead.whatif.pipeline.findings import PipelineFinding, by_severity
 from fairlead.whatif.pipeline.observed import Json, ObservedPipeline, ObservedPod
 from fairlead.whatif.pipeline.places import stage_places
 from fairlead.whatif.pipeline.run_findings import drop_rate, run_findings, total_rate
@@ -59,7 +59,7 @@ def _state(observed: ObservedPipeline) -> str:
     return "running" if ready.get("status") == "True" else "waiting"
 
 
-def _findings(observed: ObservedPipeline) -> list[Finding]:
+def _findings(observed: ObservedPipeline) -> list[PipelineFinding]:
     return by_severity(
         [
             *resource_findings(observed),

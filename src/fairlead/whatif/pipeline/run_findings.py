@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead.units import format_duration, pluralize
-from fairlead.whatif.pipeline.findings import Finding, Severity
+from fairlead.whatif.pipeline.findings import PipelineFinding, FindingSeverity
 from fairlead.whatif.pipeline.observed import Json
 
 OLD: Final = 1.0
@@ -15,17 +15,19 @@ _SHOWN: Final = 0.05
 """Frames a second below which a rate is none."""
 
 
-def run_findings(run: Json) -> Iterator[Finding]:
+def run_findings(run: Json) -> Iterator[PipelineFinding]:
     """Yield what is to be said of a run."""
     if not run:
         return
     if not run.get("open", True):
-        yield Finding(Severity.ERROR, "run", "", "not every stage is open yet: no frame flows")
+        yield PipelineFinding(FindingSeverity.ERROR, "run", "", "not every stage is open yet: no frame flows")
     yield from _stall(run)
     yield limit(run)
     for host, state in (run.get("hosts") or {}).items():
         if not state.get("connected", True):
-            yield Finding(Severity.ERROR, "host", host, f"the coordinator has no connection to {host}")
+            yield PipelineFinding(
+                FindingSeverity.ERROR, "host", host, f"the coordinator has no connection to {host}"
+            )
     for stage in run["stages"]:
         yield from _stage_findings(stage)
     for edge in run["edges"]:
@@ -46,7 +48,7 @@ def drop_rate(edge: Json) -> float:
     return float(edge.get("drop_rate", 0.0)) * share
 
 
-def limit(run: Json) -> Finding:
+def limit(run: Json) -> PipelineFinding:
     """Return what limits a run."""
     stages = {stage["name"]: stage for stage in run["stages"]}
     name = run.get("bottleneck")
@@ -55,12 +57,14 @@ def limit(run: Json) -> Finding:
         times = stage["times"]["process"]
         per_call = f", {_time(times['sum'] / times['count'])} a call" if times["count"] else ""
         text = f"{name} limits the run: busy for {stage['busy']:.0%} of the time{per_call}"
-        return Finding(Severity.INFO, "stage", str(name), text)
+        return PipelineFinding(FindingSeverity.INFO, "stage", str(name), text)
     if (link := slow_link(run)) is not None:
         one, other = link["from"], link["to"]
         text = f"the link of {edge_name(link)} limits the run: {one} waits to send, {other} for frames"
-        return Finding(Severity.WARNING, "edge", edge_name(link), text)
-    return Finding(Severity.INFO, "run", "", "no stage limits the run: every stage waits for frames")
+        return PipelineFinding(FindingSeverity.WARNING, "edge", edge_name(link), text)
+    return PipelineFinding(
+        FindingSeverity.INFO, "run", "", "no stage limits the run: every stage waits for frames"
+    )
 
 
 def slow_link(run: Json) -> Json | None:
@@ -79,54 +83,58 @@ def edge_name(edge: Json) -> str:
     return f"{edge['from']}->{edge['to']}"
 
 
-def _stall(run: Json) -> Iterator[Finding]:
+def _stall(run: Json) -> Iterator[PipelineFinding]:
     made, taken = total_rate(run, "source"), total_rate(run, "sink")
     if run.get("open", True) and made > _SHOWN and taken <= _SHOWN:
         text = f"sources make {made:.1f} frames/s, and no sink takes one"
-        yield Finding(Severity.WARNING, "run", "", text)
+        yield PipelineFinding(FindingSeverity.WARNING, "run", "", text)
 
 
-def _stage_findings(stage: Json) -> Iterator[Finding]:
+def _stage_findings(stage: Json) -> Iterator[PipelineFinding]:
     name = stage["name"]
     if stage["failed"]:
         text = f"{name} has failed with {pluralize(stage['failed'], 'frame')}, which were skipped"
-        yield Finding(Severity.WARNING, "stage", name, text)
+        yield PipelineFinding(FindingSeverity.WARNING, "stage", name, text)
     if stage["restarts"]:
         text = f"processes of {name} were started again: {pluralize(stage['restarts'], 'time')}"
-        yield Finding(Severity.WARNING, "stage", name, text)
+        yield PipelineFinding(FindingSeverity.WARNING, "stage", name, text)
     if stage.get("dropped"):
         text = f"{name} dropped frames before they entered the pipeline: {_reasons(stage['dropped'])}"
-        yield Finding(Severity.WARNING, "stage", name, text)
+        yield PipelineFinding(FindingSeverity.WARNING, "stage", name, text)
 
 
-def _edge_findings(edge: Json) -> Iterator[Finding]:
+def _edge_findings(edge: Json) -> Iterator[PipelineFinding]:
     name, size = edge_name(edge), f"{edge['depth']} of {edge['size']} held"
     if (edge["depth"] or edge["rate"]) and edge["age"] >= OLD:
         text = f"frames are {format_duration(edge['age'])} old when {edge['to']} takes them ({name}, {size})"
-        yield Finding(Severity.WARNING, "edge", name, text)
+        yield PipelineFinding(FindingSeverity.WARNING, "edge", name, text)
     if not edge["dropped"]:
         return
     now = f" {edge.get('drop_rate', 0.0):.1f} frames/s now;" if edge.get("drop_rate") else ""
     text = f"{name} drops{now} since the start: {_reasons(edge['dropped'])}"
-    yield Finding(Severity.WARNING if drop_rate(edge) > _SHOWN else Severity.INFO, "edge", name, text)
+    yield PipelineFinding(
+        FindingSeverity.WARNING if drop_rate(edge) > _SHOWN else FindingSeverity.INFO, "edge", name, text
+    )
 
 
-def _move_findings(run: Json) -> Iterator[Finding]:
+def _move_findings(run: Json) -> Iterator[PipelineFinding]:
     """Yield the last move, and what a run that follows its file says."""
     if moves := run.get("moves"):
         last = moves[-1]
         where = ", ".join(f"{each['name']} from {each['from']} to {each['to']}" for each in last["stages"])
         text = f"moved {where} at frame {last['sequence']}: {last['reason']}"
-        yield Finding(Severity.INFO, "run", "", text)
+        yield PipelineFinding(FindingSeverity.INFO, "run", "", text)
     follow: Mapping[str, Any] = run.get("follow") or {}
     if follow.get("moving"):
-        yield Finding(Severity.INFO, "run", "", "stages move to the places of the changed file")
+        yield PipelineFinding(
+            FindingSeverity.INFO, "run", "", "stages move to the places of the changed file"
+        )
     if follow.get("pending"):
         text = f"a change of the file waits until the run is started again: {follow['pending']}"
-        yield Finding(Severity.WARNING, "run", "", text)
+        yield PipelineFinding(FindingSeverity.WARNING, "run", "", text)
     if follow.get("failed"):
         text = f"a change of the file was given up: {follow['failed']}"
-        yield Finding(Severity.WARNING, "run", "", text)
+        yield PipelineFinding(FindingSeverity.WARNING, "run", "", text)
 
 
 def _reasons(dropped: Mapping[str, int]) -> str:
