@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.cli.pipeline.top_cluster import open_run
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.pipelineobjects.names import PAGES_PORT
@@ -160,6 +162,26 @@ def test_a_run_that_does_not_answer_has_no_graph(served: RealCluster, run: Run) 
     assert run("pipeline", "top", "none", *at(served))[0] == 1
     code, _, err = run("pipeline", "top", *at(served))
     assert (code, "no pipeline is named" in err) == (2, True)
+
+
+def test_a_graph_keeps_its_last_status_until_the_pipeline_is_deleted(served: RealCluster) -> None:
+    config = str(served.api.kubeconfig)
+    options = Namespace(name="count", namespace=served.namespace, kubeconfig=config, context=None)
+    with run_page(run_status()) as port:
+        store(served, port)
+        status, read = open_run(options)
+        assert status["pipeline"] == "count"
+        again = read()
+        assert again == status
+    with pytest.raises(ConnectionError, match="could not be reached"):
+        read()
+
+    async def drop() -> None:
+        async with served.connect() as client:
+            await client.delete(PIPELINES, "count", served.namespace)
+
+    asyncio.run(drop())
+    assert read() is None
 
 
 def test_a_pipeline_is_explained_by_its_resource_its_pods_and_its_run(served: RealCluster, run: Run) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead.units import format_duration, pluralize
-from fairlead.whatif.pipeline.findings import PipelineFinding, FindingSeverity
+from fairlead.whatif.pipeline.findings import FindingSeverity, PipelineFinding
 from fairlead.whatif.pipeline.observed import Json
 
 OLD: Final = 1.0
