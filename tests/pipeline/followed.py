@@ -22,7 +22,7 @@ pipeline: follows
 hosts:
   b: {{address: "127.0.0.1:{port}"}}
 stages:
-  - {{name: camera, source: numbers, options: {{count: 100000, rate: {rate}}}, on_error: restart}}
+  - {{name: camera, source: numbers, options: {{count: 20000, rate: {rate}}}, on_error: restart}}
   - {{name: slow, run: "$S:slow", on_error: restart}}
   - {{name: work, run: "work.py:work", on: b, on_error: restart{more}}}
   - {{name: log, sink: jsonl, options: {{path: out.jsonl}}, on_error: restart}}
@@ -57,6 +57,7 @@ class FollowedRun:
         self._change = change
         self._stop, self._stopped = socket.socketpair()
         self._ends = False
+        self._first = text.encode()
         self.write(text)
 
     def write(self, text: str) -> None:
@@ -77,9 +78,15 @@ class FollowedRun:
         return int(self.status["stages"][-1]["out"])
 
     @property
-    def digest(self) -> str:
-        """The digest of the file as it is now."""
-        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+    def is_followed(self) -> bool:
+        """Whether the run is what its file says."""
+        digest = hashlib.sha256(self.file.read_bytes()).hexdigest()
+        return bool(self.status["follow"]["digest"] == digest)
+
+    @property
+    def is_as_begun(self) -> bool:
+        """Whether the file is that with which the run began."""
+        return self.file.read_bytes() == self._first
 
     def run(self) -> dict[str, Any]:
         """Run to the end, and return the last status."""

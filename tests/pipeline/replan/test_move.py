@@ -1,9 +1,10 @@
 """Moves of stages as the coordinator decides them, without processes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from fairlead.pipeline.coordinator import Coordinator
-from fairlead.pipeline.fuse import RunPlan, place_workers, plan_workers
+from fairlead.pipeline.fuse import RunPlan, place_workers, plan_workers, replace_spec
 from fairlead.pipeline.move import DRAIN_LIMIT, START_LIMIT
 from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.run_events import (
@@ -131,3 +132,49 @@ def test_an_old_path_that_is_slow_is_replayed_only_if_it_can_be(tmp_path: Path) 
     lost = live.handle(WorkerExited("slow+work", "signal 9 (SIGKILL)", IDLE, {}), 101.0)
     assert CommitPaths("log") in lost
     assert StartEpoch("work@1", 0, {}) in lost
+
+
+def test_a_plan_with_other_names_alone_is_adopted_at_once(tmp_path: Path) -> None:
+    _, there = plans(tmp_path)
+    run = Coordinator(there, replayable=True)
+    for worker in there.workers:
+        run.handle(WorkerReady(worker.name), 0.0)
+    hosts = tuple(replace(each, name="farther") for each in there.spec.hosts)
+    stages = tuple(replace(each, on="farther" if each.on == "far" else each.on) for each in there.spec.stages)
+    renamed = replace_spec(there, replace(there.spec, hosts=hosts, stages=stages), 2)
+    assert run.handle(MoveRequested(renamed), 1.0) == [AdoptPlan(renamed), MoveEnded(done=True)]
+    assert [worker.host for worker in run.placed] == ["local", "local", "farther", "local"]
+
+
+def test_stages_leave_a_place_that_is_lost_without_a_drain(tmp_path: Path) -> None:
+    for replayable in (True, False):
+        _, there = plans(tmp_path)
+        run = Coordinator(there, replayable=replayable)
+        for worker in there.workers:
+            run.handle(WorkerReady(worker.name), 0.0)
+        run.handle(WorkerExited("work@1", "its host", IDLE, {"log": {0: 30}}), 2.0)
+        assert not run.can_move
+        back = place_workers(there, {"work": "local"}, 2)
+        assert run.can_adopt(back)
+        effects = run.handle(MoveRequested(back, {"log": {0: 30}}), 3.0)
+        assert effects[:2] == [KillWorker("slow@1"), KillWorker("work@1")]
+        start, epoch = ({0: 30}, 2) if replayable else ({}, 0)
+        assert SpawnWorker("slow+work@2", epoch, start) in effects
+        begun = [each for each in effects if isinstance(each, StartEpoch)]
+        assert begun == [StartEpoch(name, epoch, start) for name in ("camera", "log") if replayable]
+        assert (CommitPaths("log") in effects) is not replayable
+        assert isinstance(effects[-1], MoveEnded)
+        for name in ("slow@1", "work@1"):
+            assert run.handle(WorkerExited(name, "signal 9", IDLE, {}), 4.0) == []
+        run.handle(WorkerReady("slow+work@2"), 4.0)
+        assert run.can_move
+
+
+def test_a_plan_waits_while_a_process_that_stays_is_not_ready(tmp_path: Path) -> None:
+    here, there = plans(tmp_path)
+    run = Coordinator(here, replayable=True)
+    for name in ("camera", "slow+work"):
+        run.handle(WorkerReady(name), 0.0)
+    assert not run.can_adopt(there)
+    run.handle(WorkerReady("log"), 0.0)
+    assert run.can_adopt(there)

@@ -168,6 +168,7 @@ class RemoteHost:
             self._leaves_by = time.monotonic() + _END_LIMIT
             self._send({"do": "finish"})
             self._queue.session.close()
+            self._dialer.finish()  # a host that has ended the run would begin it again
 
     @property
     def has_left(self) -> bool:

@@ -44,6 +44,10 @@ class Dialer:
         """Wait until the session is over, and the other host knows it."""
         self._thread.join()
 
+    def finish(self) -> None:
+        """Connect no more: the connection of now, if any, is the last one."""
+        self._stop.set()
+
     def stop(self) -> None:
         """End the session and its connection."""
         self._stop.set()

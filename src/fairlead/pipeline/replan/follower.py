@@ -68,7 +68,8 @@ class FileFollower:
         self._pending = ""
         self._failed = ""
         self._moves = False
-        self._judging = False
+        self.is_judging = False
+        """A change is being checked, in a thread."""
         self._verdicts: SimpleQueue[tuple[str, Verdict]] = SimpleQueue()
         self._look_at = 0.0
         self._retry_at = float("inf")
@@ -82,7 +83,7 @@ class FileFollower:
     def observe(self, now: float) -> None:
         """Read the file if that is due, and take what is known of its last change."""
         while not self._verdicts.empty():
-            self._judging = False
+            self.is_judging = False
             self._on_verdict(*self._verdicts.get(), now)
         if now >= self._look_at:
             self._look_at = now + LOOK
@@ -129,13 +130,13 @@ class FileFollower:
             self._wanted = None
             self._judged = digest
             self._clear()
-        elif not self._judging and (digest != self._judged or now >= self._retry_at):
+        elif not self.is_judging and (digest != self._judged or now >= self._retry_at):
             self._start_judging(digest, data)
 
     def _start_judging(self, digest: str, data: bytes) -> None:
         if digest != self._judged:
             self._clear()
-        self._judging, self._judged = True, digest
+        self.is_judging, self._judged = True, digest
         self._wanted, self._retry_at = None, float("inf")
         threading.Thread(target=self._work, args=(digest, data), name="follow", daemon=True).start()
 
@@ -161,7 +162,8 @@ class FileFollower:
         if reason != self._pending:
             self._clear()
             self._pending = reason
-            self._log(f"{self._path} is not followed: {reason}; {_LATER}")
+            what = reason.removeprefix(f"{self._path}: ")
+            self._log(f"{self._path} is not followed: {what}; {_LATER}")
 
     def _fail(self, reason: str, now: float) -> None:
         self._failed = reason

@@ -126,7 +126,7 @@ def _moved(old: RunPlan, new: RunPlan) -> Iterator[MovedStage]:
     """Yield the stages that are in other places, or have other settings."""
     for before, after in zip(old.spec.stages, new.spec.stages, strict=True):
         places = old.spec.places_of(before), new.spec.places_of(after)
-        is_elsewhere = [at for _, at in places[0]] != [at for _, at in places[1]]
+        is_elsewhere = {at for _, at in places[0]} != {at for _, at in places[1]}
         if not is_elsewhere and before.settings == after.settings:
             continue
         source, target = (_hosts(each) for each in places)
