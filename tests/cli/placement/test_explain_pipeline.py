@@ -28,8 +28,9 @@ from tests.cli.examples import Run
 from tests.kinds import define_kind
 from tests.labs import RealCluster
 from tests.pipelineobjects.worlds import Cluster, pipeline
-from tests.whatif.pipeline.worlds import run_status
+from tests.whatif.pipeline.worlds import by_host, run_status
 
+NODE = "no-such-node"
 PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
 RUN = """pipeline: count
 stages:
@@ -65,6 +66,9 @@ def store(cluster: RealCluster, port: int, *, pending: str = "") -> None:
     """Store a Pipeline that an operator has reconciled, and its pods; one host may lack a node."""
     world = Cluster(pipeline(namespace=cluster.namespace))
     world.live()
+    pods = by_host(world)
+    for pod in pods.values():
+        pod["spec"]["nodeName"] = NODE
 
     async def work() -> None:
         async with cluster.connect() as client:
@@ -75,7 +79,7 @@ def store(cluster: RealCluster, port: int, *, pending: str = "") -> None:
             await client.patch_status(
                 PIPELINES, "count", {"status": world.resource["status"]}, cluster.namespace
             )
-            for host, pod in world.pods().items():
+            for host, pod in pods.items():
                 await _create_pod(client, copy.deepcopy(pod), port, is_pending=host == pending)
 
     asyncio.run(work())
@@ -196,8 +200,8 @@ def test_a_pipeline_is_explained_by_its_resource_its_pods_and_its_run(served: Re
         name = f"{served.namespace}/count"
         code, out, _ = run("explain", "pipeline", name, *at(served)[:2])
         assert code == 0
-        assert "the spec states host edge; node n1" in out
-        assert "node n1, with edge, local, server, is not in the cluster" in out
+        assert f"the spec states host edge; node {NODE}" in out
+        assert f"node {NODE}, with edge, local, server, is not in the cluster" in out
 
 
 def test_a_pod_without_a_node_is_explained_as_explain_pod_does(served: RealCluster, run: Run) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fairlead.whatif.pipeline.observed import ObservedNode, PipelineEvent
 from fairlead.whatif.pipeline.report import explain_pipeline
 from tests.pipelineobjects.worlds import Cluster, pipeline
-from tests.whatif.pipeline.worlds import edge, observe, run_status, running, stage
+from tests.whatif.pipeline.worlds import by_host, edge, observe, run_status, running, stage
 
 REPORT = {
     "pipeline": str,
@@ -260,7 +260,7 @@ def test_a_pod_without_a_node_is_explained_by_its_scheduler() -> None:
 )
 def test_a_pod_that_does_not_start_is_answered_with_what_to_do(state: dict[str, Any], change: str) -> None:
     cluster = running()
-    cluster.set_pod("edge", containerStatuses=[state])
+    by_host(cluster)["edge"]["status"] = {"phase": "Running", "containerStatuses": [state]}
     cluster.settle()
     report = explain_pipeline(observe(cluster))
     assert (report["state"], report["running"]) == ("waiting", False)

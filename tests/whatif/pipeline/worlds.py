@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairlead.keys import PIPELINE_HOST
 from fairlead.whatif.pipeline.observed import ObservedNode, ObservedPipeline, ObservedPod
 from tests.pipelineobjects.worlds import Cluster, pipeline
 
@@ -32,10 +33,17 @@ def run_status(**more: Any) -> Json:
 
 
 def running() -> Cluster:
-    """Return a cluster in which the Pipeline runs."""
+    """Return a cluster in which the Pipeline runs, on one node."""
     cluster = Cluster(pipeline())
     cluster.live()
+    for pod in by_host(cluster).values():
+        pod["spec"]["nodeName"] = "n1"
     return cluster
+
+
+def by_host(cluster: Cluster) -> dict[str, Json]:
+    """Return the pods of a cluster by the host of the Pipeline that they are."""
+    return {pod["metadata"]["labels"][PIPELINE_HOST]: pod for pod in cluster.pods().values()}
 
 
 def observe(cluster: Cluster, run: Json | None = None, **more: Any) -> ObservedPipeline:
