@@ -172,8 +172,8 @@ def test_a_coordinator_that_is_killed_during_a_move_goes_on_with_the_new_file(tm
     file = tmp_path / "p.yaml"
     with host(version(tmp_path, 1)) as old, host(version(tmp_path, 2, WAITS.format(folder=tmp_path))) as new:
         file.write_text(chain(old.port))
-        words = ("run", str(file), "--insecure", "--follow", "-q", "--metrics", "0")
-        words += ("--state", str(tmp_path / "state"))
+        words = ["run", str(file), "--insecure", "--follow", "-q", "--metrics", "0"]
+        words += ["--state", str(tmp_path / "state")]
         with started(*words) as child:
             address = metrics_of(child)
             wait_until(child, lambda: taken_at(address) >= 20)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from fairlead.pipeline.decide.move import DRAIN_LIMIT, START_LIMIT, Move
+from fairlead.pipeline.decide.replay import replay_from
+from fairlead.pipeline.decide.worker_state import WorkerState
 from fairlead.pipeline.fuse import RunPlan, WorkerPlan
-from fairlead.pipeline.move import DRAIN_LIMIT, START_LIMIT, Move
-from fairlead.pipeline.replay import replay_from
 from fairlead.pipeline.run_events import (
     Acknowledged,
     AdoptPlan,
@@ -37,7 +38,6 @@ from fairlead.pipeline.run_events import (
     WorkerReady,
 )
 from fairlead.pipeline.spec import OnError
-from fairlead.pipeline.worker_state import WorkerState
 
 MOST_RESTARTS: Final = 10
 """Of one worker within `RESTART_WINDOW` seconds; one more ends the run."""

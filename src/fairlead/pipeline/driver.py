@@ -10,6 +10,7 @@ from fairlead.errors import PipelineFailedError
 from fairlead.pipeline import run_events as decide
 from fairlead.pipeline.checkpoints import CheckpointStore
 from fairlead.pipeline.coordinator import Coordinator
+from fairlead.pipeline.decide.replay import replay_from
 from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.frame import boottime
 from fairlead.pipeline.fuse import LinkPlan, RunPlan, place_workers, replace_spec
@@ -19,7 +20,6 @@ from fairlead.pipeline.places import OtherHosts, RunPlaces
 from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.replan.follower import FileFollower
 from fairlead.pipeline.replan.moves import MovePlanner, ProposedMove, RunMoves, hosts_of
-from fairlead.pipeline.replay import replay_from
 from fairlead.pipeline.spec import StageRole
 from fairlead.pipeline.state.folder import StateFolder
 from fairlead.pipeline.state.kept_run import KeptRun

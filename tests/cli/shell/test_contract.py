@@ -68,6 +68,7 @@ COMMANDS: dict[str, set[str]] = {
         "--resume",
         "--replan",
         "--profile",
+        "--follow",
         "--hosts-within",
         *HOST_TLS,
         *OUTPUT,

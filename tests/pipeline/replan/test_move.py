@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairlead.pipeline.coordinator import Coordinator
+from fairlead.pipeline.decide.move import DRAIN_LIMIT, START_LIMIT
 from fairlead.pipeline.fuse import RunPlan, place_workers, plan_workers, replace_spec
-from fairlead.pipeline.move import DRAIN_LIMIT, START_LIMIT
 from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.run_events import (
     AdoptPlan,
