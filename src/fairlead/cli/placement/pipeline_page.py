@@ -18,6 +18,8 @@ _EDGES: Final = (
 )
 _EVENTS: Final = (*(Column(name, Fit.KEEP) for name in ("TIME", "REASON")), Column("EVENT", Fit.PROSE))
 _TONES: Final = {"error": Tone.BAD, "warning": Tone.WARN}
+_RUNS: Final = ("running", "waiting")
+"""States in which a run is there, or will be: in others its rates are not missed."""
 _MILLI: Final = 0.01
 Part = Text | Table | Reasons | str
 
@@ -26,7 +28,7 @@ def pipeline_page(report: Mapping[str, Any], *, verbose: bool) -> Page:
     """Return the page: the answer, what was found, what would help, and what both come from."""
     parts: list[Part] = [Text(report["sentence"], None if report["running"] else Tone.BAD)]
     parts += [Text(f"  {each['text']}", _TONES.get(each["severity"])) for each in report["findings"]]
-    if report["run_note"]:
+    if report["run_note"] and report["state"] in _RUNS:
         parts.append(Text(f"  note: rates and drops are not known: {report['run_note']}", Tone.WARN))
     if report["changes"]:
         parts.append(Text("  would help, the most useful first:"))
