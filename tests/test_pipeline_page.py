@@ -23,6 +23,7 @@ STATUS: dict[str, Any] = {
     "stages": [
         {
             "name": "blur",
+            "role": "run",
             "workers": ["blur/0", "blur/1"],
             "hosts": ["edge-1"],
             "in": 7,
@@ -42,6 +43,8 @@ STATUS: dict[str, Any] = {
             "from": "camera",
             "to": "blur",
             "size": 4,
+            "policy": "drop_oldest",
+            "max_age": 0.2,
             "sent": 10,
             "received": 9,
             "taken": 7,
@@ -50,8 +53,10 @@ STATUS: dict[str, Any] = {
             "times": times("send", "receive", "age"),
         }
     ],
+    "certificate_ends": 1800000000.0,
     "hosts": {
         "edge": {
+            "certificate_ends": 1700000000.0,
             "connected": True,
             "connections": 2,
             "round_trip": 0.001,
@@ -98,8 +103,13 @@ def test_the_page_has_what_was_counted() -> None:
     host = (("host", "edge"),)
     assert values["host_connected", host] == 1
     assert values["host_clock_offset_seconds", host] == -2.5
+    assert values["host_certificate_expiry_timestamp_seconds", host] == 1700000000
+    assert values["host_certificate_expiry_timestamp_seconds", (("host", "local"),)] == 1800000000
     assert values["host_refused_total", (*host, ("what", "streams"))] == 3
     assert values["edge_dropped_total", (("from", "camera"), ("reason", "oldest"), ("to", "blur"))] == 2
+    assert values["stage_info", (("role", "run"), *stage)] == 1
+    assert values["edge_info", (("from", "camera"), ("policy", "drop_oldest"), ("to", "blur"))] == 1
+    assert values["edge_age_max_seconds", edge] == 0.2
     assert values["edge_depth", edge] == 3
     assert values["edge_depth_max", edge] == 4
     assert values["edge_age_seconds_count", edge] == 3

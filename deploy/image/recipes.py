@@ -85,7 +85,7 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, *_OF_NODES, "serve/operator"),
+        (*_TOOLS, *_OF_NODES, "serve/operator", "whatif/pipeline"),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),

@@ -28,7 +28,7 @@ def test_the_dashboard_has_an_id_and_uses_any_datasource() -> None:
     assert BOARD["uid"] == "fairlead"
     assert BOARD["schemaVersion"] >= 38  # Grafana 10
     names = [variable["name"] for variable in BOARD["templating"]["list"]]
-    assert names == ["datasource", "node", "kind", "model"]
+    assert names == ["datasource", "node", "kind", "model", "pipeline"]
     graphs = [panel for panel in PANELS if panel["type"] != "row"]
     sources = [part["datasource"]["uid"] for panel in graphs for part in (panel, *panel["targets"])]
     assert set(sources) == {"${datasource}"}
@@ -47,6 +47,8 @@ def test_panels_have_unique_ids_and_titles() -> None:
         "Allocation by pod",
         "Agent health",
         "Scheduler",
+        "Pipelines",
+        "Operator",
     ]
 
 

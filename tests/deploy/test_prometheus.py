@@ -13,9 +13,17 @@ HOUSE = Path(__file__).parent.parent.parent
 FOLDER = HOUSE / "deploy/chart/files/prometheus"
 FILES = sorted(FOLDER.glob("*.yaml"))
 CASES = sorted((Path(__file__).parent / "prometheus").glob("*.yaml"))
-PAGES = ("metrics.md", "scheduler.md")
+PAGES = ("metrics.md", "scheduler.md", "operator.md")
 METRICS = "".join((HOUSE / "docs/reference" / name).read_text() for name in PAGES)
-WITHOUT_INSTANCE = {"FairleadAgentsMissing", "FairleadSchedulerNoLeader", "FairleadSchedulerGone"}
+WITHOUT_INSTANCE = {
+    "FairleadAgentsMissing",
+    *(
+        "FairleadSchedulerNoLeader",
+        "FairleadSchedulerGone",
+        "FairleadOperatorNoLeader",
+        "FairleadOperatorGone",
+    ),
+}
 """Alerts that name no instance, because there is none."""
 FOREIGN = {"up"}
 """Prometheus' own metrics."""

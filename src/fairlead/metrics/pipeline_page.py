@@ -45,6 +45,8 @@ _HOST_VALUES: Final = {  # of a host: the end of the metric's name, its kind, he
     "clock_offset": ("clock_offset_seconds", "gauge", "What a host's clock is ahead of this one."),
 }
 _REFUSED: Final = "refused_"
+_OWN_HOST: Final = "local"
+"""The coordinator's, as `on` of a stage names it."""
 
 
 def render_pipeline(document: Document) -> bytes:
@@ -83,6 +85,9 @@ def _stage_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamil
     lost = [((*key, why), number) for key, each in stages for why, number in each.get("dropped", {}).items()]
     text = "Frames that a source dropped before they entered the pipeline, by reason."
     yield from counter("fairlead_pipeline_stage_dropped_total", text, (*_STAGE, "reason"), lost)
+    roles: list[Row] = [((*key, each["role"]), 1.0) for key, each in stages]
+    text = "What a stage does: source, run, exec or sink; always 1."
+    yield from gauge("fairlead_pipeline_stage_info", text, (*_STAGE, "role"), roles)
     rows = [(key, each["restarts"]) for key, each in stages]
     text = "Processes of a stage that were started again."
     yield from counter("fairlead_pipeline_stage_restarts_total", text, _STAGE, rows)
@@ -115,12 +120,18 @@ def _edge_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamily
     yield from gauge("fairlead_pipeline_edge_depth", "Frames that an edge holds.", _EDGE, rows)
     rows = [(key, each["size"]) for key, each in edges]
     yield from gauge("fairlead_pipeline_edge_depth_max", "Frames that an edge can hold.", _EDGE, rows)
+    policies: list[Row] = [((*key, each["policy"]), 1.0) for key, each in edges]
+    text = "What an edge does with frames that it has no place for; always 1."
+    yield from gauge("fairlead_pipeline_edge_info", text, (*_EDGE, "policy"), policies)
+    rows = [(key, each["max_age"]) for key, each in edges if each.get("max_age") is not None]
+    text = "The age from which an edge drops frames; an edge that keeps them has none."
+    yield from gauge("fairlead_pipeline_edge_age_max_seconds", text, _EDGE, rows)
     for kind, text in _EDGE_TIMES.items():
         yield from _times(document, f"fairlead_pipeline_edge_{kind}_seconds", text, _EDGE, edges, kind)
 
 
 def _host_metrics(document: Document) -> Iterator[MetricFamily]:
-    """Yield what is known of the connections with other hosts."""
+    """Yield what is known of the connections with other hosts, and of the certificates of all."""
     hosts = [((str(document["pipeline"]), name), each) for name, each in document.get("hosts", {}).items()]
     for what, (name, kind, text) in _HOST_VALUES.items():
         rows: list[Row] = [(key, each[what]) for key, each in hosts if each.get(what) is not None]
@@ -133,6 +144,11 @@ def _host_metrics(document: Document) -> Iterator[MetricFamily]:
     ]
     text = "Connections and streams that a host refused."
     yield from counter("fairlead_pipeline_host_refused_total", text, (*_HOST, "what"), refused)
+    own = (_OWN_HOST, document.get("certificate_ends"))
+    ends = [own, *((key[1], each.get("certificate_ends")) for key, each in hosts)]
+    rows = [((str(document["pipeline"]), host), at) for host, at in ends if at is not None]
+    text = "Until when the certificate of a host is valid, in seconds of Unix time."
+    yield from gauge("fairlead_pipeline_host_certificate_expiry_timestamp_seconds", text, _HOST, rows)
 
 
 def _times(

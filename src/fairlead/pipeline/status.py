@@ -115,6 +115,7 @@ class RunStatus:
             "to": edge.target,
             "policy": str(edge.contract),
             "size": edge.contract.depth,
+            "max_age": edge.contract.max_age,
             "rate": _total_rate(windows, lambda report: report["edges"][edge.name]["taken"], now),
             "drop_rate": _total_rate([*self._windows.values()], _drops_of(edge), now),
         }

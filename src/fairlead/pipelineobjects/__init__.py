@@ -16,6 +16,7 @@ sequence.py      which pods are made or ended while it stands still; the coordin
 update/          what becomes of it while it goes on
 status.py conditions.py   what is said of it
 controller.py    all of it, for the operator
+stored.py        what a stored resource says of itself, for its readers
 
 Pure, except issuer.py: key generation is an argument.
 """

@@ -7,26 +7,20 @@ The request carries the pod's uid, which the API server shows to every user that
 no credential of the user: the API server strips it from proxied requests, and a Lease may name any address.
 """
 
-import asyncio
-import http.client
 import json
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead import keys
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import LEASES, PODS
+from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.objects import Lease
-from fairlead.compat.aio import timeout
-from fairlead.errors import AccessError, ClusterError, NotFoundError
+from fairlead.errors import AccessError, NotFoundError
 from fairlead.manifest.types.live import LivePod
 from fairlead.whatif.document import missing_fields
+from fairlead.whatif.pod_page import NoAnswer, PodPage
 
 LEASE: Final = "fairlead-scheduler"
-_TIMEOUT: Final = 4.0
-"""Seconds; the leader itself stops after two."""
-_LIMIT: Final = 4 << 20
-"""The most bytes of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +43,6 @@ class Leader:
             annotations.get(keys.LEADER_ADDRESS, ""),
             annotations.get(keys.LEADER_POD, ""),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """Why there is no answer from the leader."""
-
-    reason: str
 
 
 async def find_leader(client: Client, namespace: str | None, scheduler: str) -> Leader | NoAnswer:
@@ -84,44 +71,11 @@ async def _leases(client: Client, namespace: str | None) -> list[Lease]:
 
 async def ask_leader(client: Client, leader: Leader, pod: LivePod) -> dict[str, Any] | NoAnswer:
     """Return the leader's answer about a pod."""
-    page = f"explain/{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
-    answer: bytes | NoAnswer = NoAnswer("the leader's Lease names no address")
-    if leader.pod:
-        answer = await _through_api_server(client, leader.pod, page)
-    if isinstance(answer, NoAnswer) and leader.address:
-        direct = await asyncio.to_thread(_directly, leader.address, page)
-        answer = direct if isinstance(direct, bytes) or not leader.pod else answer
+    if not leader.pod and not leader.address:
+        return NoAnswer("the leader's Lease names no address")
+    path = f"explain/{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
+    answer = await PodPage("the leader", leader.pod, leader.address).read(client, path)
     return answer if isinstance(answer, NoAnswer) else _read(answer, leader)
-
-
-async def _through_api_server(client: Client, pod: str, page: str) -> bytes | NoAnswer:
-    namespace, _, name = pod.partition("/")
-    path = f"{PODS.path(namespace)}/{name}/proxy/{page}"
-    try:
-        async with timeout(_TIMEOUT):
-            return await client.request("GET", path)
-    except AccessError:
-        return NoAnswer(f"asking the leader {pod} needs the right to get pods/proxy in {namespace}")
-    except TimeoutError:
-        return NoAnswer(f"the leader {pod} did not answer within {_TIMEOUT:.0f} s")
-    except ClusterError as error:
-        return NoAnswer(f"the leader {pod} could not be reached: {error}")
-
-
-def _directly(address: str, page: str) -> bytes | NoAnswer:
-    try:
-        connection = http.client.HTTPConnection(address, timeout=_TIMEOUT)
-        try:
-            connection.request("GET", f"/{page}")
-            answer = connection.getresponse()
-            body = answer.read(_LIMIT)
-        finally:
-            connection.close()
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return NoAnswer(f"the leader at {address} could not be reached: {error}")
-    if answer.status != http.HTTPStatus.OK:
-        return NoAnswer(f"the leader at {address} answered: {body[:200].decode(errors='replace').strip()}")
-    return body
 
 
 def _read(body: bytes, leader: Leader) -> dict[str, Any] | NoAnswer:

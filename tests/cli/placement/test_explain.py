@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairlead.cli.placement.explain import explanation_page
+from fairlead.cli.placement.explanation_page import explanation_page
 from tests.cli.examples import CLUSTER, WORKLOADS, Run
 
 

@@ -87,7 +87,8 @@ COMMANDS: dict[str, set[str]] = {
         *("FILE", "--problem", "--explore", "--solver", "--profile", "--max-latency", "--objective"),
         *("--link", "--replicas", "--out", *MEASURING, *HOST_TLS, *OUTPUT),
     },
-    "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *OUTPUT},
+    "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *IN_CLUSTER, *OUTPUT}
+    - {"--wait", "--timeout"},
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},
@@ -168,6 +169,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "explain": {
         "POD",
+        "PIPELINE",
         "--decision",
         "-v",
         "--verbose",

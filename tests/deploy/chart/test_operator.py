@@ -19,6 +19,8 @@ from fairlead.errors import AccessError, AlreadyExistsError, ClusterError, NotFo
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
 from fairlead.pipelineobjects.issuer import AuthorityIssuer
 from fairlead.pipelineobjects.names import PIPELINES, PODS
+from fairlead.pipelineobjects.pods import wanted_pods
+from fairlead.pipelineobjects.resource import read_resource
 from fairlead.reconcile import Observed, Reconciled
 from fairlead.serve.operator.driver import OperatorReplica
 from fairlead.serve.operator.kinds import client_kind
@@ -311,6 +313,24 @@ def test_it_runs_without_root_on_a_read_only_file_system_and_has_time_to_shut_do
 
 def test_it_is_off_by_default(chart: Chart) -> None:
     assert not [each for each in chart.render({}) if each["metadata"]["name"] == ACCOUNT]
+
+
+def test_prometheus_scrapes_the_operator_and_the_coordinators_of_pipelines(chart: Chart) -> None:
+    documents = chart.render({"operator.enabled": True, "metrics.podMonitor": {"enabled": True}})
+    monitors = {each["metadata"]["name"]: each["spec"] for each in documents if each["kind"] == "PodMonitor"}
+    assert {"fairlead-operator", "fairlead-pipelines"} <= monitors.keys()
+    spec = monitors["fairlead-pipelines"]
+    pods = wanted_pods(read_resource(pipeline()), IMAGE)
+    found = {
+        host
+        for host, pod in pods.items()
+        if spec["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    }
+    assert found == {"local"}
+    (endpoint,) = spec["podMetricsEndpoints"]
+    ports = pods["local"]["spec"]["containers"][0]["ports"]
+    assert endpoint["port"] in {port["name"] for port in ports}
+    assert spec["namespaceSelector"] == {"any": True}
 
 
 def test_images_can_come_from_a_registry(chart: Chart) -> None:

@@ -153,22 +153,3 @@ async def _open(options: argparse.Namespace, name: str) -> AsyncIterator[Pipelin
         except MissingApiError as error:
             hint = "install the kind: fairlead manifests pipelines | kubectl apply -f -"
             raise MissingApiError(str(error), hint) from None
-
-
-def condition(document: Json, name: str) -> Json:
-    """Return a condition of the present spec; empty: nothing has been said of it yet."""
-    status = document.get("status") or {}
-    if status.get("observedGeneration") != document["metadata"].get("generation"):
-        return {}
-    found = (each for each in status.get("conditions") or () if each["type"] == name)
-    return next(found, {})
-
-
-def is_true(document: Json, name: str) -> bool:
-    """Return whether a condition of the present spec is true."""
-    return condition(document, name).get("status") == "True"
-
-
-def is_running(document: Json) -> bool:
-    """Return whether frames flow, or have all been taken."""
-    return is_true(document, "Ready") or condition(document, "Ready").get("reason") == "Completed"

@@ -209,14 +209,18 @@ async def _store_files(access: PipelineAccess, files: Json | None, found: Json, 
 
 def _is_over(found: Json | None) -> bool:
     """Return whether a wait is over: frames flow, or never will as it is."""
+    from fairlead.pipelineobjects import stored
+
     if found is None:
         return True
-    settled = cluster.condition(found, "Progressing").get("status") == "False"
-    refused = cluster.condition(found, "Accepted").get("status") == "False"
-    return refused or (settled and cluster.is_running(found))
+    settled = stored.condition(found, "Progressing").get("status") == "False"
+    refused = stored.condition(found, "Accepted").get("status") == "False"
+    return refused or (settled and stored.is_running(found))
 
 
 def _report(options: argparse.Namespace, found: Json, change: str) -> int:
+    from fairlead.pipelineobjects import stored
+
     name = f"{found['metadata']['namespace']}/{found['metadata']['name']}"
     if options.output != "table":
         show(status_document(found) | {"change": change}, options.output)
@@ -227,10 +231,10 @@ def _report(options: argparse.Namespace, found: Json, change: str) -> int:
         show_page(Page.of(f"{name} {change}", hint), options.color)
     if not options.wait:
         return 0
-    refused = cluster.condition(found, "Accepted")
+    refused = stored.condition(found, "Accepted")
     if refused.get("status") == "False":
         raise PipelineError(f"{options.file}: {refused['message']}")
-    is_rolled_back = cluster.condition(found, "Progressing").get("reason") == "RolledBack"
+    is_rolled_back = stored.condition(found, "Progressing").get("reason") == "RolledBack"
     return 0 if _is_over(found) and not is_rolled_back else 1
 
 

@@ -62,12 +62,14 @@ def _add(command: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
+    from fairlead.pipelineobjects import stored
+
     async def work(access: PipelineAccess) -> Json:
         return await access.read()
 
     found = cluster.with_pipeline(options, cluster.pipeline_name(options.pipeline), work)
     show_status(found, options)
-    return 0 if cluster.is_running(found) else 1
+    return 0 if stored.is_running(found) else 1
 
 
 def _drain(options: argparse.Namespace) -> int:
@@ -89,8 +91,10 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 def _is_drained(found: Json) -> bool:
-    settled = cluster.condition(found, "Progressing").get("status") == "False"
-    return settled and cluster.condition(found, "Ready").get("reason") in ("Suspended", "Completed")
+    from fairlead.pipelineobjects import stored
+
+    settled = stored.condition(found, "Progressing").get("status") == "False"
+    return settled and stored.condition(found, "Ready").get("reason") in ("Suspended", "Completed")
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -119,12 +123,14 @@ def _delete(options: argparse.Namespace) -> int:
 
 def summary(found: Json | None) -> str:
     """Return how a Pipeline is doing, in a few words."""
+    from fairlead.pipelineobjects import stored
+
     if found is None:
         return "gone"
-    refused = cluster.condition(found, "Accepted")
+    refused = stored.condition(found, "Accepted")
     if refused.get("status") == "False":
         return str(refused["message"])
-    ready = cluster.condition(found, "Ready")
+    ready = stored.condition(found, "Ready")
     return str(ready.get("message") or "no operator has looked at it yet")
 
 
@@ -138,13 +144,15 @@ def show_status(found: Json, options: argparse.Namespace) -> None:
 
 def status_document(found: Json) -> Json:
     """Return the status of a Pipeline for programs."""
+    from fairlead.pipelineobjects import stored
+
     meta, status = found["metadata"], found.get("status") or {}
     return {
         "pipeline": meta["name"],
         "namespace": meta["namespace"],
         "generation": meta.get("generation", 0),
         "observed_generation": status.get("observedGeneration", 0),
-        "ready": cluster.is_true(found, "Ready"),
+        "ready": stored.is_true(found, "Ready"),
         "suspended": bool(found["spec"].get("suspend")),
         "pods": status.get("pods", ""),
         "conditions": [
@@ -172,8 +180,10 @@ def _stages_of(status: Mapping[str, Any], host: str) -> list[str]:
 
 def status_page(found: Json) -> Page:
     """Return the status of a Pipeline for people."""
+    from fairlead.pipelineobjects import stored
+
     document = status_document(found)
-    tone = None if cluster.is_running(found) else Tone.WARN
+    tone = None if stored.is_running(found) else Tone.WARN
     lines: list[Text | Table | str] = [
         Text(f"{document['namespace']}/{document['pipeline']}: {summary(found)}", tone)
     ]

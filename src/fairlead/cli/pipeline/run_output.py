@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.live.line import UpdatedLine
 from fairlead.cli.output.show import show, to_table
 from fairlead.cli.output.terminal import show_error
+from fairlead.cli.pipeline.hosts import tls_files
 from fairlead.cli.pipeline.pages import RunPages, serve_pages
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
@@ -19,6 +20,7 @@ from fairlead.units import format_duration, pluralize
 
 if TYPE_CHECKING:
     from fairlead.pipeline.fuse import RunPlan
+    from fairlead.pipeline.link.certificate_clock import CertificateClock
     from fairlead.pipeline.observe.trace_file import TraceFile
 
 _COUNTS: Final = ("EDGE", "POLICY", "SENT", "TAKEN", "DROPPED")
@@ -72,6 +74,7 @@ class RunOutput:
             raise SettingsError(f"--trace-every {options.trace_every}: write a number from 1 on")
         self._options = options
         self._pipeline = plan.spec.name
+        self._certificate = _certificate(options)
         self._line = UpdatedLine(sys.stderr)
         self._next = 0.0
         self._publisher = RunPublisher(os.environ)
@@ -106,7 +109,8 @@ class RunOutput:
 
     def on_status(self, status: dict[str, Any]) -> None:
         """Take the counters."""
-        self._publisher.update(status)
+        ends = {} if self._certificate is None else {"certificate_ends": self._certificate.ends()}
+        self._publisher.update(status | ends)
         self._pages.on_status()
         if self._line.is_live and not self._options.quiet and time.monotonic() >= self._next:
             self._next = time.monotonic() + _PERIOD
@@ -123,6 +127,16 @@ class RunOutput:
             print(summary(status), file=sys.stderr)
         if self.trace is not None and self.trace.left_out:
             self.log(f"--trace: {pluralize(self.trace.left_out, 'span')} left out: there were too many")
+
+
+def _certificate(options: argparse.Namespace) -> "CertificateClock | None":
+    """Return what reads the end of this machine's certificate; None: the run has no certificates."""
+    files = tls_files(options)
+    if files is None:
+        return None
+    from fairlead.pipeline.link.certificate_clock import CertificateClock
+
+    return CertificateClock(files)
 
 
 def progress_text(status: Mapping[str, Any]) -> str:

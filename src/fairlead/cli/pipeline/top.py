@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.terminal import Screen
+from fairlead.cli.pipeline import cluster, top_cluster
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
 from fairlead.units import format_duration
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fairlead.cli.live.loop import KeyEffect
     from fairlead.cli.live.paint import Glyphs, StyledLine
     from fairlead.cli.live.terminal import Size
-    from fairlead.pipeline.observe.runs import RunSocket
 
 _PERIOD: Final = "1s"
 _RUNS: Final = ("PIPELINE", "PID", "TIME", "FRAMES", "FILE")
@@ -33,7 +33,8 @@ def add(verbs: Any) -> None:
         help="show a running pipeline, live",
         description="Show the stages and edges of a running pipeline of yours, live: rates, busy shares and "
         "times, queue depths, ages and drops; the stage that limits the others is marked. Keys sort and "
-        "pause; h lists them. If several pipelines run and none is named, they are listed.",
+        "pause; h lists them. If several pipelines run and none is named, they are listed. With a namespace, "
+        "a kubeconfig or a context, show a pipeline of a cluster.",
     )
     command.add_argument(
         "name", metavar="FILE|NAME|PID", nargs="?", default="", help="which run, if there are several"
@@ -48,17 +49,19 @@ def add(verbs: Any) -> None:
         default=_PERIOD,
         help="the time between two readings (default: %(default)s)",
     )
+    cluster.add_cluster(command)
     shared.add_output(command)
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb."""
-    from fairlead.cli.live.screen import is_live, parse_delay
-    from fairlead.pipeline.observe.histogram import without_buckets
+    from fairlead.cli.live.screen import parse_delay
     from fairlead.pipeline.observe.runs import find_runs
 
     period = parse_delay(options.delay)
+    if top_cluster.is_of_a_cluster(options):
+        return _show(*top_cluster.open_run(options), period, options)
     runs = find_runs(os.environ)
     chosen = [each for each in runs if not options.name or is_named(each[1], options.name)]
     if not chosen:
@@ -66,12 +69,22 @@ def run(options: argparse.Namespace) -> int:
     if len(chosen) > 1:
         return _list_runs([status for _, status in chosen], options)
     ((socket, status),) = chosen
+    return _show(status, socket.read, period, options)
+
+
+def _show(
+    status: Document, read: Callable[[], Document | None], period: float, options: argparse.Namespace
+) -> int:
+    """Show a run: once, or live."""
+    from fairlead.cli.live.screen import is_live
+    from fairlead.pipeline.observe.histogram import without_buckets
+
     if options.output != "table":
         show(without_buckets(status), options.output)
         return 0
     if options.once or not is_live():
         return _print_once(status, options.color)
-    return _run_live(socket, status, period, options.color)
+    return _run_live(read, status, period, options.color)
 
 
 def is_named(status: Document, name: str) -> bool:
@@ -119,10 +132,10 @@ class GraphView:
         return self._over
 
 
-def _run_live(socket: "RunSocket", status: Document, period: float, color: str) -> int:
+def _run_live(read: Callable[[], Document | None], status: Document, period: float, color: str) -> int:
     from fairlead.cli.live.screen import run_view
 
-    view = GraphView(socket.read, status)
+    view = GraphView(read, status)
     code = run_view(view, period, color)
     if view.is_over():
         print(f"{status['pipeline']}: the run has ended")

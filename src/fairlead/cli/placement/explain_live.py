@@ -63,19 +63,27 @@ async def _explain(
     config: "ClusterConfig", options: argparse.Namespace, namespace: str, name: str
 ) -> "PodReport":
     from fairlead.cluster.client import Client
-    from fairlead.whatif import pod_status
 
     async with Client.connect_once(config) as client:
-        pod = await _get_pod(client, namespace, name)
-        claims = await _get_claims(client, pod)
-        explanation = pod_status.final_status(pod, claims)
-        if explanation is not None:
-            asks = not options.local and pod_status.placed_by_use(pod, claims)
-            return await _with_need(client, pod, options, explanation) if asks else explanation
-        if options.local:
-            note = "decided here by requests, as the cluster was a moment ago"
-            return await _decide_here(client, pod, options, note)
-        return await _ask_scheduler(client, pod, options)
+        return await explain_with(client, options, namespace, name)
+
+
+async def explain_with(
+    client: "Client", options: argparse.Namespace, namespace: str, name: str
+) -> "PodReport":
+    """Return the explanation of a pod, over a connection that is open."""
+    from fairlead.whatif import pod_status
+
+    pod = await _get_pod(client, namespace, name)
+    claims = await _get_claims(client, pod)
+    explanation = pod_status.final_status(pod, claims)
+    if explanation is not None:
+        asks = not options.local and pod_status.placed_by_use(pod, claims)
+        return await _with_need(client, pod, options, explanation) if asks else explanation
+    if options.local:
+        note = "decided here by requests, as the cluster was a moment ago"
+        return await _decide_here(client, pod, options, note)
+    return await _ask_scheduler(client, pod, options)
 
 
 async def _with_need(
@@ -83,24 +91,26 @@ async def _with_need(
 ) -> "PodReport":
     """Return the report of a bound pod, with what its scheduler counts it for, if that answers."""
     from fairlead.whatif import leader, pod_status
+    from fairlead.whatif.pod_page import NoAnswer
 
     holder = await leader.find_leader(client, options.lease_namespace, pod.spec.scheduler_name)
-    answer = holder if isinstance(holder, leader.NoAnswer) else await leader.ask_leader(client, holder, pod)
-    return report if isinstance(answer, leader.NoAnswer) else pod_status.with_need(report, answer)
+    answer = holder if isinstance(holder, NoAnswer) else await leader.ask_leader(client, holder, pod)
+    return report if isinstance(answer, NoAnswer) else pod_status.with_need(report, answer)
 
 
 async def _ask_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":
     """Return the scheduler's explanation; for a pod of another scheduler, the condition of the pod."""
     from fairlead.whatif import leader, pod_status
+    from fairlead.whatif.pod_page import NoAnswer
 
     scheduler = pod.spec.scheduler_name
     holder = await leader.find_leader(client, options.lease_namespace, scheduler)
-    if isinstance(holder, leader.NoAnswer) and scheduler != DEFAULT_SCHEDULER:
+    if isinstance(holder, NoAnswer) and scheduler != DEFAULT_SCHEDULER:
         return pod_status.status_from_condition(
             pod, f"{holder.reason}: --local shows what fairlead would decide"
         )
-    answer = holder if isinstance(holder, leader.NoAnswer) else await leader.ask_leader(client, holder, pod)
-    if not isinstance(answer, leader.NoAnswer):
+    answer = holder if isinstance(holder, NoAnswer) else await leader.ask_leader(client, holder, pod)
+    if not isinstance(answer, NoAnswer):
         return pod_status.status_from_scheduler(pod, answer)
     note = f"decided here, which takes longer and may differ: {answer.reason}"
     return await _decide_here(client, pod, options, note)

@@ -130,7 +130,7 @@ def _print(document: "DecisionDocument", options: argparse.Namespace) -> None:
         return
     page = table(document, options.output) if document.decisions else Page.of("no pending workloads")
     if options.explain:
-        from fairlead.cli.placement.explain import explanation_page
+        from fairlead.cli.placement.explanation_page import explanation_page
 
         explanations = [
             Page.of("", explanation_page(each, verbose=True)) for each in document.to_json()["decisions"]

@@ -66,6 +66,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     name = f"{options.command} {verb}".strip()
     own = EXTRAS.get(name, EXTRAS.get(options.command, "all"))
     extras = [own] if own else []
+    if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
+        extras = ["pipeline-cluster"]
     if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):
         extras.append("cluster")
     return tuple(extras) or ("all",)

@@ -124,6 +124,7 @@ class RemoteHost:
             "links": self._status.get("links", []),
             "transfers": self._status.get("transfers", []),
             "counters": self._status.get("counters", {}),
+            "certificate_ends": self._status.get("certificate_ends"),
         }
 
     def tick(self) -> None:

@@ -17,6 +17,7 @@ from fairlead.pipeline.hosts.messages import (
     state_to_json,
 )
 from fairlead.pipeline.hosts.settings import HostSettings
+from fairlead.pipeline.link.certificate_clock import CertificateClock
 from fairlead.pipeline.link.gateway import LinkGateway
 from fairlead.pipeline.link.joins import LinkJoin, RingJoin
 from fairlead.pipeline.place import LocalPlace
@@ -34,6 +35,7 @@ class HostRun:
         self.attempt = attempt
         self.messages = MessageQueue({"run": run, "attempt": attempt})
         self.gateway = LinkGateway(run, settings.tls, settings.patience)
+        self._certificate = CertificateClock(settings.tls) if settings.tls else None
         self.counters: Callable[[], dict[str, int]] = dict
         self._folder = settings.folder
         self._grace = settings.grace
@@ -134,6 +136,7 @@ class HostRun:
             return
         self._report_at = time.monotonic() + _TICK
         body: dict[str, Any] = {"event": "status", **self._place.status()}
+        body["certificate_ends"] = self._certificate.ends() if self._certificate else None
         body["edges"] = self._place.edge_counts()
         body["memory"] = self._place.memory()
         body["calls"] = {worker: call_to_json(call) for worker, call in self._place.calls().items()}

@@ -48,12 +48,12 @@ class ReloadedTls:
     def __init__(self, files: HostTlsFiles, log: Callable[[str], None]) -> None:
         self._files = files
         self._log = log
-        self._stamp = _stamp(files)
+        self._stamp = file_stamp(files)
         self.texts = files.read()
 
     def changed(self) -> TlsTexts | None:
         """Return the new content after a change; None: nothing has changed."""
-        stamp = _stamp(self._files)
+        stamp = file_stamp(self._files)
         if stamp == self._stamp:
             return None
         self._stamp = stamp
@@ -68,7 +68,8 @@ class ReloadedTls:
         return texts
 
 
-def _stamp(files: HostTlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
+def file_stamp(files: HostTlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
+    """Return what differs once one of the files has changed."""
     stamps: list[tuple[int, int, int] | None] = []
     for path in (files.ca, files.cert, files.key):
         try:

@@ -113,7 +113,9 @@ class OperatorMachine:
         self._clock.now = now
         counts = {kind.plural: self.store.count(kind) for kind in self._controllers}
         epoch = self.term.epoch if self.term is not None else 0
-        return OperatorGauges(self.term is not None, epoch, self._queue.lengths(), counts)
+        return OperatorGauges(
+            self.term is not None, epoch, self._queue.lengths(), counts, self.store.readiness()
+        )
 
     # Events
 

@@ -1,10 +1,11 @@
 """The operator's metrics, in the text format of Prometheus."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairlead.metrics import Histogram, MetricFamily
+from fairlead.serve.operator.store import Readiness
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class OperatorGauges:
     """Resources by state: `active`, `running`, `backoff`."""
     resources: Mapping[str, int]
     """Resources by kind."""
+    readiness: Sequence[Readiness] = ()
 
 
 def render(
@@ -40,6 +42,13 @@ def render(
         _family("leader_epoch", "gauge", "The term of this leader.", (), {(): float(gauges.leader_epoch)}),
         _family("queue_resources", "gauge", "Resources to reconcile.", ("state",), _keyed(gauges.queue)),
         _family("resources", "gauge", "Resources in the cluster.", ("kind",), _keyed(gauges.resources)),
+        _family(
+            "resource_ready",
+            "gauge",
+            "The condition Ready of a resource, with its reason.",
+            ("kind", "object", "reason"),
+            {(each.kind, each.name, each.reason): float(each.is_ready) for each in gauges.readiness},
+        ),
         _family(
             "reconciles_total",
             "counter",

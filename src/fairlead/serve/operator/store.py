@@ -16,6 +16,7 @@ from fairlead.keys import APPLIED
 from fairlead.reconcile import Manifest, ResourceController, ResourceKind
 from fairlead.serve.operator.kinds import ObjectId
 
+_READY: Final = "Ready"
 _UNREAD: Final[Mapping[str, tuple[str, ...]]] = {"Node": ("images",)}
 """Parts of the status of watched kinds that no controller reads, and that are large."""
 
@@ -44,6 +45,26 @@ class WrittenObject:
     """It did not exist before: while the store has none, the store is behind."""
 
 
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What a resource says in its condition Ready."""
+
+    kind: str
+    name: str
+    """`namespace/name`."""
+    is_ready: bool
+    reason: str
+    """Empty: it says nothing yet."""
+
+    @classmethod
+    def of(cls, key: ObjectId, resource: Manifest) -> "Readiness":
+        """Read it from the status."""
+        conditions = (resource.get("status") or {}).get("conditions") or ()
+        ready: Manifest = next((each for each in conditions if each.get("type") == _READY), {})
+        name = "/".join(filter(None, (key.namespace, key.name)))
+        return cls(key.kind.plural, name, ready.get("status") == "True", str(ready.get("reason") or ""))
+
+
 class ObjectStore:
     """Objects by kind, namespace and name."""
 
@@ -61,6 +82,8 @@ class ObjectStore:
         """The objects by the uid of their controller."""
         self._documents: dict[ObjectId, Manifest] = {}
         """Of watched kinds: every pass reads all of them."""
+        self._ready: dict[ObjectId, Readiness] = {}
+        """Of resources: metrics are rendered twice a second, and must not decode them."""
         self._listed: dict[ResourceKind, tuple[Manifest, ...]] = {}
 
     def kind_of(self, api_version: str, kind: str) -> ResourceKind | None:
@@ -78,6 +101,10 @@ class ObjectStore:
     def count(self, kind: ResourceKind) -> int:
         """Return the number of objects of a kind."""
         return len(self._names[kind])
+
+    def readiness(self) -> list[Readiness]:
+        """Return what each resource says of itself in its condition Ready."""
+        return [self._ready[key] for key in sorted(self._ready)]
 
     def owned(self, uid: str, kinds: Sequence[ResourceKind]) -> dict[ObjectId, dict[str, Any]]:
         """Return the objects of these kinds that a resource controls, in the order of their names."""
@@ -122,9 +149,12 @@ class ObjectStore:
             if not self._owned[before.uid]:
                 del self._owned[before.uid]
         if change.new is None:
+            self._ready.pop(key, None)
             self._objects.pop(key, None)
             self._names[key.kind].discard(key)
             return
+        if key.kind in self._resources:
+            self._ready[key] = Readiness.of(key, change.new.document())
         self._objects[key] = change.new
         self._names[key.kind].add(key)
         if (owner := _controller(change.new.metadata)) is not None:
