@@ -56,7 +56,7 @@ test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an em
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; on a real API server client, schedulers, preemption, extender (half an hour)
+test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; pipelines on two real nodes; on a real API server client, schedulers, preemption, extender (half an hour)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/e2e/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
