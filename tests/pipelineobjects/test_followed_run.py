@@ -12,7 +12,8 @@ pytest.importorskip("hpack")
 
 from fairlead.reconcile import PageReading
 from tests.pipeline.followed import FollowedRun, version, versions
-from tests.pipeline.hosts import host
+from tests.pipeline.hosts import host, start_host
+from tests.pipelineobjects.test_updates import evict
 from tests.pipelineobjects.worlds import NOW, Cluster, pipeline
 
 SPEC = """
@@ -88,3 +89,27 @@ def test_a_new_image_is_carried_out_by_a_real_run_frame_by_frame(tmp_path: Path)
     moved = "work moves from n-server-a to n-server-b: image changed"
     assert list(dict.fromkeys(said)) == [f"Moving: {moved}", f"Moved: {moved}"]
     assert world.says("Progressing").startswith("False Stable")
+
+
+def test_a_host_of_a_lost_node_is_left_by_a_real_run(tmp_path: Path) -> None:
+    code = 'def work(image):\n    return {"version": 1}\n'
+    child, port = start_host(version(tmp_path, 1))
+    with child, host(version(tmp_path, 2, code)) as new:
+        cluster = LoopbackCluster({"a": port, "b": new.port})
+        world = cluster.world
+        world.live()
+
+        def on_status(run: FollowedRun, status: dict[str, Any]) -> None:
+            if run.written >= 30 and child.poll() is None:
+                child.kill()
+                child.wait()
+                evict(world, "server-a")
+            cluster.step(run, status)
+            is_moved = any(each.reason == "Moved" for each in world.events)
+            if is_moved and run.written >= 200:
+                run.end()
+
+        FollowedRun(tmp_path, cluster.text(), on_status).run()
+    seen = versions(tmp_path)
+    assert len(seen) >= 200
+    assert world.addresses() == {"server": "server-b"}
