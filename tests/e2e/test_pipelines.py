@@ -42,7 +42,7 @@ def test_each_frame_is_taken_once_whatever_is_killed(
         return out
 
     def operated(name: str) -> AbstractContextManager[OperatorProcess]:
-        return operator(real_node.kubeconfig, node_namespace, tmp_path / name)
+        return operator(real_node, node_namespace, tmp_path / name)
 
     with operated("first.log"):
         command("deploy", file, "--wait")

@@ -1,17 +1,20 @@
-"""The operator as it is started outside a cluster: a process, its log and its metrics."""
+"""The operator as a process in the network of a lab's node, where it reaches pods."""
 
 import re
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.cluster.kinds import Kind
+from fairlead.lab.control.commands import DEFAULT_PORTS
+from fairlead.lab.node import inside, namespaces
+from fairlead.lab.run.state import NodeNamespaces
 from tests.e2e.api import wait_for
+from tests.labs import RealNode
 
 PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
 _ADDRESS = re.compile(r"listening on (\S+)")
@@ -19,6 +22,8 @@ _PASSES = re.compile(r'^fairlead_operator_reconciles_total\{.*result="done"\} (\
 _REQUESTS = re.compile(
     r'^fairlead_operator_requests_total\{resource="(?!leases)[^"]*",.*\} (\S+)$', re.MULTILINE
 )
+_READ = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+_SERVER = re.compile(r"https://127\.0\.0\.1:\d+")
 _RENEWALS = re.compile(r'^fairlead_operator_requests_total\{resource="leases",.*\} (\S+)$', re.MULTILINE)
 
 
@@ -27,6 +32,7 @@ class OperatorProcess:
     """A replica that runs."""
 
     log: Path
+    node: NodeNamespaces
 
     def requests(self) -> float:
         """Return how many requests it has sent, other than those for the Lease; watches do not count."""
@@ -44,19 +50,24 @@ class OperatorProcess:
     def page(self) -> str:
         """Return its metrics."""
         address = wait_for("the operator", lambda: _ADDRESS.search(self.log.read_text()), self.log.read_text)
-        with urllib.request.urlopen(address[1]) as answer:
-            return str(answer.read().decode())
+        return inside.run_in_network(self.node, [sys.executable, "-c", _READ, address[1]]).stdout
 
 
 @contextmanager
-def operator(kubeconfig: Path, namespace: str, log: Path) -> Iterator[OperatorProcess]:
-    """Run the operator with a kubeconfig, and its Lease in a namespace; at the end SIGTERM must end it."""
+def operator(node: RealNode, namespace: str, log: Path) -> Iterator[OperatorProcess]:
+    """Run the operator, with its Lease in a namespace; at the end SIGTERM must end it."""
+    first = node.lab.namespaces[0]
+    kubeconfig = log.with_suffix(".kubeconfig")
+    server = f"https://127.0.0.1:{DEFAULT_PORTS['kube-apiserver']}"  # where it listens in its own network
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(_SERVER.sub(server, node.kubeconfig.read_text()))
     words = ("serve", "operator", "--kubeconfig", str(kubeconfig), "--listen", "127.0.0.1:0")
     times = ("--leader-elect-retry-period", "300ms")
     command = [sys.executable, "-m", "fairlead", *words, "--lease-namespace", namespace, *times]
-    with log.open("w") as out, subprocess.Popen(command, stderr=out) as process:
+    entered = namespaces.enter_network(first, command)
+    with log.open("w") as out, subprocess.Popen(entered, stderr=out) as process:
         try:
-            yield OperatorProcess(log)
+            yield OperatorProcess(log, first)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
