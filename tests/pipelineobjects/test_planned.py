@@ -40,7 +40,7 @@ def test_stages_without_a_host_are_placed(cluster: Cluster) -> None:
         "True Placed: local: log; edge: camera; server: detect; spare: count; "
         "period 21.6 ms, latency 31.8 ms, limited by server"
     )
-    assert sorted(cluster.pods()) == ["edge", "local", "server", "spare"]
+    assert sorted(cluster.pods()) == ["edge-a", "local", "server-a", "spare-a"]
     placement = cluster.resource["status"]["placement"]
     assert (placement["periodSeconds"], placement["bottleneck"]) == (pytest.approx(0.0216), "server")
     assert not {"better", "unavailable"} & placement.keys()
@@ -109,7 +109,7 @@ def test_a_node_that_is_deleted_is_left_at_once(cluster: Cluster) -> None:
 
 def test_a_cordon_moves_nothing_that_runs(cluster: Cluster) -> None:
     for each in cluster.pods().values():
-        each["spec"]["nodeName"] = {"server": "big-1"}.get(each["spec"]["hostname"], "n1")
+        each["spec"]["nodeName"] = {"server-a": "big-1"}.get(each["spec"]["hostname"], "n1")
     cluster.nodes[SERVER]["spec"]["unschedulable"] = True
     cluster.live()
     assert places(cluster) == FIRST

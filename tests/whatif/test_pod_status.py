@@ -14,7 +14,7 @@ from fairlead.share import DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif import pod_status
 from fairlead.whatif.leader import Leader, _read
-from fairlead.whatif.pod_page import NoAnswer, PodPage
+from fairlead.whatif.pod_program import NoAnswer, PodProgram
 from tests.serve.scheduler.objects import claim, pod
 
 GIB = 1 << 30
@@ -90,7 +90,7 @@ def test_an_invalid_answer_has_a_reason(body: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no such host:x", "[::1", ""])
 def test_an_unreachable_address_has_a_reason(address: str) -> None:
-    assert isinstance(PodPage("the leader", "", address).read_directly("explain/default/a/uid"), NoAnswer)
+    assert isinstance(PodProgram("the leader", "", address).read_directly("explain/default/a/uid"), NoAnswer)
 
 
 def test_a_lease_names_the_leader_and_its_address() -> None:

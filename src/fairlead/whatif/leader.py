@@ -18,7 +18,7 @@ from fairlead.cluster.objects import Lease
 from fairlead.errors import AccessError, NotFoundError
 from fairlead.manifest.types.live import LivePod
 from fairlead.whatif.document import missing_fields
-from fairlead.whatif.pod_page import NoAnswer, PodPage
+from fairlead.whatif.pod_program import NoAnswer, PodProgram
 
 LEASE: Final = "fairlead-scheduler"
 
@@ -74,7 +74,7 @@ async def ask_leader(client: Client, leader: Leader, pod: LivePod) -> dict[str, 
     if not leader.pod and not leader.address:
         return NoAnswer("the leader's Lease names no address")
     path = f"explain/{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
-    answer = await PodPage("the leader", leader.pod, leader.address).read(client, path)
+    answer = await PodProgram("the leader", leader.pod, leader.address).read(client, path)
     return answer if isinstance(answer, NoAnswer) else _read(answer, leader)
 
 

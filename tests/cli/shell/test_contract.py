@@ -75,8 +75,8 @@ COMMANDS: dict[str, set[str]] = {
     },
     "pipeline worker": {"--listen", "--folder", "--grace", "--health", *HOST_TLS},
     "pipeline deploy": {
-        *("FILE", "--name", "--no-files", "--dry-run", "--profile", "--max-latency", "--objective", "--link"),
-        *(*IN_CLUSTER, *OUTPUT),
+        *("FILE", "--name", "--no-files", "--include", "--dry-run"),
+        *("--profile", "--max-latency", "--objective", "--link", *IN_CLUSTER, *OUTPUT),
     },
     "pipeline status": {"NAME|FILE", *IN_CLUSTER, *OUTPUT} - {"--wait", "--timeout"},
     "pipeline drain": {"NAME|FILE", *IN_CLUSTER, *OUTPUT},

@@ -151,11 +151,11 @@ async def running(
 async def _create_and_change(client: Client, namespace: str) -> None:
     body = {**pipeline(namespace=namespace), "apiVersion": RESOURCE.api_version}
     await client.create(KIND, body, namespace)
-    first = await _files(client, namespace, set())
+    first = await _file(client, namespace, "")
     stages = copy.deepcopy(body["spec"]["stages"])
     stages[0]["options"]["rate"] = 20
     await client.patch(KIND, "count", {"spec": {"stages": stages}}, namespace)
-    await _files(client, namespace, first)
+    await _file(client, namespace, first)
     async with asyncio.timeout(120):  # the status is the last write of a pass
         while not _is_waiting((await client.get(KIND, "count", namespace)).document()):
             await asyncio.sleep(0.1)
@@ -207,15 +207,17 @@ def _is_waiting(found: dict[str, Any]) -> bool:
     return is_present and len(status.get("hosts") or ()) == 3 and reasons.get("Progressing") == "Waiting"
 
 
-async def _files(client: Client, namespace: str, before: set[str]) -> set[str]:
-    """Wait until every pod has the file of the current spec, and no other file is left; return its name."""
+async def _file(client: Client, namespace: str, before: str) -> str:
+    """Wait until the file of the run is another, and every pod is there; return it."""
     async with asyncio.timeout(120):
         while True:
-            maps = {each.metadata.name for each in (await client.list(CONFIG_MAPS, namespace)).items}
-            files = {name for name in maps if name.startswith("count-file-")}
-            pods = (await client.list(client_kind(PODS), namespace)).items
-            if len(files) == 1 and files != before and len(pods) == 3:
-                return files
+            maps = {
+                each.metadata.name: each for each in (await client.list(CONFIG_MAPS.raw(), namespace)).items
+            }
+            data = maps["count-file"].document()["data"] if "count-file" in maps else {}
+            file = str(data.get("pipeline.yaml", before))
+            if file != before and len((await client.list(client_kind(PODS), namespace)).items) == 3:
+                return file
             await asyncio.sleep(0.1)
 
 

@@ -9,7 +9,7 @@ from fairlead.errors import ClusterUnavailableError, NotFoundError, SettingsErro
 
 if TYPE_CHECKING:
     from fairlead.cli.pipeline.cluster import PipelineAccess
-    from fairlead.whatif.pod_page import NoAnswer
+    from fairlead.whatif.pod_program import NoAnswer
 
 Json = dict[str, Any]
 
@@ -21,7 +21,7 @@ def is_of_a_cluster(options: argparse.Namespace) -> bool:
 
 def open_run(options: argparse.Namespace) -> tuple[Json, Callable[[], Json | None]]:
     """Return the status of a run, and what reads it again as `RunSocket.read` does."""
-    from fairlead.whatif.pod_page import NoAnswer
+    from fairlead.whatif.pod_program import NoAnswer
 
     if not options.name:
         raise SettingsError("no pipeline is named", "name one: kubectl get pipelines -A lists them")

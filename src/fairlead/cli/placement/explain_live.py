@@ -91,7 +91,7 @@ async def _with_need(
 ) -> "PodReport":
     """Return the report of a bound pod, with what its scheduler counts it for, if that answers."""
     from fairlead.whatif import leader, pod_status
-    from fairlead.whatif.pod_page import NoAnswer
+    from fairlead.whatif.pod_program import NoAnswer
 
     holder = await leader.find_leader(client, options.lease_namespace, pod.spec.scheduler_name)
     answer = holder if isinstance(holder, NoAnswer) else await leader.ask_leader(client, holder, pod)
@@ -101,7 +101,7 @@ async def _with_need(
 async def _ask_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":
     """Return the scheduler's explanation; for a pod of another scheduler, the condition of the pod."""
     from fairlead.whatif import leader, pod_status
-    from fairlead.whatif.pod_page import NoAnswer
+    from fairlead.whatif.pod_program import NoAnswer
 
     scheduler = pod.spec.scheduler_name
     holder = await leader.find_leader(client, options.lease_namespace, scheduler)

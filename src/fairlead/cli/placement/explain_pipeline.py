@@ -56,7 +56,7 @@ async def _explain(access: "PipelineAccess", options: argparse.Namespace) -> Jso
     from fairlead.whatif.pipeline.observed import ObservedPipeline
     from fairlead.whatif.pipeline.report import explain_pipeline
     from fairlead.whatif.pipeline.run_page import read_run
-    from fairlead.whatif.pod_page import NoAnswer
+    from fairlead.whatif.pod_program import NoAnswer
 
     resource = await access.read()
     pods = await _pods(access, options)

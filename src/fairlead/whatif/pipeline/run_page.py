@@ -7,7 +7,7 @@ from typing import Any, Final
 from fairlead.cluster.client import Client
 from fairlead.pipelineobjects.names import PAGES_PORT
 from fairlead.whatif.pipeline.observed import Json, ObservedPod
-from fairlead.whatif.pod_page import NoAnswer, PodPage
+from fairlead.whatif.pod_program import NoAnswer, PodProgram
 
 PATH: Final = "status"
 _PORT_NAME: Final = "metrics"
@@ -21,7 +21,7 @@ _FIELDS: Final[Mapping[str, type | tuple[type, ...]]] = {
 """The fields without which a document is no status of a run, and their types."""
 
 
-def run_page(pod: Json) -> PodPage:
+def run_page(pod: Json) -> PodProgram:
     """Return where the pod of a coordinator serves its pages."""
     ports = {
         port.get("name"): port["containerPort"]
@@ -32,7 +32,7 @@ def run_page(pod: Json) -> PodPage:
     address = (pod.get("status") or {}).get("podIP") or ""
     where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}:{port}"
-    return PodPage("the coordinator", name, where if address else "")
+    return PodProgram("the coordinator", name, where if address else "")
 
 
 async def read_run(client: Client, pod: ObservedPod | None, pipeline: str) -> dict[str, Any] | NoAnswer:

@@ -28,7 +28,7 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class PodPage:
+class PodProgram:
     """A program in a pod, and where it serves pages."""
 
     program: str
