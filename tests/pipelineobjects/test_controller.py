@@ -121,6 +121,20 @@ def test_a_run_that_is_done_keeps_its_record_and_ends_its_hosts(cluster: Cluster
     assert cluster.says("Ready").startswith("True Running")
 
 
+def test_a_drain_is_over_once_every_pod_is_gone(cluster: Cluster) -> None:
+    cluster.live()
+    cluster.change(lambda spec: spec.update(suspend=True))
+    cluster.lost = {each["metadata"]["name"] for host, each in cluster.pods().items() if host == "server-a"}
+    for _ in range(3):
+        cluster.settle()
+        cluster.run_pods()
+    assert list(cluster.pods()) == ["server-a"]
+    assert cluster.says("Progressing").startswith("True Replacing: the pod of server ends")
+    cluster.lost = set()
+    cluster.live()
+    assert cluster.says("Progressing").startswith("False Stable")
+
+
 def test_a_suspended_pipeline_has_no_pods_and_keeps_its_certificates(cluster: Cluster) -> None:
     cluster.live()
     cluster.change(lambda spec: spec.update(suspend=True))

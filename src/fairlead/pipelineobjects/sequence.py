@@ -119,6 +119,7 @@ def sequence_stopped(
     elif LOCAL in wanted and not blocked:
         missing.append(COORDINATOR)
     deleted = [place for place, pod in pods.items() if pod["metadata"].get("deletionTimestamp")]
+    blocked += [host for host, _ in deleted if not wanted and host != LOCAL]  # a drain waits for their end
     keep = [place for place in pods if place in running or place in deleted]
     end = sorted(place for place in pods if place not in keep)
     return PodSequence(tuple(missing), tuple(keep), tuple(end), next(iter(blocked), ""), chosen)

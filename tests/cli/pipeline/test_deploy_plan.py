@@ -70,7 +70,7 @@ def test_a_dry_run_shows_the_plan_and_its_cuts(file: Path, run: Run) -> None:
     cuts = {tuple(line[:2]): line[2:4] for line in lines if len(line) > 4 and set(line[0]) <= set("ES-")}
     assert cuts["ESS-", "server"] == ["22.6", "ms"]
     assert cuts["EEE-", "-"] == ["67.4", "ms"]
-    assert ["Pod", "people-server-65f87"] in lines
+    assert ["Pod", "people-server-a-65f87"] in lines
 
 
 def test_programs_get_the_plan_of_a_dry_run(file: Path, run: Run) -> None:
