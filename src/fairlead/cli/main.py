@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "cancel": "local.cancel",
     "adopt": "local.adopt",
     "pipeline": "pipeline.command",
+    "augment": "augment.command",
     "detect": "machine.detect",
     "capture": "machine.capture",
     "catalog": "machine.catalog",

@@ -1,0 +1,1 @@
+"""`fairlead augment`: slices of servers lent to small devices."""
