@@ -13,7 +13,8 @@ FairleadError              `hint` says what to do
 │   ├── NewerFormatError   a newer version of fairlead wrote it
 │   ├── PipelineError      a pipeline must be changed before it can run
 │   ├── RecordingError     a recording cannot be written or replayed
-│   └── SettingsError      an option or setting has no such value
+│   ├── SettingsError      an option or setting has no such value
+│   └── TraceError         a trace of accesses cannot be used
 ├── MissingPartError       an optional part is not installed           exit 2
 ├── OutputError            the disk cannot store the output            exit 74
 ├── KubeletError           a kubelet cannot be reached or served       exit 1
@@ -108,6 +109,10 @@ class LabError(UserError):
 
 class SettingsError(UserError):
     """An option or setting has a value that it cannot have."""
+
+
+class TraceError(UserError):
+    """A trace of accesses to files cannot be used."""
 
 
 class MissingPartError(FairleadError):

@@ -89,6 +89,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *IN_CLUSTER, *OUTPUT}
     - {"--wait", "--timeout"},
+    "augment tier": {"--trace", "--capacity", "--explain", "--ssd", "--hdd", "--seek", *OUTPUT},
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},

@@ -3,7 +3,9 @@
 from types import ModuleType
 from typing import Any, Final
 
-_VERBS: Final[tuple[ModuleType, ...]] = ()
+from fairlead.cli.augment import tier
+
+_VERBS: Final[tuple[ModuleType, ...]] = (tier,)
 """Modules of this package, each with a function `add` that adds its verbs, in the order of the help text."""
 
 

@@ -20,6 +20,7 @@ EXTRAS: Final = {
     "examples": "",
     "manifests": "",
     "warden": "",
+    "augment tier": "",
     "run": "run",
     "submit": "run",
     "pipeline": "pipeline",
