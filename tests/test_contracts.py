@@ -35,6 +35,7 @@ BREACHES = {  # a file of the copy: what is added to it
     "serve/extender/metrics.py": "\nfrom fairlead.serve import scheduler\n",
     "manifest/files/text.py": "\ndef guess() -> None:\n    from fairlead.estimate.predict import estimate\n",
     "limiter/process.py": "\nfrom fairlead.host import Host\n",
+    "device/place.py": "\nfrom fairlead.ledger.place import StateDirectory\n",
     "warden/rules.py": "\nfrom fairlead.offer import DRIVER\n",
     "attribution/procfs.py": "\nfrom fairlead.host import Host\n",
 }

@@ -5,6 +5,7 @@ FairleadError              `hint` says what to do
 │   ├── AnalysisError      a model file cannot be analysed
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
+│   ├── DeviceError        a device, its invite or its credential cannot be used
 │   ├── EmulationError     hosts, links or quotas cannot be emulated here
 │   ├── FleetError         a fleet file cannot be used
 │   ├── LabError           a lab cannot be built, started or found
@@ -25,6 +26,8 @@ FairleadError              `hint` says what to do
 ├── PipelineFailedError    a running pipeline failed                   exit 1
 ├── NoPlanError            no node for each stage of a pipeline fits   exit 1
 ├── LedgerError            this machine's jobs cannot be read or kept  exit 1 (125 in `run`)
+├── TransferError          a file cannot be sent to a store or fetched exit 1
+│   └── StoreUnavailableError  the store cannot be reached, or is busy exit 3
 └── ClusterError           the cluster refused or failed a request     exit 1
     ├── ClusterUnavailableError  it cannot be reached, or fails        exit 3
     ├── AccessError        it rejects the credentials, or forbids it   exit 2
@@ -66,6 +69,10 @@ class CatalogError(UserError):
 
 class CaptureError(UserError):
     """A captured host cannot be written or read."""
+
+
+class DeviceError(UserError):
+    """A device, its invite, its credential or the certificate of its store cannot be used."""
 
 
 class EmulationError(UserError):
@@ -157,6 +164,16 @@ class NoPlanError(FairleadError):
 
 class LedgerError(FairleadError):
     """The jobs of this machine cannot be read or recorded; `fairlead run` ends with 125 instead."""
+
+
+class TransferError(FairleadError):
+    """A file cannot be sent to the store of a session, or fetched from it."""
+
+
+class StoreUnavailableError(TransferError):
+    """The store of a session cannot be reached, or takes no request now."""
+
+    exit_code = 3
 
 
 class ClusterError(FairleadError):

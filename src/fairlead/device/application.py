@@ -1,0 +1,73 @@
+"""The digest of an application: of the file that its command runs, or of its image."""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from typing import Final
+
+from fairlead.errors import DeviceError
+
+_IMAGE: Final = re.compile(r"(?:\S+@)?(sha256:[0-9a-f]{64})")
+_BINARY: Final = b"\x7fELF"
+_BLOCK: Final = 1 << 20
+
+
+def image_digest(text: str) -> str:
+    """Return the digest of an image, as `sha256:...` or `NAME@sha256:...` states it."""
+    found = _IMAGE.fullmatch(text.strip())
+    if found is None:
+        raise DeviceError(
+            f"{text[:200]!r} names no digest of an image",
+            "write NAME@sha256:... as `podman image inspect --format '{{.Digest}}' NAME` prints it",
+        )
+    return found[1]
+
+
+def split_command(text: str) -> list[str]:
+    """Return the words of a command line."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise DeviceError(f"{text[:200]!r} is not a command: {error}") from None
+    if not words:
+        raise DeviceError(
+            "the command of the application is empty", "leave --command out, or name its program"
+        )
+    return words
+
+
+def application_file(command: Sequence[str], folder: str = ".", path: str | None = None) -> str | None:
+    """Return the file that makes a command what it is; None: it names none.
+
+    It is the first word that names a file which is no binary: `app.py` in `python3 app.py`, whose interpreter
+    is another file on each kind of machine; else the program itself.
+    """
+    program = command[0] if os.sep in command[0] else shutil.which(command[0], path=path)
+    first = os.path.join(folder, program) if program else ""
+    files = [first, *(os.path.join(folder, word) for word in command[1:] if not word.startswith("-"))]
+    found = [os.path.realpath(file) for file in files if file and os.path.isfile(file)]
+    return next((file for file in found if not _is_binary(file)), found[0] if found else None)
+
+
+def command_digest(command: Sequence[str], folder: str = ".", path: str | None = None) -> str | None:
+    """Return `sha256:...` of the file that makes a command what it is; None: there is none to read."""
+    file = application_file(command, folder, path)
+    digest = hashlib.sha256()
+    try:
+        with open(file or "", "rb") as content:
+            while block := content.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return None
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _is_binary(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_BINARY)) == _BINARY
+    except OSError:
+        return True
