@@ -17,6 +17,7 @@ CONTRACTS = toml.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["
 LIBRARIES = (
     "aiohttp",
     "av",
+    "cheroot",
     "cryptography",
     "grpclib",
     "highspy",
@@ -24,6 +25,7 @@ LIBRARIES = (
     "msgspec",
     "numpy",
     "onnxruntime",
+    "wsgidav",
     "yaml",
 )
 BREACHES = {  # a file of the copy: what is added to it

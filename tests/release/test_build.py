@@ -67,6 +67,7 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
     assert listed == {
         "cluster",
         "agent",
+        "augment",
         "scheduler",
         "simulate",
         "predict",

@@ -69,6 +69,10 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "pipeline-cluster": (
         (0, ("pipeline", "deploy", "examples/pipeline/count.yaml", "--name", "count", "--dry-run")),
     ),
+    # Plain HTTP for other machines: refused once everything is imported.
+    "augment": (
+        (2, ("serve", "store", "--root", ".", "--token-file", "series.csv", "--listen", "0.0.0.0:0")),
+    ),
     "pipeline-hosts": ((0, ("pipeline", "certificates", "keys", "--host", "edge,127.0.0.1")),),
     "predict": (
         (0, ("estimate", MODEL, "--on", "a100")),
@@ -128,6 +132,7 @@ PACKAGES = {
     "pipeline": PIPELINE,
     "pipeline-video": PIPELINE,
     "pipeline-hosts": ("pipeline",),
+    "augment": ("store",),
     "pipeline-cluster": (*PIPELINE, "cluster"),
     "pipeline-plan": PIPELINE,
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
@@ -174,6 +179,7 @@ COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
     ("serve", "extender", *CLUSTER),
     ("serve", "admission", "--account", "a/b", *TLS, *CLUSTER),
     ("serve", "operator", *CLUSTER),
+    ("serve", "store", "--root", ".", "--token-file", "series.csv"),
     ("lab", "build", "--profile", "api"),
 )
 """Commands that need more than Python."""

@@ -53,6 +53,7 @@ EXTRAS: Final = {
     "serve extender": "scheduler",
     "serve admission": "scheduler",
     "serve operator": "operator",
+    "serve store": "augment",
     "lab": "lab",
 }
 """By command; one without an extra needs Python alone. Some run in part without theirs (`doctor

@@ -1,0 +1,155 @@
+"""The store as a WSGI application: who asks, whether it may be, and which part answers."""
+
+import io
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from fairlead.store.contents import Contents
+from fairlead.store.credentials import CredentialHolder, Credentials, secret_of
+from fairlead.store.dav.application import METHODS, DavApplication
+from fairlead.store.http.body import body_of
+from fairlead.store.paths import is_reserved, path_of
+from fairlead.store.rate import RateLimit
+from fairlead.store.reads import Answer, read_file
+from fairlead.store.refusal import RefusedError, refusal_of
+from fairlead.store.uploads import Body
+from fairlead.store.writes import write_file
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+_WRITING: Final = frozenset(("PUT", "PROPPATCH", "MKCOL", "DELETE", "COPY", "MOVE", "LOCK"))
+_XML_LIMIT: Final = 256 << 10
+"""Bytes of a body that is no file."""
+_REALM: Final = (
+    ("WWW-Authenticate", 'Basic realm="fairlead", charset="UTF-8"'),
+    ("WWW-Authenticate", "Bearer"),
+)
+
+
+class ReservedHandler(Protocol):
+    """Answers requests below the reserved path; it authenticates them itself."""
+
+    def __call__(
+        self, path: str, environ: Environ, body: Body
+    ) -> Answer | tuple[str, list[tuple[str, str]], bytes]:
+        """Return an answer without a body, or status, headers and body."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreApplication:
+    """Answers requests."""
+
+    contents: Contents
+    dav: DavApplication
+    credentials: Credentials
+    rate: RateLimit
+    say: Callable[[str], None]
+    reserved: ReservedHandler | None = None
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        try:
+            return self._answer(environ, start_response)
+        except RefusedError as refusal:
+            return _refuse(refusal, environ, start_response)
+        except OSError as error:
+            if isinstance(error, ConnectionError | TimeoutError):
+                raise
+            cause = refusal_of(error)
+            if cause.status >= 500:
+                self.say(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}: {error}")
+            return _refuse(cause, environ, start_response)
+        except Exception:  # noqa: BLE001  # one request must not end the program
+            self.say(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}: {traceback.format_exc()}")
+            return _refuse(RefusedError(500, "the store failed; its log says why"), environ, start_response)
+
+    def _answer(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        path = path_of(environ.get("REQUEST_URI") or environ["PATH_INFO"])
+        if is_reserved(path):
+            return self._reserved(path, environ, start_response)
+        holder = self._holder(environ)
+        self.rate.check(holder.name)
+        method = environ["REQUEST_METHOD"]
+        if method in ("GET", "HEAD"):
+            return _send(read_file(self.contents, path, environ), start_response)
+        if method != "PUT" and method not in METHODS:
+            raise RefusedError(
+                405, f"{method} is not served", (("Allow", ", ".join(("GET, HEAD, PUT", *sorted(METHODS)))),)
+            )
+        if path == "/" and method in ("DELETE", "MOVE"):
+            raise RefusedError(403, "the root of the store cannot be removed")
+        if method not in _WRITING:
+            return self._dav(path, environ, start_response, holder)
+        with self.contents.freeze.writing():
+            if method == "PUT":
+                answer = write_file(self.contents, self.dav, path, environ, holder, body_of(environ))
+                return _send(answer, start_response)
+            # Its answer is complete before the write is counted as done.
+            return list(self._dav(path, environ, start_response, holder))
+
+    def _dav(
+        self, path: str, environ: Environ, start_response: StartResponse, holder: CredentialHolder
+    ) -> Iterable[bytes]:
+        data = _read_all(body_of(environ))
+        environ["wsgi.input"] = io.BytesIO(data)
+        environ["CONTENT_LENGTH"] = str(len(data))
+        environ["PATH_INFO"] = path.encode("utf-8").decode("latin-1")
+        if "HTTP_DESTINATION" in environ:
+            destination = path_of(urlsplit(environ["HTTP_DESTINATION"]).path)
+            if is_reserved(destination):
+                raise RefusedError(403, "this destination is reserved")
+        return self.dav(environ, start_response, holder)
+
+    def _reserved(self, path: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if self.reserved is None:
+            self._holder(environ)
+            raise RefusedError(404, "this path is reserved, and nothing is served there")
+        answer = self.reserved(path, environ, body_of(environ))
+        if isinstance(answer, Answer):
+            return _send(answer, start_response)
+        status, headers, page = answer
+        start_response(status, [*headers, ("Content-Length", str(len(page)))])
+        return [page]
+
+    def _holder(self, environ: Environ) -> CredentialHolder:
+        secret = secret_of(environ.get("HTTP_AUTHORIZATION", ""))
+        holder = self.credentials.accepts(secret) if secret else None
+        if holder is None:
+            why = "this credential is not valid, or no longer" if secret else "a credential is needed"
+            raise RefusedError(401, why, _REALM)
+        return holder
+
+
+def _read_all(body: Body) -> bytes:
+    if body.length is not None and body.length > _XML_LIMIT:
+        raise RefusedError(413, f"a body of this request has at most {_XML_LIMIT} bytes")
+    data, buffer = bytearray(), memoryview(bytearray(64 << 10))
+    while count := body.receive(buffer):
+        data += buffer[:count]
+        if len(data) > _XML_LIMIT:
+            raise RefusedError(413, f"a body of this request has at most {_XML_LIMIT} bytes")
+    if body.length is not None and len(data) != body.length:
+        raise ConnectionError("the body ended before its stated length")
+    return bytes(data)
+
+
+def _send(answer: Answer, start_response: StartResponse) -> Iterable[bytes]:
+    start_response(answer.status, answer.headers)
+    return answer.body if answer.body is not None else []
+
+
+def _refuse(refusal: RefusedError, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    kind, page = refusal.page
+    headers = [*refusal.headers, ("Content-Type", kind), ("Content-Length", str(len(page)))]
+    if refusal.status == 304:
+        headers, page = list(refusal.headers), b""
+    # Most of these have left a body unread, which the connection cannot be used after.
+    body = body_of(environ)
+    if body.length != 0:
+        headers.append(("Connection", "close"))
+    start_response(f"{refusal.status.value} {refusal.status.phrase}", headers, sys.exc_info())
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [page]

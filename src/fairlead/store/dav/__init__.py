@@ -1,0 +1,1 @@
+"""The door to WsgiDAV: files and folders as resources, properties, locks."""

@@ -1,0 +1,143 @@
+"""Uploads: staged beside the store's files, verified, on the disk, and only then under their name."""
+
+import hashlib
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from fairlead.store.digests import PIECE, ExpectedDigests, store_digest
+from fairlead.store.disk import Disk
+from fairlead.store.folder_sync import FolderSync
+from fairlead.store.jail import FileTarget
+from fairlead.store.quota import QuotaReservation
+from fairlead.store.refusal import RefusedError
+
+
+class Body(Protocol):
+    """The body of a request."""
+
+    @property
+    def length(self) -> int | None:
+        """Its stated length; None where it comes in chunks."""
+
+    def receive(self, buffer: memoryview) -> int:
+        """Receive some bytes; 0 at the end. ConnectionError where it ends before it is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A received file that has no name yet."""
+
+    path: str
+    handle: int
+    size: int
+    digests: Mapping[str, bytes]
+
+
+class Staging:
+    """The folder of uploads in progress, and the way of an upload to its name."""
+
+    def __init__(self, folder: str, disk: Disk, *, sync: bool) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._sync = sync
+        self._folders = FolderSync()
+        self._commit = threading.Lock()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+
+    def clear(self) -> None:
+        """Remove what an earlier process left: uploads that were never acknowledged."""
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(_PREFIX):
+                    self._disk.remove(entry.path)
+
+    def receive(self, body: Body, expected: ExpectedDigests, reservation: QuotaReservation) -> Staged:
+        """Receive a body into a staged file, and verify its length and digests; the caller ends it."""
+        path = f"{self._folder}/{_PREFIX}{secrets.token_hex(12)}"
+        handle = self._disk.create(path)
+        try:
+            size, digests = self._copy(body, handle, expected, reservation)
+            wrong = expected.differs(digests)
+            if wrong is not None:
+                raise RefusedError(
+                    400, f"the {wrong} digest of what arrived is not the stated one: send it again"
+                )
+            store_digest(handle, digests["sha-256"])
+            if self._sync:
+                self._disk.sync(handle)
+        except BaseException:
+            self.discard(Staged(path, handle, 0, {}))
+            raise
+        return Staged(path, handle, size, digests)
+
+    def _copy(
+        self, body: Body, handle: int, expected: ExpectedDigests, reservation: QuotaReservation
+    ) -> tuple[int, Mapping[str, bytes]]:
+        hashes = {"sha-256": hashlib.sha256()}
+        if expected.sha512:
+            hashes["sha-512"] = hashlib.sha512()
+        if body.length is not None:
+            reservation.extend(body.length)
+        size, buffer = 0, _buffer_for(body.length)
+        while count := body.receive(buffer):
+            size += count
+            if body.length is None:
+                reservation.extend(-(-size // _STEP) * _STEP)
+            self._disk.write(handle, buffer[:count])
+            for each in hashes.values():
+                each.update(buffer[:count])
+        if body.length is not None and size != body.length:
+            raise ConnectionError(f"{size} of {body.length} bytes arrived")
+        return size, {name: each.digest() for name, each in hashes.items()}
+
+    def commit(
+        self, staged: Staged, place: FileTarget, check: Callable[[], None], *, exclusive: bool = False
+    ) -> os.stat_result:
+        """Give a staged file its name; `check` raises if that must not be, and nothing comes between the two.
+
+        `exclusive`: only where nothing has the name, which other programs cannot outrun either.
+        """
+        try:
+            with self._commit:
+                check()
+                self._name(staged, place, exclusive=exclusive)
+            status = os.fstat(staged.handle)
+        except BaseException:
+            self.discard(staged)
+            raise
+        os.close(staged.handle)
+        self.sync_folder(place.folder)
+        return status
+
+    def _name(self, staged: Staged, place: FileTarget, *, exclusive: bool) -> None:
+        if not exclusive:
+            self._disk.replace(staged.path, place.name, place.folder)
+            return
+        try:
+            self._disk.link_new(staged.path, place.name, place.folder)
+        except FileExistsError:
+            raise RefusedError(412, "a file of this name exists") from None
+
+    def sync_folder(self, folder: int) -> None:
+        """Wait until the names of an open folder are on the disk."""
+        if self._sync:
+            status = os.fstat(folder)
+            self._folders.sync((status.st_dev, status.st_ino), lambda: self._disk.sync(folder))
+
+    def discard(self, staged: Staged) -> None:
+        """Remove a staged file."""
+        os.close(staged.handle)
+        self._disk.remove(staged.path)
+
+
+_PREFIX: Final = "upload-"
+_STEP: Final = 1 << 20
+"""Bytes by which a reservation grows where the length is not known."""
+
+
+def _buffer_for(length: int | None) -> memoryview:
+    return memoryview(bytearray(PIECE if length is None else max(1, min(PIECE, length))))
