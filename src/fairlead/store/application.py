@@ -16,7 +16,7 @@ from fairlead.store.paths import is_reserved, path_of
 from fairlead.store.rate import RateLimit
 from fairlead.store.reads import Answer, read_file
 from fairlead.store.refusal import RefusedError, refusal_of
-from fairlead.store.uploads import Body
+from fairlead.store.uploads import RequestBody
 from fairlead.store.writes import write_file
 
 Environ = dict[str, Any]
@@ -34,7 +34,7 @@ class ReservedHandler(Protocol):
     """Answers requests below the reserved path; it authenticates them itself."""
 
     def __call__(
-        self, path: str, environ: Environ, body: Body
+        self, path: str, environ: Environ, body: RequestBody
     ) -> Answer | tuple[str, list[tuple[str, str]], bytes]:
         """Return an answer without a body, or status, headers and body."""
 
@@ -124,7 +124,7 @@ class StoreApplication:
         return holder
 
 
-def _read_all(body: Body) -> bytes:
+def _read_all(body: RequestBody) -> bytes:
     if body.length is not None and body.length > _XML_LIMIT:
         raise RefusedError(413, f"a body of this request has at most {_XML_LIMIT} bytes")
     data, buffer = bytearray(), memoryview(bytearray(64 << 10))

@@ -16,7 +16,7 @@ from fairlead.store.freeze import WriteFreeze
 from fairlead.store.jail import Entry, FileTarget, Jail
 from fairlead.store.quota import Account, size_below
 from fairlead.store.trace import AccessTrace
-from fairlead.store.uploads import Body, Staged, Staging
+from fairlead.store.uploads import RequestBody, Staged, Staging
 
 _TRASH: Final = "trash"
 
@@ -57,7 +57,12 @@ class Contents:
         return file_version(entry.real, entry.status)
 
     def upload(
-        self, path: str, place: FileTarget, body: Body, expected: ExpectedDigests, check: Callable[[], None]
+        self,
+        path: str,
+        place: FileTarget,
+        body: RequestBody,
+        expected: ExpectedDigests,
+        check: Callable[[], None],
     ) -> tuple[os.stat_result, Staged]:
         """Receive a body and give it its name; `check` raises if it must not have it by then."""
         with self.account.reserving(self._freed(place)) as reservation:

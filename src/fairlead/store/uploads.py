@@ -16,7 +16,7 @@ from fairlead.store.quota import QuotaReservation
 from fairlead.store.refusal import RefusedError
 
 
-class Body(Protocol):
+class RequestBody(Protocol):
     """The body of a request."""
 
     @property
@@ -55,7 +55,7 @@ class Staging:
                 if entry.name.startswith(_PREFIX):
                     self._disk.remove(entry.path)
 
-    def receive(self, body: Body, expected: ExpectedDigests, reservation: QuotaReservation) -> Staged:
+    def receive(self, body: RequestBody, expected: ExpectedDigests, reservation: QuotaReservation) -> Staged:
         """Receive a body into a staged file, and verify its length and digests; the caller ends it."""
         path = f"{self._folder}/{_PREFIX}{secrets.token_hex(12)}"
         handle = self._disk.create(path)
@@ -75,7 +75,7 @@ class Staging:
         return Staged(path, handle, size, digests)
 
     def _copy(
-        self, body: Body, handle: int, expected: ExpectedDigests, reservation: QuotaReservation
+        self, body: RequestBody, handle: int, expected: ExpectedDigests, reservation: QuotaReservation
     ) -> tuple[int, Mapping[str, bytes]]:
         hashes = {"sha-256": hashlib.sha256()}
         if expected.sha512:

@@ -12,7 +12,7 @@ from fairlead.store.credentials import CredentialHolder
 from fairlead.store.digests import field_of, parse_digests
 from fairlead.store.reads import Answer
 from fairlead.store.refusal import RefusedError
-from fairlead.store.uploads import Body
+from fairlead.store.uploads import RequestBody
 
 
 class Locks(Protocol):
@@ -25,7 +25,12 @@ class Locks(Protocol):
 
 
 def write_file(
-    contents: Contents, locks: Locks, path: str, environ: dict[str, Any], holder: CredentialHolder, body: Body
+    contents: Contents,
+    locks: Locks,
+    path: str,
+    environ: dict[str, Any],
+    holder: CredentialHolder,
+    body: RequestBody,
 ) -> Answer:
     """Answer PUT."""
     _check_request(path, environ)

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.store.refusal import RefusedError
-from fairlead.store.uploads import Body
+from fairlead.store.uploads import RequestBody
 
 _KEY: Final = "fairlead.body"
 
@@ -25,11 +25,11 @@ class InputBody:
         return len(data)
 
 
-def body_of(environ: dict[str, Any]) -> Body:
+def body_of(environ: dict[str, Any]) -> RequestBody:
     """Return the body of a request."""
     if _KEY not in environ:
         environ[_KEY] = InputBody(environ["wsgi.input"], _length(environ))
-    body: Body = environ[_KEY]
+    body: RequestBody = environ[_KEY]
     return body
 
 
