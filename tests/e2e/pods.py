@@ -74,6 +74,22 @@ class Pods:
         """Return the names of the running pods."""
         return [name for name, pod in self.all().items() if is_running(pod)]
 
+    def uids(self) -> dict[str, str]:
+        """Return the UIDs of the pods by name: a pod that was replaced has another one."""
+        return {name: pod["metadata"]["uid"] for name, pod in self.all().items()}
+
+    def rejected(self) -> list[str]:
+        """Return the names of the pods that the kubelet rejected for good, as their controller would see it.
+
+        A kubelet that restarts rejects pods whose containers do not run yet, until the agent has registered.
+        """
+        return [
+            name
+            for name, pod in self.all().items()
+            if pod["status"].get("phase") == "Failed"
+            and pod["status"].get("reason") == "UnexpectedAdmissionError"
+        ]
+
     def wait_running(self, names: Sequence[str]) -> None:
         """Wait until all of these run."""
         wait_for(f"{len(names)} pods to run", lambda: set(names) <= set(self.running()), self.explain)

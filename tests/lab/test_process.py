@@ -74,6 +74,22 @@ def test_a_zombie_is_not_alive(tmp_path: Path) -> None:
     assert process.exit_code(started) == 0
 
 
+def test_a_process_lives_until_its_last_thread_has_ended(tmp_path: Path) -> None:
+    """The kernel calls it a zombie before: a killed API server whose threads still end keeps its port."""
+    lines = (
+        "import ctypes, threading, time",
+        "threading.Thread(target=time.sleep, args=(60,)).start()",
+        "ctypes.CDLL(None).pthread_exit(None)",
+    )
+    started = process.start([sys.executable, "-c", "\n".join(lines)], tmp_path / "log", tmp_path, os.environ)
+    stat = Path(f"/proc/{started.pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    assert process.alive(started)
+    assert process.kill([started]) == []
+    assert not process.alive(started)
+
+
 def test_a_process_name_that_looks_like_stat_fields_is_parsed(tmp_path: Path) -> None:
     odd = tmp_path / ") Z 1"
     odd.symlink_to("/bin/sleep")

@@ -25,9 +25,9 @@ def a_root(path: Path, stat: str, boot: str = BOOT) -> str:
     return str(path)
 
 
-def a_line(comm: str, state: str, start: int) -> str:
+def a_line(comm: str, state: str, start: int, threads: int = 1) -> str:
     """Return a line of proc(5)."""
-    return f"7 ({comm}) {state} 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 {start} 1 1 1\n"
+    return f"7 ({comm}) {state} 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 {threads} 0 {start} 1 1 1\n"
 
 
 @pytest.mark.parametrize("comm", ["python3", "a b", "x) Z 1 (y", ")", "((", "tab\there"])
@@ -37,6 +37,14 @@ def a_line(comm: str, state: str, start: int) -> str:
 def test_a_command_name_may_hold_anything(tmp_path: Path, comm: str, state: str, alive: bool) -> None:
     root = a_root(tmp_path, a_line(comm, state, 4711))
     assert process_ref(7, root) == ProcessRef(7, 4711, BOOT)
+    assert is_alive(ProcessRef(7, 4711, BOOT), root) is alive
+
+
+@pytest.mark.parametrize(("threads", "alive"), [(0, False), (1, False), (2, True)])
+def test_a_zombie_with_a_thread_that_still_ends_holds_its_memory(
+    tmp_path: Path, threads: int, alive: bool
+) -> None:
+    root = a_root(tmp_path, a_line("python3", "Z", 4711, threads))
     assert is_alive(ProcessRef(7, 4711, BOOT), root) is alive
 
 

@@ -1,8 +1,8 @@
 """Processes: whether the one that a record names still lives.
 
 A pid alone says nothing, because the kernel uses it again: the start time and the boot make it unique. A
-zombie is dead. A process that /proc hides (mount option hidepid) counts as alive while its pid exists: memory
-is rather booked for too long than given out twice.
+zombie is dead when all its threads have ended. A process that /proc hides (mount option hidepid) counts as
+alive while its pid exists: memory is rather booked for too long than given out twice.
 
 In a container with a PID namespace of its own, the namespace is part of the boot: for the ledger in it, a
 restart of the container is a restart of the machine. Processes of another namespace cannot be looked up, so
@@ -20,8 +20,11 @@ from typing import Final
 from fairlead.errors import LedgerError
 from fairlead.job import ProcessRef
 
-_DEAD: Final = frozenset("ZXx")
+_DEAD: Final = frozenset("Xx")
+_ZOMBIE: Final = "Z"
 _STOPPED: Final = frozenset("Tt")
+_THREADS: Final = 17
+"""The index of the number of threads: field 20."""
 _START: Final = 19
 """The index of the start time among the fields after the command's name: field 22 of proc(5)."""
 _INITIAL_NAMESPACE: Final = "pid:[4026531836]"
@@ -86,7 +89,7 @@ def process_ref(pid: int, root: str = "/") -> ProcessRef | None:
 
 
 def is_alive(ref: ProcessRef, root: str = "/") -> bool:
-    """Return whether the process lives; a zombie does not."""
+    """Return whether the process lives; a zombie does not, once its last thread has ended."""
     if ref.boot != boot_id(root):
         return False
     try:
@@ -95,7 +98,7 @@ def is_alive(ref: ProcessRef, root: str = "/") -> bool:
         return True
     if fields is None:
         return root == "/" and _exists(ref.pid)
-    return fields[0] not in _DEAD and _start(fields, root) == ref.start
+    return not _has_ended(fields) and _start(fields, root) == ref.start
 
 
 def is_stopped(ref: ProcessRef, root: str = "/") -> bool:
@@ -105,6 +108,11 @@ def is_stopped(ref: ProcessRef, root: str = "/") -> bool:
     except PermissionError:
         return False
     return fields is not None and fields[0] in _STOPPED and _start(fields, root) == ref.start
+
+
+def _has_ended(fields: list[str]) -> bool:
+    """Return whether nothing of a process is left but its pid: its last thread frees its memory."""
+    return fields[0] in _DEAD or (fields[0] == _ZOMBIE and int(fields[_THREADS]) <= 1)
 
 
 def _stat(pid: int, root: str) -> list[str] | None:

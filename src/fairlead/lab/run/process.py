@@ -58,8 +58,12 @@ def boot_id() -> str:
 def find(pid: int) -> Process | None:
     """Return the running process with this PID; None if there is none."""
     fields = _stat(pid)
-    # A zombie holds nothing but its PID.
-    return None if fields is None or fields[0] in "ZX" else Process(pid, int(fields[19]))
+    if fields is None or fields[0] == "X":
+        return None
+    # A zombie holds nothing but its PID, once its last thread has ended: until then its ports are taken.
+    if fields[0] == "Z" and int(fields[17]) <= 1:
+        return None
+    return Process(pid, int(fields[19]))
 
 
 def alive(process: Process) -> bool:
