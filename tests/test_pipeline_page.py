@@ -53,6 +53,9 @@ STATUS: dict[str, Any] = {
             "times": times("send", "receive", "age"),
         }
     ],
+    "scaling": [
+        {"stage": "blur", "replicas": 2, "min": 1, "max": 4, "changes": 3, "last": None, "held_by": ""}
+    ],
     "certificate_ends": 1800000000.0,
     "hosts": {
         "edge": {
@@ -89,6 +92,8 @@ def test_the_page_has_what_was_counted() -> None:
     assert values["stage_failed_total", stage] == 1
     assert values["stage_restarts_total", stage] == 2
     assert values["stage_processes", stage] == 2
+    assert (values["stage_replicas_min", stage], values["stage_replicas_max", stage]) == (1, 4)
+    assert values["stage_scalings_total", stage] == 3
     assert values["stage_busy_ratio", stage] == 0.5
     assert values["stage_batch_size", stage] == 6
     assert values["stage_batch_size_max", stage] == 8

@@ -4,8 +4,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
 from fairlead.calibrate import process
 
 
@@ -28,17 +26,6 @@ def test_missing_kernel_figures_read_as_zero(tmp_path: Path) -> None:
     (tmp_path / "task" / "7" / "schedstat").write_text("nonsense\n")
     assert process.memory("current", str(tmp_path)) == 0
     assert process.waits(str(tmp_path)) == {}
-
-
-@pytest.mark.parametrize(
-    ("limit", "count"),
-    [("max 100000", 10**6), ("150000 100000", 2), ("50000 100000", 1), ("9900000 100000", 99), ("", 10**6)],
-)
-def test_a_cpu_quota_limits_the_number_of_cpus(limit: str, count: int, tmp_path: Path) -> None:
-    (tmp_path / "cpu.max").write_text(f"{limit}\n")
-    here = len(os.sched_getaffinity(0))
-    assert process.cpus(str(tmp_path / "cpu.max")) == min(count, here)
-    assert process.cpus(str(tmp_path / "none")) == here
 
 
 def test_this_process_has_memory_and_its_waits_only_grow() -> None:

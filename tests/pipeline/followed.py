@@ -14,6 +14,7 @@ from fairlead.pipeline.hosts.followed import judge_change
 from fairlead.pipeline.hosts.remote import RemoteHosts
 from fairlead.pipeline.replan.follower import FileFollower, FollowedFile, digest_of
 from fairlead.pipeline.replan.following import inner_stages
+from fairlead.pipeline.replan.scaling import RunScaling
 from fairlead.pipeline.yaml_file import parse_pipeline, read_text
 from tests.pipeline.pipelines import STAGES, lines
 
@@ -54,6 +55,8 @@ class FollowedRun:
         self.file = folder / "p.yaml"
         self.lines: list[str] = []
         self.status: dict[str, Any] = {}
+        self.scaling = RunScaling(lambda stage, status: None, pause=0.5)
+        """However few cores this machine has."""
         self._change = change
         self._stop, self._stopped = socket.socketpair()
         self._ends = False
@@ -113,6 +116,7 @@ class FollowedRun:
         hosts = RemoteHosts(plan, None, answers.replayable)
         with self._stop, self._stopped:
             driver = PipelineDriver(plan, self.lines.append, self._watch, None, hosts, planner=follower)
+            driver.scaling = self.scaling
             return driver.run(self._stopped)
 
     def _watch(self, status: dict[str, Any]) -> None:

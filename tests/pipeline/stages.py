@@ -185,3 +185,12 @@ def where(image: Any) -> dict[str, Any]:
     """Return the cores and the thread variables of this process."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     return {"cores": sorted(os.sched_getaffinity(0)), "threads": sorted({os.environ[name] for name in names})}
+
+
+def ebbs(folder: str, start: int = 0) -> Iterator[Any]:
+    """Yield images that are filled with their numbers: many, few once `calm` is there, none after `end`."""
+    number = start
+    while not os.path.exists(f"{folder}/end"):
+        time.sleep(0.05 if os.path.exists(f"{folder}/calm") else 0.001)
+        yield np.full((4, 4, 3), number % 251, np.uint8)
+        number += 1

@@ -60,6 +60,14 @@ def with_stage(index: int, **fields: Any) -> Edit:
     return lambda spec: spec["stages"][index].update(fields)
 
 
+def with_scale(**bounds: Any) -> Edit:
+    def edit(spec: Json) -> None:
+        del spec["stages"][1]["replicas"]
+        spec["stages"][1]["scale"] = bounds
+
+    return edit
+
+
 def with_host(**fields: Any) -> Edit:
     return lambda spec: spec["hosts"][0].update(fields)
 
@@ -99,6 +107,12 @@ REFUSED: dict[str, tuple[Edit, str]] = {
     "replicas of a source": (with_stage(0, replicas=2), "a source or a sink has no replicas"),
     "too many replicas": (with_stage(1, replicas=65), "spec.stages[1].replicas"),
     "a text as a number": (with_stage(1, replicas="two"), "spec.stages[1].replicas"),
+    "bounds of a source": (with_stage(0, scale={"max": 2}), "a source or a sink has no scale"),
+    "a number and bounds": (with_stage(1, scale={"max": 4}), "state one of them"),
+    "bounds without a most": (with_scale(min=2), "spec.stages[1].scale.max: Required value"),
+    "bounds the wrong way": (with_scale(min=3, max=2), "max is at least min"),
+    "bounds with a time that is none": (with_scale(max=2, up_after="5"), "spec.stages[1].scale.up_after"),
+    "bounds with an unknown key": (with_scale(max=2, most=3), 'unknown field "spec.stages[1].scale.most"'),
     "an unknown key of a stage": (with_stage(1, replica=2), 'unknown field "spec.stages[1].replica"'),
     "an unknown key": (lambda spec: spec.update(stage=[]), 'unknown field "spec.stage"'),
     "an edge to nothing": (
@@ -320,6 +334,26 @@ def test_a_plan_and_its_status_are_stored_whole(served: RealCluster) -> None:
             assert stored["status"]["placement"] == world.resource["status"]["placement"]
             world.resource = stored
             assert world.settle() == []
+
+    asyncio.run(play())
+
+
+def test_replicas_that_follow_the_load_are_stored_whole(served: RealCluster) -> None:
+    async def play() -> None:
+        async with served.connect() as client:
+            body = resource(served)
+            with_scale(min=1, max=4, age="500ms", up_after="10s", down_after="2m")(body["spec"])
+            made = (await client.create(PIPELINES, body, served.namespace)).document()
+            assert made["spec"]["stages"] == body["spec"]["stages"]
+            world = Cluster(made)
+            last = {"from": 1, "to": 3, "reason": "frames were 1.2s old for 30s"}
+            said = {"stage": "blur", "replicas": 3, "min": 1, "max": 4, "changes": 1, "last": last}
+            world.run.scaling = [said]
+            world.pass_time(5)
+            status = {"status": world.resource["status"]}
+            await client.patch_status(PIPELINES, "count", status, served.namespace)
+            stored = (await client.get(PIPELINES, "count", served.namespace)).document()
+            assert stored["status"]["scaling"] == world.resource["status"]["scaling"]
 
     asyncio.run(play())
 

@@ -252,6 +252,10 @@ x-kubernetes-validations:
     message: "a stage has exactly one of source, run, exec and sink"
   - rule: "!(has(self.source) || has(self.sink)) || !has(self.replicas) || self.replicas == 1"
     message: "a source or a sink has no replicas"
+  - rule: "!has(self.scale) || has(self.run) || has(self.exec)"
+    message: "a source or a sink has no scale"
+  - rule: "!has(self.scale) || !has(self.replicas)"
+    message: "replicas is a number, scale its bounds: state one of them"
 properties:
   name: {type: string, maxLength: 63, pattern: '^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$', description: Its name.}
   source: {type: string, minLength: 1, maxLength: 63, description: 'Where frames come from, such as numbers, images, video or rtsp.'}
@@ -267,6 +271,19 @@ properties:
   in: {type: string, maxLength: 128, description: 'The type of values that it takes, such as Image or Record.'}
   out: {type: string, maxLength: 128, description: The type of values that it makes.}
   replicas: {type: integer, minimum: 1, maximum: 64, description: Processes of the stage.}
+  scale:
+    type: object
+    description: 'In place of replicas: bounds of their number, which the run changes with the load of the stage. In a pipeline''s file this is a mapping under `replicas`. Only in a chain, without state.'
+    required: [max]
+    x-kubernetes-validations:
+      - rule: "self.max >= (has(self.min) ? self.min : 1)"
+        message: "max is at least min"
+    properties:
+      min: {type: integer, minimum: 1, maximum: 64, description: 'The replicas with which the run begins, and the fewest; default 1.'}
+      max: {type: integer, minimum: 1, maximum: 64, description: 'The most replicas; the cores of the pod bound them as well.'}
+      age: {type: string, maxLength: 32, pattern: '^[0-9]+([.][0-9]+)?(ms|s|m|h)$', description: 'A busy stage needs more replicas while the frames that it takes are older; default 1s.'}
+      up_after: {type: string, maxLength: 32, pattern: '^[0-9]+([.][0-9]+)?(ms|s|m|h)$', description: 'How long more must be needed; default 30s.'}
+      down_after: {type: string, maxLength: 32, pattern: '^[0-9]+([.][0-9]+)?(ms|s|m|h)$', description: 'How long fewer must be enough; default 5m.'}
   ordered: {type: boolean, description: 'False: replicas hand frames on in any order.'}
   batch: {x-kubernetes-preserve-unknown-fields: true, description: '`auto`, or `{most: 8, wait: 10ms}`: how many values one call gets.'}
   on_error: {type: string, enum: [stop, skip, restart], description: What follows when the stage fails.}
@@ -358,6 +375,22 @@ properties:
         host: {type: string, maxLength: 63}
   placement:
     {{- include "fairlead.pipeline.placement" . | nindent 4 }}
+  scaling:
+    type: array
+    description: The stages whose replicas follow their load, as the run last said.
+    maxItems: 64
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [stage]
+    items:
+      type: object
+      required: [stage, replicas, min, max, changes]
+      properties:
+        stage: {type: string, maxLength: 63}
+        replicas: {type: integer, description: How many it has.}
+        min: {type: integer, description: The fewest.}
+        max: {type: integer, description: The most.}
+        changes: {type: integer, description: How often the run has changed the number.}
+        reason: {type: string, maxLength: 1024, description: 'Why it was changed last, such as: frames were 1.2s old for 30s.'}
   hosts:
     type: array
     description: The pod of each host.

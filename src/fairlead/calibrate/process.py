@@ -7,19 +7,7 @@ from typing import Final
 from fairlead.units import Bytes
 
 _SELF: Final = "/proc/self"
-_QUOTA: Final = "/sys/fs/cgroup/cpu.max"
 _MEMORY: Final = {"current": "VmRSS", "peak": "VmHWM"}
-
-
-def cpus(quota: str = _QUOTA) -> int:
-    """Return the number of CPUs this process may use: runtimes would count those of the whole machine."""
-    allowed = len(os.sched_getaffinity(0))
-    try:
-        with open(quota, encoding="ascii") as limit:
-            most, period = limit.read().split()
-        return max(1, min(allowed, -(-int(most) // int(period))))
-    except (OSError, ValueError):  # no such limit, or `max`
-        return allowed
 
 
 def memory(which: str, folder: str = _SELF) -> Bytes:

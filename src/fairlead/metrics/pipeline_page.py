@@ -93,6 +93,7 @@ def _stage_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamil
     yield from counter("fairlead_pipeline_stage_restarts_total", text, _STAGE, rows)
     rows = [(key, len(each["workers"])) for key, each in stages]
     yield from gauge("fairlead_pipeline_stage_processes", "Processes of a stage.", _STAGE, rows)
+    yield from _scaling_metrics(document)
     places: list[Row] = [((*key, host), 1.0) for key, each in stages for host in each.get("hosts", ())]
     text = "The host that a stage is on; always 1."
     yield from gauge("fairlead_pipeline_stage_host_info", text, (*_STAGE, "host"), places)
@@ -104,6 +105,17 @@ def _stage_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamil
         yield from gauge(f"fairlead_pipeline_stage_batch_{name}", text, _STAGE, rows)
     for kind, text in _STAGE_TIMES.items():
         yield from _times(document, f"fairlead_pipeline_stage_{kind}_seconds", text, _STAGE, stages, kind)
+
+
+def _scaling_metrics(document: Document) -> Iterator[MetricFamily]:
+    scaled = [((str(document["pipeline"]), each["stage"]), each) for each in document.get("scaling", ())]
+    for bound in ("min", "max"):
+        rows: list[Row] = [(key, each[bound]) for key, each in scaled]
+        text = f"The {bound} of a stage's replicas, which follow its load."
+        yield from gauge(f"fairlead_pipeline_stage_replicas_{bound}", text, _STAGE, rows)
+    rows = [(key, each["changes"]) for key, each in scaled]
+    text = "Changes of a stage's replicas, which follow its load."
+    yield from counter("fairlead_pipeline_stage_scalings_total", text, _STAGE, rows)
 
 
 def _edge_metrics(document: Document) -> Iterator[MetricFamily | HistogramFamily]:

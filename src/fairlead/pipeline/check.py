@@ -166,14 +166,17 @@ def _stage_faults(spec: PipelineSpec, stage: StageSpec) -> Iterator[tuple[str, s
             yield f"no {stage.role} {stage.target!r}", hint
         else:
             yield from objections(stage.options, table[stage.target].rules)
-        if stage.replicas > 1 or stage.batch:
+        if stage.is_replicated or stage.batch:
             yield f"a {stage.role} has neither replicas nor batches", "remove the key"
     elif stage.kind is StageKind.ONNX:
         yield from objections(stage.options, ONNX_RULES)
     elif stage.options:
         yield "a function takes no options", "remove the key"
-    if len(spec.inputs_of(stage.name)) > 1 and (stage.replicas > 1 or stage.batch):
+    if len(spec.inputs_of(stage.name)) > 1 and (stage.is_replicated or stage.batch):
         yield "a stage that joins has neither replicas nor batches", "add a stage behind it"
+    if stage.scale is not None and not spec.is_chain:
+        what = "replicas that follow the load need a chain: stages that join or branch cannot move"
+        yield what, "state a number of replicas"
 
 
 def _missing_cores(stage: StageSpec) -> Iterator[tuple[str, str]]:
@@ -207,7 +210,7 @@ def load_stage(spec: PipelineSpec, stage: StageSpec, inputs: int) -> StageSpec:
     function = load_target(stage.target, spec.folder)
     _check_several(stage, function)
     if keeps_state(function):
-        if stage.replicas > 1 or stage.batch:
+        if stage.is_replicated or stage.batch:
             raise ValueError(
                 f"{stage.target} keeps state for each stream: it has neither replicas nor batches"
             )
@@ -219,7 +222,7 @@ def load_stage(spec: PipelineSpec, stage: StageSpec, inputs: int) -> StageSpec:
 
 
 def _check_several(stage: StageSpec, function: Callable[..., Any]) -> None:
-    if makes_several(function) and (stage.batch or (stage.replicas > 1 and stage.ordered)):
+    if makes_several(function) and (stage.batch or (stage.is_replicated and stage.ordered)):
         raise ValueError(f"{stage.target} is a generator: it has neither batches nor ordered replicas")
 
 
@@ -235,7 +238,7 @@ def check_edges(spec: PipelineSpec) -> Iterator[Problem]:
     for edge in spec.edges:
         start, end = spec.stage(edge.source), spec.stage(edge.target)
         made, wanted = start.outputs, end.inputs
-        if start.replicas > 1 and end.replicas > 1:
+        if start.is_replicated and end.is_replicated:
             yield Problem(
                 _where(spec, edge.line),
                 f"edge {edge.name}: replicas follow replicas: nothing puts the frames in order",

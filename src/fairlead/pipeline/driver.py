@@ -19,7 +19,9 @@ from fairlead.pipeline.place import Place, Positions
 from fairlead.pipeline.places import OtherHosts, RunPlaces
 from fairlead.pipeline.progress import WorkedOn
 from fairlead.pipeline.replan.follower import FileFollower
+from fairlead.pipeline.replan.following import with_present_replicas
 from fairlead.pipeline.replan.moves import MovePlanner, ProposedMove, RunMoves, hosts_of
+from fairlead.pipeline.replan.scaling import RunScaling, with_replicas
 from fairlead.pipeline.spec import StageRole
 from fairlead.pipeline.state.folder import StateFolder
 from fairlead.pipeline.state.kept_run import KeptRun
@@ -34,6 +36,9 @@ StatusCallback = Callable[[dict[str, Any]], None]
 
 class PipelineDriver:
     """One run of a pipeline."""
+
+    _is_file_move = False
+    """The move that is under way was begun because the file has changed."""
 
     def __init__(
         self,
@@ -64,6 +69,8 @@ class PipelineDriver:
         self._follower = planner if isinstance(planner, FileFollower) else None
         self._planner = None if isinstance(planner, FileFollower) else planner
         self._moves = RunMoves(boottime())
+        self.scaling = RunScaling()
+        """What lets replicas follow the load; to be replaced before the run, if at all."""
         self._open_links: dict[LinkPlan, str] = {}
         """The sessions of links between hosts."""
         self._sessions = state.record.attempt * _SESSIONS if state is not None else 0
@@ -126,13 +133,16 @@ class PipelineDriver:
 
     def _propose(self, document: Mapping[str, Any]) -> None:
         """Let stages move if that pays now."""
-        if self._planner is None or not self._coordinator.can_move:
+        if not self._coordinator.can_move:
             return
-        now = boottime()
-        proposed = self._planner.propose(document, now)
+        now, plan = boottime(), self._coordinator.plan
+        proposed = self._planner.propose(document, now) if self._planner is not None else None
         if proposed is not None:
-            plan = place_workers(self._coordinator.plan, proposed.nodes, self._paths + 1)
-            self._begin_move(plan, proposed)
+            self._begin_move(place_workers(plan, proposed.nodes, self._paths + 1), proposed)
+        elif (change := self.scaling.propose(document, plan.spec, now)) is not None:
+            self.scaling.begin(change)
+            scaled = replace_spec(plan, with_replicas(plan.spec, change), self._paths + 1)
+            self._begin_move(scaled, ProposedMove({}, change.reason))
 
     def _follow(self) -> None:
         """Let the run become what its file says, as soon as that can be."""
@@ -140,8 +150,10 @@ class PipelineDriver:
             return
         self._follower.observe(boottime())
         if (spec := self._follower.wanted) is not None:
-            plan = replace_spec(self._coordinator.plan, spec, self._paths + 1)
+            plan = self._coordinator.plan
+            plan = replace_spec(plan, with_present_replicas(spec, plan.spec), self._paths + 1)
             if self._coordinator.can_adopt(plan):
+                self._is_file_move = True
                 self._follower.begin()
                 self._begin_move(plan, ProposedMove({}, f"{spec.path} has changed"))
         self._places.leave(self._coordinator.plans)
@@ -184,6 +196,8 @@ class PipelineDriver:
     def _document(self) -> dict[str, Any]:
         body = self._status.document(boottime(), self._places.calls(), self._coordinator.placed)
         body |= {"pid": os.getpid(), "open": self._coordinator.is_open, "moves": self._moves.document()}
+        if scaled := self.scaling.document(self._coordinator.plan.spec):
+            body["scaling"] = scaled
         if self._follower is not None:
             body["follow"] = self._follower.document()
         return body | self._places.status(self._coordinator.plan)
@@ -299,7 +313,9 @@ class PipelineDriver:
         now = boottime()
         if line := self._moves.end(effect.done, effect.sequence, effect.reason, now):
             self._log(line)
-        if self._follower is not None:
+        self.scaling.on_move_ended(done=effect.done, now=now)
+        if self._follower is not None and self._is_file_move:
+            self._is_file_move = False
             self._follower.on_ended(done=effect.done, reason=effect.reason, now=now)
         if self._planner is not None:
             nodes = hosts_of(self._coordinator.plan) if effect.done else None

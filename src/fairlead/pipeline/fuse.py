@@ -95,7 +95,7 @@ def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> R
     groups = _groups(spec, movable)
     workers = tuple(
         WorkerPlan(
-            "+".join(stage.name for stage in group) + (f"/{index}" if group[0].replicas > 1 else ""),
+            "+".join(stage.name for stage in group) + (f"/{index}" if group[0].is_replicated else ""),
             group,
             *spec.places_of(group[0])[index],
         )
@@ -155,7 +155,7 @@ def _names(plan: RunPlan, placed: RunPlan, path: int) -> dict[str, str]:
         if not own[worker.name] or numbers[stage.name] != stage.replicas
     }
     before = {edge.source for edge in placed.spec.edges if edge.target in changed}
-    changed |= {name for name in before if placed.spec.stage(name).replicas > 1}
+    changed |= {name for name in before if placed.spec.stage(name).is_replicated}
     return {
         each.name: f"{each.name}{PATH_MARK}{path}" if each.stages[0].name in changed else own[each.name]
         for each in placed.workers
@@ -171,7 +171,9 @@ def _identity(worker: WorkerPlan) -> tuple[str, str, tuple[StageSpec, ...]]:
 def is_merged(spec: PipelineSpec, edge: EdgeSpec) -> bool:
     """Return whether the frames of an edge are put in order where it ends: of replicas, and before a join."""
     start, end = spec.stage(edge.source), spec.stage(edge.target)
-    return (start.replicas > 1 and start.ordered and end.replicas == 1) or len(spec.inputs_of(end.name)) > 1
+    return (start.is_replicated and start.ordered and not end.is_replicated) or len(
+        spec.inputs_of(end.name)
+    ) > 1
 
 
 def _groups(spec: PipelineSpec, movable: frozenset[str]) -> list[tuple[StageSpec, ...]]:
@@ -197,7 +199,7 @@ def _is_fused(spec: PipelineSpec, edge: EdgeSpec, movable: frozenset[str]) -> bo
         and edge.contract.policy is EdgePolicy.BLOCK
         and edge.contract.max_age is None
         and len(spec.outputs_of(start.name)) == len(spec.inputs_of(end.name)) == 1
-        and start.replicas == end.replicas == 1
+        and not (start.is_replicated or end.is_replicated)
         and StageRole.EXEC not in (start.role, end.role)  # a program computes beside its worker
         and start.batch is None
         and end.batch is None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from fairlead.cores import usable_cores
 from fairlead.pipeline.checkpoints import read_memory, write_memory
 from fairlead.pipeline.control import Channel, Message
 from fairlead.pipeline.link.joins import LinkJoin, RingJoin
@@ -184,6 +185,7 @@ class LocalPlace:
         self._pages: dict[str, ProgressPage] = {}
         self._limited: set[str] = set()
         """Workers whose memory is limited."""
+        self._cores = usable_cores()
 
     def spawn(self, worker: str, settings: Message, known: Mapping[int, Position]) -> None:
         """Start the process of a worker."""
@@ -270,12 +272,14 @@ class LocalPlace:
         return {name: page.positions() for name, page in self._pages.items()}
 
     def status(self) -> dict[str, Any]:
-        """Return the process numbers."""
-        processes = {name: process.child.pid for name, process in self._processes.items()}
+        """Return the process numbers, and the cores that processes here may use."""
+        body: dict[str, Any] = {
+            "processes": {name: process.child.pid for name, process in self._processes.items()},
+            "cores": self._cores,
+        }
         if self._links is None:
-            return {"processes": processes}
-        links = {"links": self._links.states(), "transfers": self._links.transfers()}
-        return {"processes": processes} | links
+            return body
+        return body | {"links": self._links.states(), "transfers": self._links.transfers()}
 
     def edge_counts(self) -> dict[str, Any]:
         """Return what was dropped before links that begin here."""

@@ -14,6 +14,7 @@ from fairlead.pipeline.driver import PipelineDriver
 from fairlead.pipeline.edge import EdgeContract
 from fairlead.pipeline.fuse import plan_workers
 from fairlead.pipeline.keys.batch import read_batch
+from fairlead.pipeline.keys.replicas import read_replicas
 from fairlead.pipeline.load import ATTRIBUTE, DeclaredPorts
 from fairlead.pipeline.observe.runs import RunPublisher
 from fairlead.pipeline.ports import ANY, PortType
@@ -73,12 +74,17 @@ def model(name: str, path: str, options: Mapping[str, Any] | None = None, **sett
 
 
 def _stage(made: StageSpec, settings: dict[str, Any]) -> Chain:
-    """Return a stage with settings, of which `on_error` and `batch` may be as files write them."""
+    """Return a stage with settings; `on_error`, `batch` and `replicas` may be as files write them."""
     policy = OnError(settings.pop("on_error", made.on_error))
     batch = settings.pop("batch", None)
+
+    def refusal(text: str, hint: str) -> PipelineError:
+        return PipelineError(f"stage {made.name}: {text}", hint)
+
     if batch is not None:
-        batch = read_batch(batch, lambda text, hint: PipelineError(f"stage {made.name}: {text}", hint))
-    return Chain((replace(made, on_error=policy, batch=batch, **settings),))
+        batch = read_batch(batch, refusal)
+    replicas, scale = read_replicas(settings.pop("replicas", 1), refusal)
+    return Chain((replace(made, on_error=policy, batch=batch, replicas=replicas, scale=scale, **settings),))
 
 
 def target_of(function: Callable[..., Any]) -> str:

@@ -13,6 +13,12 @@ LOCAL: Final = "local"
 """The name of the coordinator's own machine."""
 
 
+OLD: Final = Seconds(1.0)
+"""By default: the age of frames that asks for more replicas; how long more are needed, or fewer do."""
+UP_AFTER: Final = Seconds(30.0)
+DOWN_AFTER: Final = Seconds(300.0)
+
+
 class StageRole(StrEnum):
     """What a stage does; also the key of its target in a file."""
 
@@ -52,6 +58,20 @@ class BatchSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaScale:
+    """Bounds of a number of replicas that follows the load of the stage."""
+
+    least: int
+    most: int
+    age: Seconds = OLD
+    """Frames that are older when a busy stage takes them ask for more replicas."""
+    up_after: Seconds = UP_AFTER
+    """How long more of them must be needed."""
+    down_after: Seconds = DOWN_AFTER
+    """How long fewer of them must be enough."""
+
+
+@dataclass(frozen=True, slots=True)
 class StageSpec:
     """One stage."""
 
@@ -63,6 +83,7 @@ class StageSpec:
     inputs: PortType = ANY
     outputs: PortType = ANY
     replicas: int = 1
+    """Of a stage with `scale`: those of now; in a file, those with which a run begins."""
     ordered: bool = True
     """Of replicas: the next stage receives the frames in the order of the source."""
     batch: BatchSpec | None = None
@@ -83,11 +104,19 @@ class StageSpec:
     """The name or the class of a host, or labels as `key=value,key=value`; `local`: this machine."""
     is_placed: bool = False
     """The file states `on`: a plan leaves the stage there."""
+    scale: ReplicaScale | None = None
+    """Bounds between which the number of replicas follows the load; None: the number is fixed."""
 
     @property
     def settings(self) -> "StageSpec":
-        """The stage without its place, in the file and among hosts."""
-        return replace(self, line=0, on="", is_placed=False)
+        """The stage without its place, in the file and among hosts, and without what follows the load."""
+        bare = replace(self, line=0, on="", is_placed=False)
+        return bare if self.scale is None else replace(bare, replicas=0, scale=_ANY_SCALE)
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether it is joined with its neighbours as replicas are, also while there is one of them."""
+        return self.replicas > 1 or (self.scale is not None and self.scale.most > 1)
 
     @property
     def kind(self) -> StageKind:
@@ -95,6 +124,9 @@ class StageSpec:
         if self.role is StageRole.RUN:
             return StageKind.ONNX if self.target.endswith(".onnx") else StageKind.FUNCTION
         return StageKind(self.role.value)
+
+
+_ANY_SCALE: Final = ReplicaScale(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

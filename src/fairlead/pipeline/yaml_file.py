@@ -12,13 +12,13 @@ from fairlead.pipeline.edge import DEPTH, EdgeContract
 from fairlead.pipeline.hosts.table import read_hosts
 from fairlead.pipeline.keys.batch import read_batch
 from fairlead.pipeline.keys.fields import check_keys, read_count, read_flag, read_seconds
+from fairlead.pipeline.keys.replicas import read_replicas
 from fairlead.pipeline.ports import ANY, PortType, parse_port
 from fairlead.pipeline.spec import BatchSpec, EdgeSpec, OnError, PipelineSpec, StageRole, StageSpec
 from fairlead.pipeline.transport import MOST_DEPTH
 from fairlead.units import Bytes, Seconds, parse_bytes
 from fairlead.yamltext import BadYamlError, key_places, parse_documents
 
-MOST_REPLICAS: Final = 64
 _TOP: Final = ("pipeline", "stages", "edges", "fuse", "hosts", "cluster")
 _STAGE: Final = (
     *("name", "source", "run", "exec", "sink", "options", "in", "out"),
@@ -102,6 +102,7 @@ class _Reading:
         options = entry.get("options") or {}
         if not isinstance(options, dict):
             raise self._error(line, f"stage {name}: options is not a mapping", "write options: {name: value}")
+        replicas, scale = read_replicas(entry.get("replicas", 1), partial(self._error, line))
         return StageSpec(
             name,
             roles[0],
@@ -109,7 +110,7 @@ class _Reading:
             options,
             self._port(entry, "in", line),
             self._port(entry, "out", line),
-            self._count(entry, "replicas", line, 1, MOST_REPLICAS),
+            replicas,
             self._flag(entry, "ordered", line, True),
             self._batch(entry, line),
             self._on_error(entry, line),
@@ -120,6 +121,7 @@ class _Reading:
             command=command,
             on=self._text_of(entry, "on", line, "local"),
             is_placed="on" in entry,
+            scale=scale,
         )
 
     def _edge(self, entry: Mapping[str, Any], line: int) -> EdgeSpec:

@@ -26,6 +26,7 @@ from fairlead.pipelineobjects.names import (
 from fairlead.pipelineobjects.placed import PlacedPipeline, place_stages
 from fairlead.pipelineobjects.problems import check_resource, describe
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
+from fairlead.pipelineobjects.scaled import scaled_stages
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     GIVEN_UP,
@@ -106,6 +107,8 @@ class PipelineController:
         states = (_accepted(resource), planned, ready, _progress(decided, ready))
         status = _status(observed, states) | _summary(resource, hosts, len(decided.wanted)) | placed.status
         status |= {"completed": target.mark} if decided.is_completed else {}
+        scaling, scaled = _scaling(observed, resource, decided)
+        status |= scaling
         said = (*announce(_conditions(observed), states), *placed.announcements, *decided.announcements)
         again = _again_after(issued, pods, observed.now, placed.due, is_updating=decided.reads_page)
         return Reconciled(
@@ -117,12 +120,22 @@ class PipelineController:
                 *decided.objects,
             ),
             status=status,
-            announcements=(*said, *_events(sequence, pods, issued)),
+            announcements=(*said, *scaled, *_events(sequence, pods, issued)),
             again_after=again,
             keep=_keep(observed, pods, sequence.keep),
             force=_force(resource, pods, observed.now),
             pages=decided.pages,
         )
+
+
+def _scaling(
+    observed: Observed, resource: PipelineResource, decided: RunDecision
+) -> tuple[dict[str, Any], tuple[Announcement, ...]]:
+    """Return what is said of replicas that follow the load, while a run goes on."""
+    if not decided.is_live:
+        return {}, ()
+    entries, events = scaled_stages(observed.resource.get("status") or {}, resource.spec, decided.status)
+    return ({"scaling": entries} if entries else {}), events
 
 
 def _by_name(objects: Sequence[Manifest]) -> dict[str, Manifest]:

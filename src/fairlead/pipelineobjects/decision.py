@@ -9,6 +9,7 @@ from fairlead.errors import PipelineError
 from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PAGES_PORT, digest
 from fairlead.pipelineobjects.pods import image_of, in_slot, wanted_pods, with_file
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
+from fairlead.pipelineobjects.scaled import is_scaled
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
@@ -29,6 +30,8 @@ from fairlead.reconcile import Announcement, Manifest, Observed, PodPage
 _FRESH: Final = timedelta(seconds=5)
 """How old a page may be that counts."""
 _PAGE_EVERY: Final = 1.0
+_SCALE_EVERY: Final = 15.0
+"""Seconds from one look to the next at a run whose replicas follow its load."""
 Pods = Mapping[Place, Manifest]
 
 
@@ -65,6 +68,8 @@ class RunDecision:
     is_completed: bool = False
     is_lost: bool = False
     """The coordinator's node is lost."""
+    status: FollowStatus | None = None
+    """What the page of the run said a moment ago; None: nothing."""
 
     @property
     def rolled_back(self) -> str:
@@ -169,6 +174,7 @@ def _restored(observed: Observed, target: RunTarget, pods: Pods) -> RunFile:
 
 def _decide_live(observed: Observed, target: RunTarget, file: RunFile, pods: Pods) -> RunDecision:
     page = _page(pods)
+    status = _status(observed, target.resource.name, page)
     run = LiveRun(
         target.resource,
         target.made_from,
@@ -177,7 +183,7 @@ def _decide_live(observed: Observed, target: RunTarget, file: RunFile, pods: Pod
         target.wanted,
         pods,
         file,
-        _status(observed, target.resource.name, page),
+        status,
         observed.now,
     )
     plan = plan_live(run)
@@ -187,9 +193,10 @@ def _decide_live(observed: Observed, target: RunTarget, file: RunFile, pods: Pod
         plan.file,
         doing=plan.doing,
         announcements=plan.announcements,
-        pages={page: _PAGE_EVERY} if page is not None and plan.reads_page else {},
+        pages=_pages(page, target.resource, reads=plan.reads_page),
         reads_page=plan.reads_page,
         is_live=not plan.sequence.waits_for,
+        status=status,
     )
     return _with_pods(target, decided, pods)
 
@@ -217,6 +224,13 @@ def _page(pods: Pods) -> PodPage | None:
     address = status.get("podIP")
     is_up = address and status.get("phase") == "Running"
     return PodPage(str(address), PAGES_PORT, STATUS_PATH) if is_up else None
+
+
+def _pages(page: PodPage | None, resource: PipelineResource, *, reads: bool) -> dict[PodPage, float]:
+    """Return how often the page of the run is read: for an update, and for replicas that follow the load."""
+    if page is None or not (reads or is_scaled(resource.spec)):
+        return {}
+    return {page: _PAGE_EVERY if reads else _SCALE_EVERY}
 
 
 def _status(observed: Observed, pipeline: str, page: PodPage | None) -> FollowStatus | None:

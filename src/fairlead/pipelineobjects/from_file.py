@@ -10,7 +10,7 @@ from fairlead.pipeline.keys.fields import check_keys
 from fairlead.pipeline.spec import HostSpec, PipelineSpec, StageSpec
 from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PIPELINES, digest, labels
 from fairlead.pipelineobjects.plan_spec import PLAN
-from fairlead.pipelineobjects.resource import HOST, ON
+from fairlead.pipelineobjects.resource import HOST, ON, REPLICAS, SCALE
 from fairlead.reconcile import Manifest
 
 _POD: Final = ("nodeSelector", "tolerations", "resources", "accelerator", "dataClaim", "tlsSecret")
@@ -18,7 +18,7 @@ _CLUSTER: Final = (
     *("image", "imagePullPolicy", "imagePullSecrets", "schedulerName", "stateClaim", "files", "update"),
     LOCAL,
 )
-_TEXTS: Final = ("timeout", "max_age")
+_TEXTS: Final = ("timeout", "max_age", "age", "up_after", "down_after")
 Json = dict[str, Any]
 
 
@@ -85,6 +85,8 @@ def _key(path: str) -> str:
 
 def _stage(spec: PipelineSpec, stage: StageSpec, entry: Mapping[str, Any]) -> Json:
     body = {key: value for key, value in _texts(entry).items() if key != ON and value is not None}
+    if stage.scale is not None:
+        body[SCALE] = _texts(body.pop(REPLICAS))
     if stage.command:
         body["exec"] = list(stage.command)
     if stage.is_placed:

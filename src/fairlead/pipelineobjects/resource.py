@@ -16,6 +16,9 @@ SCHEDULER: Final = "fairlead"
 ON: Final = "on"
 HOST: Final = "host"
 """The key of a stage in the resource that is `on` in a file: kubectl reads `on` in YAML as true."""
+REPLICAS: Final = "replicas"
+SCALE: Final = "scale"
+"""The key of a stage in the resource for a mapping under `replicas` in a file: a field has one type."""
 OBSERVED_FOR: Final = Seconds(30.0)
 _FILE_KEYS: Final = ("edges", "fuse")
 
@@ -171,8 +174,11 @@ def _read_update(body: Mapping[str, Any]) -> UpdatePolicy:
     return UpdatePolicy(observe, bool(body.get("rollback", True)))
 
 
+_FILE_NAMES: Final = {HOST: ON, SCALE: REPLICAS}
+
+
 def _file_stage(stage: Mapping[str, Any]) -> dict[str, Any]:
-    return {ON if key == HOST else key: value for key, value in stage.items()}
+    return {_FILE_NAMES.get(key, key): value for key, value in stage.items()}
 
 
 def _read_group(name: str, body: Mapping[str, Any]) -> HostGroup:

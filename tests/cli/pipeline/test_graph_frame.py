@@ -76,6 +76,13 @@ def test_the_edge_into_a_stage_shows_how_many_frames_a_batch_waits_for() -> None
     assert [line for line in page if "batch" in line] == [page[3]]
 
 
+def test_replicas_that_follow_the_load_are_shown_with_their_bound() -> None:
+    scaled = {"stage": "detect", "replicas": 2, "min": 1, "max": 2, "changes": 1, "held_by": "max is 2"}
+    page = texts(text_lines({**STATUS, "scaling": [scaled]}, ASCII))
+    assert page[5].startswith("detect x2/2 *      30.0/s")
+    assert page[5].endswith("90 max is 2 1 restarted")
+
+
 def test_a_page_without_a_terminal_cuts_nothing() -> None:
     page = texts(text_lines(STATUS, ASCII))
     assert page[3].endswith("dropped 28 oldest, 3 expired, drop_oldest")

@@ -69,6 +69,7 @@ REPORT = {
             }
         ],
         "moves": [],
+        "scaling": [],
     },
     "run_note": str,
     "conditions": [{"type": str, "status": str, "reason": str, "message": str}],
@@ -121,6 +122,52 @@ def test_a_slow_stage_is_named_with_what_it_costs_and_what_would_help() -> None:
         "give blur 3 replicas instead of 2, where its node has free cores; or put blur on a faster host "
         "(spare of the spec has no stage)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("held_by", "most", "finding", "change"),
+    [
+        ("", 4, "", "put blur on a faster host (spare of the spec has no stage)"),
+        (
+            "max is 2",
+            2,
+            "blur should have more replicas than 2: max is 2",
+            "raise replicas of blur to max: 3, where its node has free cores; or put blur on a faster host "
+            "(spare of the spec has no stage)",
+        ),
+        (
+            "its hosts have cores for 2",
+            4,
+            "blur should have more replicas than 2: its hosts have cores for 2",
+            "give the pod of blur more cores: its hosts have cores for 2; or put blur on a faster host "
+            "(spare of the spec has no stage)",
+        ),
+    ],
+)
+def test_replicas_that_follow_the_load_are_explained(
+    held_by: str, most: int, finding: str, change: str
+) -> None:
+    last = {"from": 1, "to": 2, "reason": "frames were 1.2s old for 30s"}
+    scaled = {"stage": "blur", "replicas": 2, "min": 1, "max": most, "changes": 1, "last": last}
+    report = explain_pipeline(observe(running(), {**slow(), "scaling": [{**scaled, "held_by": held_by}]}))
+    texts = [each["text"] for each in report["findings"] if "replicas" in each["text"]]
+    why = "changed from 1 to 2: frames were 1.2s old for 30s"
+    assert [text for text in texts if "should" not in text] == [f"blur has 2 replicas of 1 to {most}, {why}"]
+    assert [text for text in texts if "should" in text] == ([finding] if finding else [])
+    assert [each["text"] for each in report["changes"]] == [change]
+    assert report["run"]["scaling"][0]["held_by"] == held_by
+
+
+def test_a_moved_stage_is_named_with_its_hosts_or_its_replicas() -> None:
+    hosts = {"name": "blur", "from": "server", "to": "edge"}
+    for stages, text in (
+        ([hosts], "moved blur from server to edge at frame 7: x"),
+        ([{**hosts, "replicas": [1, 2]}], "moved blur from 1 to 2 replicas at frame 7: x"),
+    ):
+        report = explain_pipeline(
+            observe(running(), run_status(moves=[{"stages": stages, "sequence": 7, "reason": "x"}]))
+        )
+        assert text in [each["text"] for each in report["findings"]]
 
 
 def test_each_stage_has_its_place_and_the_reason() -> None:

@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
 def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
     """Return the plan of the options."""
     from fairlead.calibrate.campaign import CalibrationPlan
-    from fairlead.calibrate.process import cpus
+    from fairlead.cores import usable_cores
     from fairlead.zoo import PACK
 
     names = tuple(PACK)
@@ -140,7 +140,7 @@ def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
         raise SettingsError(f"--models {options.models}: the pack has no {odd[0]!r}", hint)
     if not 1 <= options.runs <= _MOST_ROUNDS:
         raise SettingsError(f"--runs {options.runs}: not between 1 and {_MOST_ROUNDS}", "3 is usual")
-    threads = cpus() if options.threads is None else options.threads
+    threads = usable_cores() if options.threads is None else options.threads
     most = os.cpu_count() or 1
     if not 1 <= threads <= most:
         raise SettingsError(f"--threads {threads}: not between 1 and {most}", "leave it out for all CPUs")

@@ -21,6 +21,11 @@ _HOSTS: Final = (
     *(Column(each, Fit.KEEP) for each in ("HOST", "READY", "POD", "NODE")),
     Column("STAGES", Fit.PROSE),
 )
+_SCALED: Final = ("stage", "replicas", "min", "max", "changes")
+_SCALING: Final = (
+    *(Column(each, Fit.KEEP) for each in ("STAGE", "REPLICAS", "BOUNDS")),
+    Column("LAST CHANGE", Fit.PROSE),
+)
 _NAME: Final = "NAME|FILE"
 _ABOUT: Final = "the name of a pipeline, or its file"
 Json = dict[str, Any]
@@ -171,6 +176,10 @@ def status_document(found: Json) -> Json:
             for each in status.get("hosts") or ()
         ],
         "plan": placement_document(status["placement"]) if "placement" in status else None,
+        "scaling": [
+            {**{key: each[key] for key in _SCALED}, "reason": each.get("reason", "")}
+            for each in status.get("scaling") or ()
+        ],
     }
 
 
@@ -199,6 +208,12 @@ def status_page(found: Json) -> Page:
             for each in document["hosts"]
         ]
         lines += ["", Table.of(_HOSTS, rows)]
+    if document["scaling"]:
+        scaled = [
+            (each["stage"], str(each["replicas"]), f"{each['min']} to {each['max']}", each["reason"] or "-")
+            for each in document["scaling"]
+        ]
+        lines += ["", Table.of(_SCALING, scaled)]
     lines += placement_lines((found.get("status") or {}).get("placement") or {})
     if document["conditions"]:
         keys = ("type", "status", "reason", "message")

@@ -109,8 +109,10 @@ def graph_lines(status: Document, order: StageOrder, glyphs: Glyphs) -> list[Sty
     """Return a line for each stage, and below it one for each edge that leaves it."""
     lines: list[StyledLine] = []
     batches = {stage["name"]: stage["batch"]["size"] for stage in status["stages"] if stage.get("batch")}
+    scaled = {each["stage"]: each for each in status.get("scaling", ())}
     for stage in _ordered(status, order):
-        lines.append(_stage_line(stage, stage["name"] == status["bottleneck"], glyphs))
+        limits = stage["name"] == status["bottleneck"]
+        lines.append(_stage_line(stage, scaled.get(stage["name"]), limits, glyphs))
         leaving = (edge for edge in status["edges"] if edge["from"] == stage["name"])
         lines += [_edge_line(edge, batches.get(edge["to"]), glyphs) for edge in leaving]
         inner = (edge for edge in status["fused"] if edge["from"] == stage["name"])
@@ -152,9 +154,10 @@ def _title(status: Document, controls: GraphControls) -> StyledLine:
     return (*pieces, *([Piece("  PAUSED", Style.WARN)] if controls.paused else []))
 
 
-def _stage_line(stage: Document, limits: bool, glyphs: Glyphs) -> StyledLine:
+def _stage_line(stage: Document, scaled: Document | None, limits: bool, glyphs: Glyphs) -> StyledLine:
     process = stage["times"]["process"]
-    replicas = f" x{len(stage['workers'])}" if len(stage["workers"]) > 1 else ""
+    replicas = f" x{len(stage['workers'])}" if len(stage["workers"]) > 1 or scaled else ""
+    replicas += f"/{scaled['max']}" if scaled else ""
     name = f"{stage['name']}{replicas}{' *' if limits else ''}"
     style = Style.WARN if limits else Style.HEAD
     busy = float(stage["busy"])
@@ -168,6 +171,8 @@ def _stage_line(stage: Document, limits: bool, glyphs: Glyphs) -> StyledLine:
         *_bar(busy, busy >= _NEARLY_ALL, glyphs),
         Piece(f" {busy:>4.0%} {figures}"),
     ]
+    if scaled and scaled["held_by"]:
+        pieces.append(Piece(f" {scaled['held_by']}", Style.WARN))
     others = [host for host in stage.get("hosts", ()) if host != "local"]
     if others:
         pieces.append(Piece(f" on {', '.join(others)}", Style.DIM))

@@ -61,6 +61,10 @@ def prepare(spec: "PipelineSpec", options: argparse.Namespace) -> PreparedMoves:
         raise PipelineError(
             "--replan: stages that join or branch are not moved", "leave out --replan, or use plan --out"
         )
+    if scaled := next((stage.name for stage in spec.stages if stage.scale is not None), ""):
+        raise PipelineError(
+            f"--replan: the replicas of {scaled} follow the load", "state a number, or leave out --replan"
+        )
     if not movable:
         raise PipelineError("--replan: every stage states `on`", "remove `on` of stages that may move")
     hosts.require_private_hosts(spec, options)

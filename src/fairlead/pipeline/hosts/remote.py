@@ -120,6 +120,7 @@ class RemoteHost:
             "connections": session.connections,
             "round_trip": session.clock.round_trip,
             "clock_offset": session.clock.seconds,
+            "cores": self._status.get("cores"),
             "processes": self._status.get("processes", {}),
             "links": self._status.get("links", []),
             "transfers": self._status.get("transfers", []),

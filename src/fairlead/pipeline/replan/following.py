@@ -49,6 +49,18 @@ def with_known_ports(new: PipelineSpec, running: PipelineSpec, moving: tuple[str
     return replace(new, stages=tuple(stages), edges=running.edges)
 
 
+def with_present_replicas(new: PipelineSpec, running: PipelineSpec) -> PipelineSpec:
+    """Return a pipeline of a file with the replicas that a run has now, where they follow the load."""
+    known = {each.name: each.replicas for each in running.stages if each.scale is not None}
+    return replace(new, stages=tuple(_scaled(each, known.get(each.name)) for each in new.stages))
+
+
+def _scaled(stage: StageSpec, replicas: int | None) -> StageSpec:
+    if stage.scale is None or replicas is None:
+        return stage
+    return replace(stage, replicas=min(max(replicas, stage.scale.least), stage.scale.most))
+
+
 def _with_ports(stage: StageSpec, known: StageSpec) -> StageSpec:
     return replace(stage, inputs=known.inputs, outputs=known.outputs, is_stateful=known.is_stateful)
 
@@ -82,9 +94,9 @@ def _stage_refusals(
             yield f"{after.role} {after.name} is at another address: sources and sinks do not move"
     elif before.ordered != after.ordered:
         yield f"stage {after.name} has changed: ordered"
-    elif (before.replicas == 1) != (after.replicas == 1):
+    elif before.is_replicated != after.is_replicated:
         yield (
-            f"stage {after.name} has {after.replicas} in place of {before.replicas} replicas: "
+            f"stage {after.name} has {_number(after)} in place of {_number(before)} replicas: "
             "from one to several, and back, its neighbours change as well"
         )
 
@@ -108,7 +120,16 @@ def _moving(old: PipelineSpec, new: PipelineSpec) -> tuple[str, ...]:
 
 
 def _addresses(spec: PipelineSpec, stage: StageSpec) -> list[str]:
-    return [address for _, address in spec.places_of(stage)]
+    """Return where a stage may be; replicas whose number follows the load take all of these in turn."""
+    if stage.scale is None:
+        return [address for _, address in spec.places_of(stage)]
+    every = replace(stage, replicas=len(spec.hosts_of(stage)))
+    return sorted(address for _, address in spec.places_of(every))
+
+
+def _number(stage: StageSpec) -> str:
+    scale = stage.scale
+    return str(stage.replicas) if scale is None else f"{scale.least} to {scale.most}"
 
 
 def _contract(edge: EdgeSpec) -> EdgeSpec:

@@ -1,11 +1,11 @@
 """A move as it is proposed, and the moves of a run as people and programs see them. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from fairlead.pipeline.fuse import RunPlan
-from fairlead.units import format_duration
+from fairlead.units import format_duration, pluralize
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,12 @@ class MovedStage:
     stage: str
     source: str
     target: str
+    replicas: tuple[int, int] | None = None
+    """How many processes it had and has, where their number alone has changed."""
 
     def __str__(self) -> str:
+        if self.replicas is not None:
+            return f"{self.stage} from {self.replicas[0]} to {pluralize(self.replicas[1], 'replica')}"
         if self.source == self.target:
             return f"{self.stage} on {self.source}"
         return f"{self.stage} from {self.source} to {self.target}"
@@ -69,7 +73,11 @@ class MoveRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the status has it."""
-        stages = [{"name": each.stage, "from": each.source, "to": each.target} for each in self.stages]
+        stages = [
+            {"name": each.stage, "from": each.source, "to": each.target}
+            | ({"replicas": list(each.replicas)} if each.replicas is not None else {})
+            for each in self.stages
+        ]
         body = {key: value for key, value in asdict(self).items() if key not in ("stages", "proposed")}
         proposed = self.proposed
         periods = {"period_s": proposed.period_s, "planned_period_s": proposed.planned_period_s}
@@ -127,12 +135,15 @@ def _moved(old: RunPlan, new: RunPlan) -> Iterator[MovedStage]:
     for before, after in zip(old.spec.stages, new.spec.stages, strict=True):
         places = old.spec.places_of(before), new.spec.places_of(after)
         is_elsewhere = {at for _, at in places[0]} != {at for _, at in places[1]}
-        if not is_elsewhere and before.settings == after.settings:
+        is_scaled = before.replicas != after.replicas
+        if not is_elsewhere and not is_scaled and before.settings == after.settings:
             continue
         source, target = (_hosts(each) for each in places)
         if is_elsewhere and source == target:
             source, target = (", ".join(dict.fromkeys(_addresses(each))) for each in places)
-        yield MovedStage(after.name, source, target)
+        is_same = replace(before.settings, replicas=0) == replace(after.settings, replicas=0)
+        numbers = (before.replicas, after.replicas) if is_same and source == target else None
+        yield MovedStage(after.name, source, target, numbers if is_scaled else None)
 
 
 def _hosts(places: Sequence[tuple[str, str]]) -> str:

@@ -41,6 +41,8 @@ class FollowStatus:
     stages: tuple[Mapping[str, Any], ...]
     edges: tuple[Mapping[str, Any], ...]
     seconds: float
+    scaling: tuple[Mapping[str, Any], ...] = ()
+    """Of stages whose replicas follow the load: how many there are, and why."""
 
     def counts(self, moved: Collection[str]) -> RunCounts:
         """Return what was counted; failures are those of the stages that move."""
@@ -73,9 +75,21 @@ def read_status(body: bytes, pipeline: str) -> FollowStatus | None:
             tuple(document["stages"]),
             tuple(document["edges"]),
             float(document["seconds"]),
+            tuple(map(_scaling, document.get("scaling") or ())),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+
+
+def _scaling(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is said of one stage, checked; TypeError, KeyError, ValueError."""
+    last = body["last"]
+    numbers = {key: int(body[key]) for key in ("replicas", "min", "max", "changes")}
+    return {
+        "stage": str(body["stage"]),
+        **numbers,
+        "last": last and {**{key: int(last[key]) for key in ("from", "to")}, "reason": str(last["reason"])},
+    }
 
 
 def _sum(stages: list[Mapping[str, Any]], key: str) -> int:

@@ -111,7 +111,15 @@ def _of_stage(observed: ObservedPipeline, stage: Json, waiting: list[Json]) -> P
     offered = taken + sum(drop_rate(edge) for edge in waiting)
     wanted = math.ceil(now * stage["busy"] * offered / taken) if taken else now + 1
     wanted = min(_MOST_REPLICAS, max(now + 1, wanted))
-    more = f"give {name} {wanted} replicas instead of {now}, where its node has free cores"
+    scaled = next((each for each in observed.run.get("scaling") or () if each["stage"] == name), None)
+    if scaled is not None and not scaled.get("held_by"):  # the run adds some by itself
+        return PipelineChange("stage", name, other)
+    if scaled is not None and now >= scaled["max"]:
+        more = f"raise replicas of {name} to max: {wanted}, where its node has free cores"
+    elif scaled is not None:
+        more = f"give the pod of {name} more cores: {scaled['held_by']}"
+    else:
+        more = f"give {name} {wanted} replicas instead of {now}, where its node has free cores"
     return PipelineChange("stage", name, f"{more}; or {other}")
 
 
@@ -121,7 +129,11 @@ def _may_have_replicas(observed: ObservedPipeline, name: str) -> bool:
     edges = _edges(observed)
     near = {each["from"] for each in edges if each["to"] == name}
     near |= {each["to"] for each in edges if each["from"] == name}
-    return all((stages.get(each) or {}).get("replicas", 1) == 1 for each in near)
+    return all(_is_single(stages.get(each) or {}) for each in near)
+
+
+def _is_single(stage: Json) -> bool:
+    return stage.get("replicas", 1) == 1 and "scale" not in stage
 
 
 def _edges(observed: ObservedPipeline) -> list[Json]:

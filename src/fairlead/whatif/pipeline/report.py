@@ -117,4 +117,5 @@ def _run(run: Json) -> dict[str, Any]:
         "bottleneck": run.get("bottleneck"),
         "edges": [{key: edge.get(key) for key in _EDGE} for edge in run["edges"]],
         "moves": list(run.get("moves") or ()),
+        "scaling": list(run.get("scaling") or ()),
     }

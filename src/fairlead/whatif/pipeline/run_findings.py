@@ -32,6 +32,8 @@ def run_findings(run: Json) -> Iterator[PipelineFinding]:
         yield from _stage_findings(stage)
     for edge in run["edges"]:
         yield from _edge_findings(edge)
+    for scaled in run.get("scaling") or ():
+        yield from _scaling_findings(scaled)
     yield from _move_findings(run)
 
 
@@ -121,7 +123,7 @@ def _move_findings(run: Json) -> Iterator[PipelineFinding]:
     """Yield the last move, and what a run that follows its file says."""
     if moves := run.get("moves"):
         last = moves[-1]
-        where = ", ".join(f"{each['name']} from {each['from']} to {each['to']}" for each in last["stages"])
+        where = ", ".join(map(_moved, last["stages"]))
         text = f"moved {where} at frame {last['sequence']}: {last['reason']}"
         yield PipelineFinding(FindingSeverity.INFO, "run", "", text)
     follow: Mapping[str, Any] = run.get("follow") or {}
@@ -135,6 +137,25 @@ def _move_findings(run: Json) -> Iterator[PipelineFinding]:
     if follow.get("failed"):
         text = f"a change of the file was given up: {follow['failed']}"
         yield PipelineFinding(FindingSeverity.WARNING, "run", "", text)
+
+
+def _moved(stage: Json) -> str:
+    if "replicas" in stage:
+        before, after = stage["replicas"]
+        return f"{stage['name']} from {before} to {pluralize(after, 'replica')}"
+    return f"{stage['name']} from {stage['from']} to {stage['to']}"
+
+
+def _scaling_findings(scaled: Json) -> Iterator[PipelineFinding]:
+    """Yield how many replicas a stage has by its load, why, and what keeps it from more."""
+    name, last = scaled["stage"], scaled.get("last")
+    text = f"{name} has {pluralize(scaled['replicas'], 'replica')} of {scaled['min']} to {scaled['max']}"
+    if last:
+        text += f", changed from {last['from']} to {last['to']}: {last['reason']}"
+    yield PipelineFinding(FindingSeverity.INFO, "stage", name, text)
+    if held := scaled.get("held_by"):
+        text = f"{name} should have more replicas than {scaled['replicas']}: {held}"
+        yield PipelineFinding(FindingSeverity.WARNING, "stage", name, text)
 
 
 def _reasons(dropped: Mapping[str, int]) -> str:
