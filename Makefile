@@ -164,6 +164,9 @@ bench-pipeline-cluster: $(VENV)/.dev ## Run a deployed pipeline beside bare proc
 	$(BIN)/python -m bench.pipeline_operator
 	$(BIN)/python -m bench.pipeline_cluster $(if $(SHORT),--rounds 3)
 
+bench-cut-lab: $(VENV)/.dev ## Hold the operator's plan against every cut as pods between an edge and a server, three links (20 minutes; SHORT=1: five; needs root and cc)
+	$(BIN)/python -m bench.pipeline_cut_lab $(if $(SHORT),--rates 100 --rounds 2)
+
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
 	$(BIN)/python -m bench.telemetry_needs
@@ -208,4 +211,4 @@ $(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/pytho
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-telemetry lock clean

@@ -1,6 +1,8 @@
 """The thesis's application: its text, its kernels, its published figures, and how they are compared."""
 
+import itertools
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +28,17 @@ from fairlead.reproduce.thesis.application import (
     stage_splits,
 )
 from fairlead.reproduce.thesis.baselines import Monolith
-from fairlead.reproduce.thesis.experiment import Measured, process_seconds
+from fairlead.reproduce.thesis.experiment import (
+    Emulation,
+    Measured,
+    expected_rate,
+    frames_for,
+    process_seconds,
+)
+from fairlead.reproduce.thesis.in_pods import MeasuredFrames
 from fairlead.reproduce.thesis.published import THROUGHPUT
 from fairlead.reproduce.thesis.rig import figures, read_figures
-from fairlead.reproduce.thesis.stages import CAPTURED, synthetic_image
+from fairlead.reproduce.thesis.stages import CAPTURED, END, fast_then_calm, synthetic_image
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -113,6 +122,33 @@ def test_lost_repeated_and_disordered_frames_are_found(tmp_path: Path, numbers: 
     (tmp_path / CAPTURED).write_text("0 0.0\n1 0.5\n")
     with pytest.raises(EmulationError, match="lost, repeated or out of order"):
         read_figures(tmp_path)
+
+
+def test_calm_frames_come_at_half_of_the_rate_of_fast_ones_and_a_file_ends_them(tmp_path: Path) -> None:
+    images = fast_then_calm(12, 6, 8, 8, str(tmp_path))
+    for _ in range(12):
+        next(images)
+        threading.Event().wait(0.01)
+    assert sum(1 for _ in itertools.islice(images, 6)) == 6
+    (tmp_path / END).touch()
+    assert next(images, None) is None
+    lines = [line.split() for line in (tmp_path / CAPTURED).read_text().splitlines()]
+    assert [int(number) for number, _ in lines] == [*range(18)]
+    at = [float(time) for _, time in lines]
+    fast, calm = (at[11] - at[6]) / 5, (at[17] - at[12]) / 5
+    assert calm >= 1.9 * fast, "on a slow machine later, never earlier"
+    assert at[12] - at[11] >= 12 * fast, "no frame is on its way any more"
+
+
+def test_how_many_frames_are_enough() -> None:
+    assert frames_for(4.0, 3.25) == MeasuredFrames(13, 12)
+    assert frames_for(4.0, 100.0) == MeasuredFrames(400, 30)
+    assert frames_for(4.0, 1e6).fast == 3000
+    slow = ThesisWorkload("slow")
+    rates = {letters: expected_rate(Emulation(1e8), slow, letters, 0.03) for letters in CUTS}
+    assert rates["SSSS"] == pytest.approx(1e8 / 8 / 2_764_800)
+    assert rates["ESSS"] == pytest.approx(1e8 / 8 / 921_600)
+    assert rates["EEEE"] == pytest.approx(0.25 / 0.03)
 
 
 def test_ratio_and_limit_of_an_arrangement() -> None:

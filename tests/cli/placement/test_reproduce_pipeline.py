@@ -118,6 +118,31 @@ def test_people_read_published_figures_beside_those_of_here() -> None:
     assert "delay 5 ms each way, 1 % of reads held as lost" in text
 
 
+def test_pods_stand_beside_the_same_cut() -> None:
+    pods = {"frames_per_s": 11.9, "latency_s": 0.151, "ccr": 1.62}
+    how = ANSWER["emulated"] | {"edge": "node-2", "server": "node-1"}
+    other = ANSWER["cuts"][0] | {"cut": "EEEE", "pods": None}
+    answer = ANSWER | {"lab": how, "cuts": [ANSWER["cuts"][0] | {"pods": pods}, other]}
+    text = str(Page.of(*page(answer)))
+    assert "CCR   PODS  PODS LATENCY  PODS CCR" in text
+    assert "ESSS  921,600  12.8      135 ms   1.44  11.9  151 ms        1.62" in text
+    assert "EEEE  921,600  12.8      135 ms   1.44  -     -             -" in text
+    assert "two real nodes, node-2 (edge) and node-1 (server)" in text
+    assert "PODS" not in str(Page.of(*page(ANSWER | {"lab": None})))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--images", "build"], "--images is of --lab"),
+        (["--lab", "--images", "nowhere"], "nowhere/fairlead-operator-image.tar: no such image"),
+    ],
+)
+def test_a_lab_needs_images(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    assert main(["reproduce", "pipeline", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_without_hosts_the_page_says_what_is_missing() -> None:
     answer = ANSWER | {"emulated": None, "cuts": [], "missing": ["the cuts between edge and server: no root"]}
     text = str(Page.of(*page(answer)))

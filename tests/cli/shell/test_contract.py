@@ -234,6 +234,8 @@ COMMANDS: dict[str, set[str]] = {
         "--delay",
         "--loss",
         "--edge-cpu",
+        "--lab",
+        "--images",
         "--rounds",
         "--plot",
         *OUTPUT,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.errors import EmulationError
 from fairlead.reproduce.emulation.namespaces import host_pair, obstacle
-from fairlead.reproduce.emulation.quota import DutyCycle, GroupQuota, cpu_quota, remove_stale
+from fairlead.reproduce.emulation.quota import DutyCycle, GroupQuota, cpu_quota, hold_group, remove_stale
 
 
 def version_two(root: Path) -> Path:
@@ -48,6 +49,27 @@ def test_a_program_moves_itself_into_its_group(tmp_path: Path) -> None:
         check=True,
     )
     assert (tmp_path / "cgroup.procs").read_text() == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("unified", "files"),
+    [
+        (True, {"node-2/cpu.max": "2500 10000"}),
+        (False, {"cpu/node-2/cpu.cfs_period_us": "10000", "cpu/node-2/cpu.cfs_quota_us": "2500"}),
+    ],
+)
+def test_a_group_that_is_there_is_held_to_its_part(
+    tmp_path: Path, unified: bool, files: dict[str, str]
+) -> None:
+    if unified:
+        version_two(tmp_path)
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    assert "2500/10000 us" in hold_group("node-2", 0.25, tmp_path)
+    assert {file: (tmp_path / file).read_text() for file in files} == files
+    with pytest.raises(EmulationError, match="control group node-3 takes no CPU quota: No such file"):
+        hold_group("node-3", 0.25, tmp_path)
 
 
 def test_groups_of_ended_programs_are_removed(tmp_path: Path) -> None:

@@ -64,6 +64,11 @@ def test_bytes_pass_and_a_delay_counts_both_ways_while_it_runs(made: Relay) -> N
         assert made.accepted == 1
 
 
+def test_without_a_target_a_connection_that_nothing_redirected_ends() -> None:
+    with relay(None) as made, socket.create_connection(made.address, 10) as end:
+        assert end.recv(1) == b""
+
+
 def test_a_rate_holds_a_connection_that_is_open(made: Relay) -> None:
     with socket.create_connection(made.address, 10) as end:
         made.change(bytes_per_s=1e6)

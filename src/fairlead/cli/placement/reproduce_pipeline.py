@@ -17,6 +17,7 @@ from fairlead.errors import SettingsError
 from fairlead.units import format_number, parse_bitrate, parse_duration, pluralize
 
 if TYPE_CHECKING:
+    from fairlead.labpipeline.images import PipelineImages
     from fairlead.reproduce.thesis.application import ThesisWorkload
     from fairlead.reproduce.thesis.experiment import ThesisExperiment
 
@@ -33,6 +34,7 @@ _DESCRIPTION: Final = (
 )
 _ROWS: Final = ("KERNEL", "SIZE", "ARRANGEMENT", "FRAMES/S", "GAIN", "LIMIT", "LATENCY", "CCR")
 _CUTS: Final = ("KERNEL", "SIZE", "CUT", "BYTES", "FRAMES/S", "LATENCY", "CCR")
+_PODS: Final = ("PODS", "PODS LATENCY", "PODS CCR")
 _PUBLISHED: Final = ("PUBLISHED", "CORES", "ONE PROCESS", "FOUR", "GAIN", "HERE")
 
 
@@ -54,6 +56,18 @@ def add(verbs: Any) -> None:
         help="without optimisation, with it, or both (default)",
     )
     _add_link(command)
+    command.add_argument(
+        "--lab",
+        action="store_true",
+        help="also run the cuts as pods of a lab with two real nodes, which is started and ended; needs what "
+        "`fairlead lab up --profile node` needs",
+    )
+    command.add_argument(
+        "--images",
+        metavar="DIR",
+        help="of --lab: the folder with the archives of the operator's and the pipelines' images, as "
+        "`make image` writes them (default: build)",
+    )
     command.add_argument("--rounds", metavar="N", type=int, default=3, help="interleaved rounds (default: 3)")
     command.add_argument("--plot", metavar="FILE", help="also draw the figures by size, as an SVG picture")
     shared.add_output(command)
@@ -92,18 +106,23 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.reproduce.emulation.namespaces import obstacle
     from fairlead.reproduce.thesis.experiment import measure
 
-    experiment = read_experiment(options)
+    experiment, images = read_experiment(options), read_images(options)
     if options.plot:
         check_writable(options.plot)
     missing = obstacle()
     if missing:
         show_error(f"fairlead: no edge and server can be emulated here: {missing}")
         experiment = replace(experiment, emulation=None)
+    no_lab = _lab_obstacle(missing) if images else ""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the processes and groups of a run end with it
     with tempfile.TemporaryDirectory() as folder, progress("pipeline") as bar:
         answer = measure(experiment, Path(folder), bar.set_status)
-    if missing:
-        answer["missing"] = [f"the cuts between edge and server: {missing}"]
+        if images:
+            from fairlead.labpipeline.cuts import measure_pods, with_pods
+
+            answer = with_pods(answer, None if no_lab else measure_pods(experiment, images, bar.set_status))
+    parts = {"the cuts between edge and server": missing, "the cuts as pods": no_lab}
+    answer["missing"] = [f"{part}: {why}" for part, why in parts.items() if why]
     if options.output == "table":
         show_page(Page.of(*page(answer)), options.color)
     else:
@@ -112,7 +131,33 @@ def run(options: argparse.Namespace) -> int:
         from fairlead.reproduce.thesis.plot import svg
 
         draw(options.plot, svg(answer))
-    return 1 if missing else 0
+    return 1 if answer["missing"] else 0
+
+
+def read_images(options: argparse.Namespace) -> "PipelineImages | None":
+    """Return the images for a lab; None: no lab is asked for. SettingsError, LabError."""
+    if not options.lab:
+        if options.images:
+            raise SettingsError("--images is of --lab", "add --lab")
+        return None
+    from pathlib import Path
+
+    from fairlead.labpipeline.images import DEFAULT_FOLDER, find_images
+
+    return find_images(Path(options.images or DEFAULT_FOLDER))
+
+
+def _lab_obstacle(missing: str) -> str:
+    """Return why there can be no lab here, and else build what it needs."""
+    from fairlead.lab.run.steps import StepPrinter
+    from fairlead.labpipeline.site import obstacle, prepare
+
+    no_lab = missing or obstacle()
+    if not no_lab:
+        prepare(StepPrinter(sys.stderr))
+    elif not missing:
+        show_error(f"fairlead: no lab can run here: {no_lab}")
+    return no_lab
 
 
 def read_experiment(options: argparse.Namespace) -> "ThesisExperiment":
@@ -201,8 +246,12 @@ def page(answer: Mapping[str, Any]) -> Iterator[Table | str | Text]:
     yield f"On {pluralize(answer['cores'], 'core')}, medians of {rounds}. Limit: min(cores, sum/max)."
     if answer["emulated"]:
         yield ""
-        yield Table.of(_CUTS, [_cut_row(row) for row in answer["cuts"]])
+        lab = answer.get("lab")
+        head = (*_CUTS, *_PODS) if lab else _CUTS
+        yield Table.of(head, [(*_cut_row(row), *(_pods(row) if lab else ())) for row in answer["cuts"]])
         yield _emulated(answer["emulated"])
+        if lab:
+            yield _in_lab(lab)
     yield ""
     yield from (f"Thesis: {line}" for line in CLAIMS)
     yield from (f"Missing: {line}." for line in answer["missing"])
@@ -247,4 +296,17 @@ def _emulated(how: Mapping[str, Any]) -> str:
         f"Emulated on one machine: two network namespaces, a link of {how['bits_per_s'] / 1e6:g} Mbit/s "
         f"each way (tbf){extra}, the edge at {how['edge_cpu']:g} CPU ({how['quota']}). "
         "E is the edge, S the server."
+    )
+
+
+def _pods(row: Mapping[str, Any]) -> tuple[str, ...]:
+    pods = row["pods"]
+    return (format_number(pods["frames_per_s"]), *_times(pods)) if pods else ("-",) * len(_PODS)
+
+
+def _in_lab(how: Mapping[str, Any]) -> str:
+    return (
+        f"Pods: deployed in a lab on this machine, with two real nodes, {how['edge']} (edge) and "
+        f"{how['server']} (server), the same link between them, and the pods of the edge at "
+        f"{how['edge_cpu']:g} CPU ({how['quota']})."
     )

@@ -70,6 +70,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     extras = [own] if own else []
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
+    if name == "reproduce pipeline" and options.lab:
+        extras += ["lab", "pipeline-cluster"]
     if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):
         extras.append("cluster")
     return tuple(extras) or ("all",)

@@ -151,6 +151,15 @@ def join(node_namespaces: Sequence[NodeNamespaces]) -> None:
         _ip(node_ns, [*setup, f"route add default via {gateway}", *routes])
 
 
+def link_ends(
+    node_namespaces: Sequence[NodeNamespaces], number: int
+) -> tuple[tuple[NodeNamespaces, str], tuple[NodeNamespaces, str]]:
+    """Return the ends of a node's link, each with its device: all that the node sends goes there."""
+    if not 2 <= number <= len(node_namespaces):
+        raise LabError(f"node {number} has no link of its own", hint="the others are connected to the first")
+    return (node_namespaces[0], f"n{number}"), (node_namespaces[number - 1], "lan")
+
+
 def _ip(node_ns: NodeNamespaces, lines: Sequence[str]) -> None:
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
         enter_network(node_ns, ["ip", "-batch", "-"]),

@@ -60,7 +60,7 @@ class HostPair:
     def set_rate(self, bits_per_s: float | None) -> None:
         """Limit the link to a rate in each direction, also while it is used; None: no limit."""
         for host in self.hosts:
-            _run(host.command(["tc", "qdisc", *_qdisc_words(bits_per_s)]))
+            _run(host.command(["tc", *rate_words(_DEVICE, bits_per_s)]))
 
 
 def obstacle() -> str:
@@ -109,16 +109,17 @@ def _namespace(name: str) -> Iterator[EmulatedHost]:
             holder.kill()
 
 
-def _qdisc_words(bits_per_s: float | None) -> list[str]:
+def rate_words(device: str, bits_per_s: float | None) -> list[str]:
+    """Return the words for `tc` that limit what a device sends; None: no limit."""
     if bits_per_s is None:
-        return ["replace", "dev", _DEVICE, "root", "pfifo"]
+        return ["qdisc", "replace", "dev", device, "root", "pfifo"]
     rate = bits_per_s / 8
     burst, limit = (
         max(_LEAST_BURST, round(rate * _BURST_S)),
         max(4 * _LEAST_BURST, round(rate * _QUEUE_S)),
     )
     shape = ["rate", f"{round(bits_per_s)}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
-    return ["replace", "dev", _DEVICE, "root", "tbf", *shape]
+    return ["qdisc", "replace", "dev", device, "root", "tbf", *shape]
 
 
 def _ip(host: EmulatedHost, words: str) -> None:

@@ -5,7 +5,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,23 +120,38 @@ def remove_stale(root: Path = ROOT) -> None:
                     folder.rmdir()
 
 
+def hold_group(name: str, share: float, root: Path = ROOT) -> str:
+    """Hold a control group, with all below it, to a part of one CPU, and return how; EmulationError."""
+    parent, files, label = _bandwidth(root, share)
+    try:
+        _write(parent / name, files)
+    except OSError as error:
+        raise EmulationError(f"the control group {name} takes no CPU quota: {error.strerror}") from None
+    return label
+
+
+def _bandwidth(root: Path, share: float) -> tuple[Path, dict[str, str], str]:
+    """Return where groups are, the files that give one a part of a CPU, and the words for people."""
+    quota = round(PERIOD_US * share)
+    if (root / "cgroup.controllers").exists():
+        return root, {"cpu.max": f"{quota} {PERIOD_US}"}, f"cgroup v2 cpu.max {quota}/{PERIOD_US} us"
+    files = {"cpu.cfs_period_us": f"{PERIOD_US}", "cpu.cfs_quota_us": f"{quota}"}
+    return root / "cpu", files, f"cgroup v1 cpu.cfs_quota {quota}/{PERIOD_US} us"
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for file, text in files.items():
+        with open(folder / file, "r+", encoding="ascii") as setting:  # a file that is missing is not made
+            setting.write(text)
+
+
 def _create(root: Path, share: float) -> GroupQuota:
     """Make a group; OSError where none can be made."""
-    quota, name = round(PERIOD_US * share), f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
-    if (root / "cgroup.controllers").exists():
-        folder = root / name
-        folder.mkdir()
-        files = {"cpu.max": f"{quota} {PERIOD_US}"}
-        label = f"cgroup v2 cpu.max {quota}/{PERIOD_US} us"
-    else:
-        folder = root / "cpu" / name
-        folder.mkdir()
-        files = {"cpu.cfs_period_us": f"{PERIOD_US}", "cpu.cfs_quota_us": f"{quota}"}
-        label = f"cgroup v1 cpu.cfs_quota {quota}/{PERIOD_US} us"
+    parent, files, label = _bandwidth(root, share)
+    folder = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
+    folder.mkdir()
     try:
-        for file, text in files.items():
-            with open(folder / file, "r+", encoding="ascii") as setting:  # a file that is missing is not made
-                setting.write(text)
+        _write(folder, files)
     except OSError:
         with suppress(OSError):
             folder.rmdir()

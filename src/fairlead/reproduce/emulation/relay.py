@@ -8,6 +8,7 @@ import json
 import random
 import selectors
 import socket
+import struct
 import sys
 import threading
 import time
@@ -20,6 +21,8 @@ from typing import Any, Final
 _READ: Final = 1 << 16
 RETRANSMIT_S: Final = 0.2
 """How long bytes are held that were lost: the least retransmission timeout of Linux."""
+_ORIGINAL_TARGET: Final = 80
+"""SO_ORIGINAL_DST of Linux, which Python does not name."""
 _END_S: Final = 2.0
 _AHEAD: Final = 1 << 20
 """Bytes that are held on their way in each direction; a sender that is faster waits."""
@@ -71,7 +74,8 @@ class _Lane:
 class Relay:
     """Connections to `address` reach the target while the relay is open."""
 
-    def __init__(self, target: tuple[str, int], listen: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+    def __init__(self, target: tuple[str, int] | None, listen: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+        """Relay to a target; None: to where each connection went before the kernel redirected it."""
         self._target = target
         self._listener = socket.create_server(listen)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
@@ -115,7 +119,7 @@ class Relay:
                 return
             self.accepted += 1
             try:
-                far = None if self.is_away else socket.create_connection(self._target, 5)
+                far = None if self.is_away else self._connect(near)
             except OSError:
                 far = None
             if far is None:
@@ -129,6 +133,9 @@ class Relay:
             thread = threading.Thread(target=self._serve, args=(near, far), daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def _connect(self, near: socket.socket) -> socket.socket:
+        return socket.create_connection(self._target or original_target(near), 5)
 
     def _serve(self, near: socket.socket, far: socket.socket) -> None:
         """Pass both directions on until either ends."""
@@ -160,8 +167,15 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
 
 
+def original_target(end: socket.socket) -> tuple[str, int]:
+    """Return where a connection went that the kernel's address translation has sent here; OSError."""
+    entry = end.getsockopt(socket.SOL_IP, _ORIGINAL_TARGET, 16)
+    port, address = struct.unpack("!2xH4s8x", entry)
+    return socket.inet_ntoa(address), port
+
+
 @contextmanager
-def relay(target: tuple[str, int], listen: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[Relay]:
+def relay(target: tuple[str, int] | None, listen: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[Relay]:
     """Yield a relay to an address."""
     made = Relay(target, listen)
     try:
@@ -183,9 +197,10 @@ def apply_line(line: str, made: Relay) -> str:
 
 
 def main(words: list[str]) -> None:
-    """Relay in a process of its own: `LISTEN PORT TARGET PORT`; lines on the standard input change it."""
-    host, port, target, target_port = words
-    with relay((target, int(target_port)), (host, int(port))) as made:
+    """Relay in a process of its own: `LISTEN PORT [TARGET PORT]`; lines on the standard input change it."""
+    host, port, *rest = words
+    target = (rest[0], int(rest[1])) if rest else None
+    with relay(target, (host, int(port))) as made:
         sys.stdout.write(json.dumps({"port": made.address[1]}) + "\n")
         sys.stdout.flush()
         for line in sys.stdin:

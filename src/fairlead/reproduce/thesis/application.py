@@ -91,6 +91,13 @@ def _stages(
     source = f'function: "{workload.kernel}.py:frames", arguments: {{{size}}}{pace}'
     at_edge = f", on: {EDGE}" if arrangement.address else ""
     yield f"  - {{name: camera, source: generator, options: {{{source}}}{at_edge}}}"
+    yield from stage_lines(workload, arrangement)
+    yield f"  - {{name: log, sink: jsonl, options: {{path: {OUTPUT}}}}}"
+    yield from edge_lines(arrangement.split)
+
+
+def stage_lines(workload: ThesisWorkload, arrangement: StageArrangement) -> Iterator[str]:
+    """Yield the entries of the stages between source and sink."""
     for name in FREE:
         keys = [f'name: {name}, run: "{workload.kernel}.py:{_TARGETS[name]}"']
         if name in arrangement.on:
@@ -98,10 +105,13 @@ def _stages(
         if name in arrangement.replicas:
             keys.append(f"replicas: {arrangement.replicas[name]}")
         yield f"  - {{{', '.join(keys)}}}"
-    yield f"  - {{name: log, sink: jsonl, options: {{path: {OUTPUT}}}}}"
+
+
+def edge_lines(split: Collection[str] = ()) -> Iterator[str]:
+    """Yield the edges of the chain."""
     yield "edges:"
     for one, two in pairwise(_ALL):
-        queue = ", max_age: 1h" if two in arrangement.split else ""
+        queue = ", max_age: 1h" if two in split else ""
         yield f"  - {{from: {one}, to: {two}, depth: 2{queue}}}"
 
 

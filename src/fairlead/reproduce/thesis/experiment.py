@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any
 
 from fairlead.reproduce.thesis import kernels
 from fairlead.reproduce.thesis.application import (
@@ -22,11 +22,11 @@ from fairlead.reproduce.thesis.application import (
     pipeline_text,
     stage_splits,
 )
+from fairlead.reproduce.thesis.in_pods import MeasuredFrames
 from fairlead.reproduce.thesis.published import THROUGHPUT
 from fairlead.reproduce.thesis.rig import Rig, TwoHosts, background, two_hosts
+from fairlead.reproduce.thesis.stages import PACE
 
-PACE: Final = 0.5
-"""Latency is measured at this part of the largest rate: no frame waits for another."""
 _LEAST, _MOST, _PACED = 12, 3000, 30
 
 
@@ -113,14 +113,14 @@ def _on_one_machine(
     seconds = experiment.seconds
     cases[f"{cores} copies"] = lambda: measure_alone(folder, workload, cores, 1, seconds)
     cases[f"{cores} threads"] = lambda: measure_alone(folder, workload, 1, cores, seconds)
-    rounds = _interleave(
+    rounds = interleave(
         experiment.rounds, cases, lambda name: on_step(f"{workload.kernel} {workload.size}: {name}")
     )
     base = median(each.rate for each in rounds[next(iter(cases))])
     for name, found in rounds.items():
         limit = min(float(cores), median(each.most_gain for each in found))
         gain = median(each.rate for each in found) / base
-        yield _row(workload, found) | {"arrangement": name, "gain": gain, "limit": limit}
+        yield row_of(workload, found) | {"arrangement": name, "gain": gain, "limit": limit}
 
 
 def _on_two_hosts(
@@ -138,15 +138,15 @@ def _on_two_hosts(
         for workload in experiment.cut_workloads:
             alone = measure_alone(folder, workload, 1, 1, 0.5).latency_s
             cases = {letters: _cut_case(experiment, hosts, workload, letters, alone) for letters in CUTS}
-            rounds = _interleave(experiment.rounds, cases, lambda name: on_step(f"cut {name}"))
+            rounds = interleave(experiment.rounds, cases, lambda name: on_step(f"cut {name}"))
             for letters, found in rounds.items():
                 moved = {"cut": letters, "bytes": crossing_bytes(letters, workload)}
-                rows.append(moved | _row(workload, found))
+                rows.append(moved | row_of(workload, found))
         how = asdict(settings) | {"quota": hosts.quota.label if hosts.quota else "none"}
     return rows, how
 
 
-def _interleave(
+def interleave(
     rounds: int, cases: dict[str, Callable[[], Measured]], on_case: Callable[[str], None]
 ) -> dict[str, list[Measured]]:
     """Measure every case once a round, beginning with another one each time."""
@@ -160,7 +160,8 @@ def _interleave(
     return found
 
 
-def _row(workload: ThesisWorkload, found: Sequence[Measured]) -> dict[str, Any]:
+def row_of(workload: ThesisWorkload, found: Sequence[Measured]) -> dict[str, Any]:
+    """Return the medians of what was measured of a workload."""
     ratios = [each.ratio for each in found if each.ratio is not None]
     return {
         "kernel": workload.kernel,
@@ -182,20 +183,30 @@ def _piped(
 def _cut_case(
     experiment: ThesisExperiment, hosts: TwoHosts, workload: ThesisWorkload, letters: str, alone: float
 ) -> Callable[[], Measured]:
-    settings = experiment.emulation
-    assert settings is not None
-    on_link = 8 * crossing_bytes(letters, workload) / settings.bits_per_s
-    on_edge = alone / settings.edge_cpu if letters.count("E") > 1 else 0.0
-    estimate = 1 / max(on_link, on_edge, alone)
+    assert experiment.emulation is not None
+    estimate = expected_rate(experiment.emulation, workload, letters, alone)
     arrangement = cut(letters, hosts.address)
     return lambda: _run_twice(hosts.rig, workload, arrangement, experiment.seconds, estimate)
+
+
+def expected_rate(settings: Emulation, workload: ThesisWorkload, letters: str, alone: float) -> float:
+    """Return about the frames a second of a cut; `alone` are the seconds of a frame in one program."""
+    on_link = 8 * crossing_bytes(letters, workload) / settings.bits_per_s
+    on_edge = alone / settings.edge_cpu if letters.count("E") > 1 else 0.0
+    return 1 / max(on_link, on_edge, alone)
+
+
+def frames_for(seconds: float, expected: float) -> MeasuredFrames:
+    """Return how many frames take about so long, and how many are enough for the latency."""
+    fast = min(_MOST, max(_LEAST, round(seconds * expected)))
+    return MeasuredFrames(fast, min(fast, max(_LEAST, min(_PACED, round(seconds * PACE * expected)))))
 
 
 def _run_twice(
     rig: Rig, workload: ThesisWorkload, arrangement: StageArrangement, seconds: float, estimate: float
 ) -> Measured:
     """Run as fast as it goes for the rate, then paced for the latency."""
-    frames = min(_MOST, max(_LEAST, round(seconds * estimate)))
+    frames = frames_for(seconds, estimate).fast
     fast = rig.run(pipeline_text(workload, arrangement, frames))
     pace = PACE * fast.rate
     calm_frames = min(frames, max(_LEAST, min(_PACED, round(seconds * pace))))

@@ -118,12 +118,17 @@ class TwoHosts:
 
 def read_figures(folder: Path) -> RunFigures:
     """Return the figures of a run that is done; EmulationError where a frame is lost or out of order."""
-    lines = [json.loads(line) for line in (folder / OUTPUT).read_text(encoding="utf-8").splitlines()]
-    times = [line.split() for line in (folder / CAPTURED).read_text(encoding="ascii").splitlines()]
-    captured = {int(number): float(at) for number, at in times}
-    if [line["sequence"] for line in lines] != [*range(len(lines))] or len(lines) != len(captured):
+    return figures(*read_times(folder / CAPTURED, folder / OUTPUT))
+
+
+def read_times(captured: Path, output: Path) -> tuple[list[float], list[float]]:
+    """Return when frames were read and done; EmulationError where one is lost, repeated or out of order."""
+    lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    times = [line.split() for line in captured.read_text(encoding="ascii").splitlines()]
+    begins = {int(number): float(at) for number, at in times}
+    if [line["sequence"] for line in lines] != [*range(len(lines))] or len(lines) != len(begins):
         raise EmulationError("a frame was lost, repeated or out of order")
-    return figures([captured[line["sequence"]] for line in lines], [line["value"]["at"] for line in lines])
+    return [begins[line["sequence"]] for line in lines], [line["value"]["at"] for line in lines]
 
 
 def figures(begins: Sequence[float], ends: Sequence[float]) -> RunFigures:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,13 @@ from fairlead.pipeline import Image, Record, stage, tensor
 
 CAPTURED: Final = "captured.log"
 """Beside this file: a line with the time of each frame of the source."""
+END: Final = "end"
+"""A file that ends the source, once its frames have been measured."""
+PACE: Final = 0.5
+"""Latency is measured at this part of the largest rate: no frame waits for another."""
+_UNDERWAY: Final = 12
+"""Frames that queues hold at most, while the source waits for the calm ones."""
+_POLL_S: Final = 0.05
 _GREY = tensor("uint8", (None, None))
 _VALUES = tensor("float32", (None, None))
 _SIZES: Final = (ctypes.c_size_t,) * 3
@@ -105,11 +112,39 @@ def synthetic_image(height: int, width: int) -> Any:
 def frames(count: int, height: int, width: int, start: int = 0) -> Iterator[Any]:
     """Yield one image again and again, and write when each was read."""
     image = synthetic_image(height, width)
-    path = Path(__file__).with_name(CAPTURED)
-    with open(path, "a" if start else "w", encoding="ascii") as log:
+    with open(Path(__file__).with_name(CAPTURED), "a" if start else "w", encoding="ascii") as log:
         for number in range(start, count):
-            os.write(log.fileno(), f"{number} {_now():.6f}\n".encode())
+            _note(log, number)
             yield image
+
+
+@stage(outputs=Image)
+def fast_then_calm(fast: int, calm: int, height: int, width: int, folder: str) -> Iterator[Any]:
+    """Yield images as fast as they are taken, then at half of that rate, until a file of the folder says so.
+
+    The times of all are written to the folder: what is beside this file cannot be written in a pod.
+    """
+    image = synthetic_image(height, width)
+    begins = []
+    with open(Path(folder, CAPTURED), "w", encoding="ascii") as log:
+        for number in range(fast):
+            begins.append(_note(log, number))
+            yield image
+        period = (begins[-1] - begins[fast // 2]) / (fast - 1 - fast // 2)
+        begin = _now() + _UNDERWAY * period
+        for number in range(calm):
+            time.sleep(max(0.0, begin + number * period / PACE - _now()))
+            _note(log, fast + number)
+            yield image
+        while not Path(folder, END).exists():
+            time.sleep(_POLL_S)
+
+
+def _note(log: IO[str], number: int) -> float:
+    """Write that a frame is read, and return when."""
+    now = _now()
+    os.write(log.fileno(), f"{number} {now:.6f}\n".encode())
+    return now
 
 
 def _now() -> float:

@@ -1,0 +1,1 @@
+"""Tests of pipelines that are measured as pods of a lab."""
