@@ -29,8 +29,8 @@ from fairlead.lab.control.fleet import Fleet, NodeGroup
 from fairlead.lab.control.kwok_nodes import manifests
 from fairlead.lab.run.state import LabProfile
 from fairlead.lab.run.up import LabSpec
+from fairlead.ownedobjects.issuer import AuthorityIssuer
 from fairlead.pipelineobjects.controller import PipelineController
-from fairlead.pipelineobjects.issuer import AuthorityIssuer
 from fairlead.serve.operator.kinds import client_kind
 from tests.kinds import definition
 

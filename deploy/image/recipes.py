@@ -50,7 +50,7 @@ _WORKSTATION: Final = (
     *("sharebench/ort_network.py", "sharebench/torch_network.py"),
 )
 """Packages for workstations, which no image needs."""
-_TOOLS: Final = (*_WORKSTATION, "authority.py", "pipeline", "pipelineobjects")
+_TOOLS: Final = (*_WORKSTATION, "authority.py", "ownedobjects", "pipeline", "pipelineobjects")
 _OF_NODES: Final = ("attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden")
 _OF_DECISIONS: Final = (
     *("analyze", "cache", "catalog", "cel", "doctor", "estimate", "expect", "manifest", "modelprofiles"),
@@ -101,7 +101,15 @@ RECIPES: Final = {
         "Runs the stages of pipelines.",
         "pipeline",
         (
-            *(*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, "authority.py", "cluster", "pipelineobjects"),
+            *(
+                *_WORKSTATION,
+                *_OF_NODES,
+                *_OF_DECISIONS,
+                "authority.py",
+                "cluster",
+                "ownedobjects",
+                "pipelineobjects",
+            ),
             *("pipeline/hosts/certificates.py", "serve/follow.py", "serve/leader", "serve/machine"),
             "serve/operator",
             *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),

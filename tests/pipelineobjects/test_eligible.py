@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from fairlead.ownedobjects.confined import AcceleratorShare
 from fairlead.pipelineobjects.eligible import HostPods, HostState, host_states
-from fairlead.pipelineobjects.resource import AcceleratorShare, HostGroup
+from fairlead.pipelineobjects.resource import HostGroup
 from tests.pipelineobjects.worlds import NOW, Json, lose, node
 
 GIBIBYTE = 1 << 30

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("hpack")
 
+from fairlead.ownedobjects.certificates import CertifiedKey, HostNames
+from fairlead.ownedobjects.issuer import AuthorityIssuer
 from fairlead.pipeline.link.tls import HostTlsFiles
-from fairlead.pipelineobjects.certificates import CertifiedKey, HostNames
-from fairlead.pipelineobjects.issuer import AuthorityIssuer
 from tests.pipeline.hosts import ask, host
 
 x509 = pytest.importorskip("cryptography.x509")

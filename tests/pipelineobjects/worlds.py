@@ -11,9 +11,9 @@ import yaml
 
 from fairlead.compat.times import UTC
 from fairlead.keys import APPLIED
-from fairlead.pipelineobjects.certificates import CertifiedKey, HostNames
+from fairlead.ownedobjects.certificates import CertifiedKey, HostNames
+from fairlead.ownedobjects.kinds import NODES, digest
 from fairlead.pipelineobjects.controller import PipelineController
-from fairlead.pipelineobjects.names import NODES, digest
 from fairlead.reconcile import Announcement, Manifest, Observed, PageReading, PodPage, Reconciled
 
 Json = dict[str, Any]

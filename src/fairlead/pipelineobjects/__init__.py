@@ -10,13 +10,12 @@ problems.py      what is wrong with a resource, and what to do
 names.py         names, ports and labels of the objects
 pods.py          a pod for each host with stages, and one for the coordinator
 wiring.py        the ConfigMap of the file, the headless Service, the NetworkPolicy
-certificates.py  which certificates are issued again; issuer.py makes them
+certificates.py  which certificates are issued again
 decision.py      what becomes of the run: it stands still, stops, goes on, or is done
 sequence.py      which pods are made or ended while it stands still; the coordinator stops before its hosts
 update/          what becomes of it while it goes on
 status.py conditions.py   what is said of it
 controller.py    all of it, for the operator
-stored.py        what a stored resource says of itself, for its readers
 
-Pure, except issuer.py: key generation is an argument.
+Pure: key generation is an argument. What the objects of other resources have too is in ownedobjects/.
 """

@@ -8,35 +8,20 @@ from typing import Any, Final
 from fairlead import __version__
 from fairlead.compat.times import parse_iso
 from fairlead.errors import PipelineError
+from fairlead.ownedobjects.certificates import Issuer
+from fairlead.ownedobjects.conditions import ConditionState, announce, merge_conditions
+from fairlead.ownedobjects.kinds import CONFIG_MAPS, NETWORK_POLICIES, NODES, PODS, SECRETS, SERVICES
+from fairlead.ownedobjects.pod_state import GIVEN_UP, OVERDUE, is_given_up
 from fairlead.pipeline.check import Problem
-from fairlead.pipelineobjects.certificates import IssuedSecrets, Issuer, issue
-from fairlead.pipelineobjects.conditions import ConditionState, ConditionType, announce, merge_conditions
+from fairlead.pipelineobjects.certificates import IssuedSecrets, issue
+from fairlead.pipelineobjects.conditions import ConditionType
 from fairlead.pipelineobjects.decision import RunDecision, RunTarget, choose_target, decide_run
-from fairlead.pipelineobjects.names import (
-    CONFIG_MAPS,
-    LOCAL,
-    NETWORK_POLICIES,
-    NODES,
-    PIPELINES,
-    PODS,
-    SECRETS,
-    SERVICES,
-    SLOTS,
-)
+from fairlead.pipelineobjects.names import LOCAL, PIPELINES, SLOTS
 from fairlead.pipelineobjects.placed import PlacedPipeline, place_stages
 from fairlead.pipelineobjects.problems import check_resource, describe
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
 from fairlead.pipelineobjects.scaled import scaled_stages
-from fairlead.pipelineobjects.sequence import (
-    COORDINATOR,
-    GIVEN_UP,
-    OVERDUE,
-    Place,
-    PodSequence,
-    is_given_up,
-    place_of,
-    sequence_end,
-)
+from fairlead.pipelineobjects.sequence import COORDINATOR, Place, PodSequence, place_of, sequence_end
 from fairlead.pipelineobjects.status import (
     HostStatus,
     host_status,

@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from fairlead.errors import PipelineError
-from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PAGES_PORT, digest
+from fairlead.ownedobjects.kinds import CONFIG_MAPS, digest
+from fairlead.ownedobjects.pod_state import PodState, pod_state, spec_hash
+from fairlead.pipelineobjects.names import LOCAL, PAGES_PORT
 from fairlead.pipelineobjects.pods import image_of, in_slot, wanted_pods, with_file
 from fairlead.pipelineobjects.resource import PipelineResource, read_resource
 from fairlead.pipelineobjects.scaled import is_scaled
@@ -14,10 +16,7 @@ from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
     PodSequence,
-    PodState,
-    pod_state,
     sequence_stopped,
-    spec_hash,
     stop_coordinator,
 )
 from fairlead.pipelineobjects.update.live import LiveRun, plan_live

@@ -13,7 +13,8 @@ from typing import Any, Final
 from fairlead.annotations import ALL, Amounts, catalog_model, parse_allocated, parse_devices
 from fairlead.compat.times import parse_iso
 from fairlead.keys import ALLOCATED, DEVICES, PREFIX
-from fairlead.pipelineobjects.resource import AcceleratorShare, HostGroup
+from fairlead.ownedobjects.confined import AcceleratorShare
+from fairlead.pipelineobjects.resource import HostGroup
 from fairlead.reconcile import Manifest
 from fairlead.units import parse_bytes, parse_exact_quantity, parse_quantity, pluralize
 

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from fairlead.errors import PipelineError
 from fairlead.keys import PIPELINE_FILES
+from fairlead.ownedobjects.kinds import CONFIG_MAPS, digest
 from fairlead.pipeline.keys.fields import check_keys
 from fairlead.pipeline.spec import HostSpec, PipelineSpec, StageSpec
-from fairlead.pipelineobjects.names import CONFIG_MAPS, LOCAL, PIPELINES, digest, labels
+from fairlead.pipelineobjects.names import LOCAL, PIPELINES, labels
 from fairlead.pipelineobjects.plan_spec import PLAN
 from fairlead.pipelineobjects.resource import HOST, ON, REPLICAS, SCALE
 from fairlead.reconcile import Manifest

@@ -1,19 +1,12 @@
 """Names, ports and labels of the objects of a Pipeline. Pure."""
 
-import hashlib
-import json
-from typing import Any, Final
+from typing import Final
 
 from fairlead.keys import DOMAIN, PIPELINE
+from fairlead.ownedobjects.kinds import digest
 from fairlead.reconcile import ResourceKind
 
 PIPELINES: Final = ResourceKind(f"{DOMAIN}/v1alpha1", "Pipeline", "pipelines")
-PODS: Final = ResourceKind("v1", "Pod", "pods")
-SECRETS: Final = ResourceKind("v1", "Secret", "secrets")
-CONFIG_MAPS: Final = ResourceKind("v1", "ConfigMap", "configmaps")
-SERVICES: Final = ResourceKind("v1", "Service", "services")
-NETWORK_POLICIES: Final = ResourceKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
-NODES: Final = ResourceKind("v1", "Node", "nodes", namespaced=False)
 
 LOCAL: Final = "local"
 """The coordinator's pod as a host: stages without `on` are there."""
@@ -27,12 +20,6 @@ LONGEST_NAME: Final = 40
 LONGEST_HOST: Final = 20
 """Characters of the names of a Pipeline and of a host: together with a digest they fit into a DNS label."""
 _DIGEST: Final = 5
-
-
-def digest(value: Any, length: int = 16) -> str:
-    """Return a short digest of a JSON value; equal values have equal digests."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def labels(pipeline: str) -> dict[str, str]:

@@ -9,12 +9,14 @@ from typing import Any, Final
 from fairlead.compat.times import UTC, parse_iso
 from fairlead.errors import PipelineError
 from fairlead.keys import PIPELINE_HOST
+from fairlead.ownedobjects.conditions import ConditionState
+from fairlead.ownedobjects.kinds import NODES, PODS
 from fairlead.pipeline.plan.cut import CutPlan, CutRefusal
 from fairlead.pipeline.plan.explain import milliseconds
 from fairlead.pipeline.profile.problem import PipelineProblem
-from fairlead.pipelineobjects.conditions import ConditionState, ConditionType
+from fairlead.pipelineobjects.conditions import ConditionType
 from fairlead.pipelineobjects.eligible import HostPods, HostState, host_states
-from fairlead.pipelineobjects.names import LOCAL, NODES, PODS, SLOTS, pod_name
+from fairlead.pipelineobjects.names import LOCAL, SLOTS, pod_name
 from fairlead.pipelineobjects.placing import (
     SETTLED,
     BetterPlan,

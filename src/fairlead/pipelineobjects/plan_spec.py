@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fairlead.errors import NewerFormatError, PipelineError
+from fairlead.ownedobjects.kinds import digest
 from fairlead.pipeline.plan.solve import Objective
 from fairlead.pipeline.profile.facts import PIPELINE_PROFILES, PipelineProfile
-from fairlead.pipelineobjects.names import digest
 from fairlead.units import parse_duration
 
 PLAN: Final = "plan"

@@ -9,35 +9,27 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from fairlead.keys import (
-    COMPUTE,
-    COUNT,
     GANG,
     GANG_SIZE,
-    GPU_MEM,
-    MODELS,
     PIPELINE_FILE,
     PIPELINE_HOST,
     PIPELINE_SLOT,
     PREFIX,
     SPEC_HASH,
 )
-from fairlead.pipelineobjects.names import (
-    LOCAL,
-    PAGES_PORT,
-    PODS,
-    PORT,
-    digest,
-    pod_name,
-    service_name,
-    slotted,
-    tls_name,
+from fairlead.ownedobjects.confined import (
+    container_security,
+    leave_lost_nodes,
+    pod_security,
+    resources_of,
+    share_annotations,
 )
+from fairlead.ownedobjects.kinds import PODS, digest
+from fairlead.pipelineobjects.names import LOCAL, PAGES_PORT, PORT, pod_name, service_name, slotted, tls_name
 from fairlead.pipelineobjects.resource import HostGroup, PipelineResource, has_code
 from fairlead.pipelineobjects.wiring import FILE_KEY, file_name, new_object
 from fairlead.reconcile import Manifest
-from fairlead.units import parse_bytes
 
-USER: Final = 10001
 FILES: Final = "/etc/fairlead/files"
 DATA: Final = "/data"
 _TLS: Final = "/etc/fairlead/tls"
@@ -49,8 +41,6 @@ _END: Final = 15
 """Seconds in which a host ends what its coordinator has left."""
 _STARTING: Final = 600
 """Seconds in which hosts must answer, and stages must be open."""
-_AWAY: Final = 30
-"""Seconds after which pods leave a node that is lost."""
 _REQUESTS: Final = {"cpu": "100m", "memory": "128Mi"}
 _READABLE: Final = 0o440
 _EXECUTABLE: Final = 0o555
@@ -130,13 +120,9 @@ def _pod(
         "command": command,
         "env": [{"name": "HOME", "value": _TMP}, {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
         "ports": [*ports, {"name": "metrics", "containerPort": PAGES_PORT, "protocol": "TCP"}],
-        "resources": _resources(group),
+        "resources": resources_of(group.resources, _REQUESTS, group.accelerator),
         **_probes(),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": container_security(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": _mounts(resource, group),
     }
@@ -149,27 +135,16 @@ def _pod(
         "terminationGracePeriodSeconds": end,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": _security(),
+        "securityContext": pod_security(),
         "containers": [container],
         "volumes": _volumes(resource, group),
-        "tolerations": _tolerations(group),
+        "tolerations": [*map(dict, group.tolerations), *leave_lost_nodes()],
         **_placement(resource, group),
     }
     pod = new_object(PODS, resource, pod_name(resource.name, group.name), spec=spec)
     pod["metadata"]["labels"][PIPELINE_HOST] = group.name
-    pod["metadata"]["annotations"] = _share_annotations(group)
+    pod["metadata"]["annotations"] = share_annotations(group.accelerator, group.device_class)
     return pod
-
-
-def _security() -> Json:
-    return {
-        "runAsNonRoot": True,
-        "runAsUser": USER,
-        "runAsGroup": USER,
-        "fsGroup": USER,
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
 
 
 def _probes() -> Json:
@@ -181,27 +156,6 @@ def _probes() -> Json:
         "livenessProbe": alive | {"periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": ready | {"periodSeconds": 2, "failureThreshold": 3},
     }
-
-
-def _resources(group: HostGroup) -> Json:
-    limits = dict(group.resources.get("limits") or {})
-    requests = dict(group.resources.get("requests") or {})
-    for name, amount in _REQUESTS.items():
-        if name not in requests and name not in limits:
-            requests[name] = amount
-    if group.accelerator is not None:
-        mebibytes = str(-(-parse_bytes(group.accelerator.memory) // (1 << 20)))
-        limits[GPU_MEM] = requests[GPU_MEM] = mebibytes
-    return {"requests": requests} | ({"limits": limits} if limits else {})
-
-
-def _share_annotations(group: HostGroup) -> dict[str, str]:
-    share = group.accelerator
-    if share is None:
-        return {}
-    annotations = {MODELS: group.device_class} if group.device_class else {}
-    annotations |= {COMPUTE: f"{share.compute}%"} if share.compute is not None else {}
-    return annotations | ({COUNT: str(share.count)} if share.count > 1 else {})
 
 
 def _volume(name: str, claim: str = "") -> Json:
@@ -240,20 +194,6 @@ def _mounts(resource: PipelineResource, group: HostGroup) -> list[Json]:
     if _files(resource, group):
         mounts.append({"name": "files", "mountPath": FILES, "readOnly": True})
     return mounts
-
-
-def _tolerations(group: HostGroup) -> list[Json]:
-    """Return the user's, and how long a pod stays on a node that is lost."""
-    away = [
-        {
-            "key": f"node.kubernetes.io/{what}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": _AWAY,
-        }
-        for what in ("not-ready", "unreachable")
-    ]
-    return [*map(dict, group.tolerations), *away]
 
 
 def _placement(resource: PipelineResource, group: HostGroup) -> Json:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fairlead.errors import PipelineError
+from fairlead.ownedobjects.confined import AcceleratorShare
 from fairlead.pipeline.spec import PipelineSpec
 from fairlead.pipeline.yaml_file import read_document
 from fairlead.pipelineobjects.names import LOCAL, PORT, SLOTS, host_name
@@ -21,17 +22,6 @@ SCALE: Final = "scale"
 """The key of a stage in the resource for a mapping under `replicas` in a file: a field has one type."""
 OBSERVED_FOR: Final = Seconds(30.0)
 _FILE_KEYS: Final = ("edges", "fuse")
-
-
-@dataclass(frozen=True, slots=True)
-class AcceleratorShare:
-    """What a pod takes of accelerators."""
-
-    memory: str
-    """Of each, such as `2Gi`."""
-    compute: int | None = None
-    """Percent of each accelerator's compute; None: no limit."""
-    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

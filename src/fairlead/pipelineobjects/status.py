@@ -1,18 +1,17 @@
 """What the status of a Pipeline says of its pods and its run. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.pipelineobjects.conditions import ConditionState, ConditionType
+from fairlead.ownedobjects.conditions import ConditionState
+from fairlead.ownedobjects.pod_status import readiness_of
+from fairlead.pipelineobjects.conditions import ConditionType
 from fairlead.pipelineobjects.names import LOCAL
 from fairlead.pipelineobjects.resource import PipelineResource
 from fairlead.pipelineobjects.sequence import PodSequence
 from fairlead.reconcile import Manifest
 from fairlead.units import pluralize
-
-_HARMLESS: Final = ("ContainerCreating", "PodInitializing")
-_SHOWN: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +37,8 @@ class HostStatus:
 
 def host_status(name: str, pod: Manifest) -> HostStatus:
     """Return the status of the pod of a host."""
-    status = pod.get("status") or {}
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
-    node = (pod.get("spec") or {}).get("nodeName") or ""
-    is_ready = conditions.get("Ready", {}).get("status") == "True"
-    message, is_stuck = ("", False) if is_ready else _trouble(status, conditions, node)
-    return HostStatus(name, pod["metadata"]["name"], node, is_ready, message[:_SHOWN], is_stuck)
-
-
-def _trouble(status: Manifest, conditions: Mapping[str, Any], node: str) -> tuple[str, bool]:
-    """Return why a pod is not ready, and whether it stays so by itself."""
-    scheduled = conditions.get("PodScheduled", {})
-    if not node and scheduled.get("status") == "False":
-        return f"not scheduled: {scheduled.get('message') or scheduled.get('reason')}", True
-    for container in status.get("containerStatuses") or ():
-        ended = (container.get("lastState") or {}).get("terminated") or {}
-        state = container.get("state") or {}
-        ended = state.get("terminated") or ended
-        waiting = state.get("waiting") or {}
-        reason = waiting.get("reason") or ""
-        if ended and ended.get("exitCode"):
-            lines = str(ended.get("message") or ended.get("reason") or "").strip().splitlines()
-            return f"ended with {ended['exitCode']}: {' '.join(lines[-3:])}", True
-        if reason and reason not in _HARMLESS:
-            return f"{reason}: {waiting.get('message') or ''}".rstrip(": "), True
-    return "", False
+    seen = readiness_of(pod)
+    return HostStatus(name, seen.pod, seen.node, seen.is_ready, seen.message, seen.is_stuck)
 
 
 def plan_state(resource: PipelineResource) -> ConditionState:

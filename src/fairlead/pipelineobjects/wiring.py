@@ -5,15 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fairlead.keys import PIPELINE
-from fairlead.pipelineobjects.names import (
-    CONFIG_MAPS,
-    NETWORK_POLICIES,
-    PAGES_PORT,
-    PORT,
-    SERVICES,
-    labels,
-    service_name,
-)
+from fairlead.ownedobjects.kinds import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+from fairlead.pipelineobjects.names import PAGES_PORT, PORT, labels, service_name
 from fairlead.pipelineobjects.resource import PipelineResource
 from fairlead.reconcile import Manifest, ResourceKind
 

@@ -16,9 +16,10 @@ from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, EVENTS, NODES
 from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, AlreadyExistsError, ClusterError, NotFoundError
+from fairlead.ownedobjects.issuer import AuthorityIssuer
+from fairlead.ownedobjects.kinds import PODS
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
-from fairlead.pipelineobjects.issuer import AuthorityIssuer
-from fairlead.pipelineobjects.names import PIPELINES, PODS
+from fairlead.pipelineobjects.names import PIPELINES
 from fairlead.pipelineobjects.pods import wanted_pods
 from fairlead.pipelineobjects.resource import read_resource
 from fairlead.reconcile import Observed, Reconciled

@@ -124,7 +124,7 @@ def _deployment(
 def _new(resource: Json, nodes: list[Json] | None) -> "Observed":
     """Return a new Pipeline as the operator sees it; None: any node may be there."""
     from fairlead.compat.times import UTC
-    from fairlead.pipelineobjects.names import NODES
+    from fairlead.ownedobjects.kinds import NODES
     from fairlead.reconcile import Observed
 
     return Observed(resource, {}, {} if nodes is None else {NODES: nodes}, datetime.now(UTC))
@@ -132,7 +132,7 @@ def _new(resource: Json, nodes: list[Json] | None) -> "Observed":
 
 def _decide(path: str, observed: "Observed") -> "Reconciled":
     """Return what the operator would make of a new Pipeline; PipelineError or NoPlanError: nothing."""
-    from fairlead.pipelineobjects.certificates import NoIssuer
+    from fairlead.ownedobjects.certificates import NoIssuer
     from fairlead.pipelineobjects.controller import PipelineController
 
     decided = PipelineController(NoIssuer()).reconcile(observed)
@@ -209,7 +209,7 @@ async def _store_files(access: PipelineAccess, files: Json | None, found: Json, 
 
 def _is_over(found: Json | None) -> bool:
     """Return whether a wait is over: frames flow, or never will as it is."""
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     if found is None:
         return True
@@ -219,7 +219,7 @@ def _is_over(found: Json | None) -> bool:
 
 
 def _report(options: argparse.Namespace, found: Json, change: str) -> int:
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     name = f"{found['metadata']['namespace']}/{found['metadata']['name']}"
     if options.output != "table":

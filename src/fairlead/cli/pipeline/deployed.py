@@ -67,7 +67,7 @@ def _add(command: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     async def work(access: PipelineAccess) -> Json:
         return await access.read()
@@ -96,7 +96,7 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 def _is_drained(found: Json) -> bool:
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     settled = stored.condition(found, "Progressing").get("status") == "False"
     return settled and stored.condition(found, "Ready").get("reason") in ("Suspended", "Completed")
@@ -128,7 +128,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 def summary(found: Json | None) -> str:
     """Return how a Pipeline is doing, in a few words."""
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     if found is None:
         return "gone"
@@ -149,7 +149,7 @@ def show_status(found: Json, options: argparse.Namespace) -> None:
 
 def status_document(found: Json) -> Json:
     """Return the status of a Pipeline for programs."""
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     meta, status = found["metadata"], found.get("status") or {}
     return {
@@ -189,7 +189,7 @@ def _stages_of(status: Mapping[str, Any], host: str) -> list[str]:
 
 def status_page(found: Json) -> Page:
     """Return the status of a Pipeline for people."""
-    from fairlead.pipelineobjects import stored
+    from fairlead.ownedobjects import stored
 
     document = status_document(found)
     tone = None if stored.is_running(found) else Tone.WARN

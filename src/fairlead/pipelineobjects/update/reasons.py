@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from fairlead.ownedobjects.pod_state import PodState
 from fairlead.pipelineobjects.resource import HostGroup, PipelineResource
-from fairlead.pipelineobjects.sequence import Place, PodState
+from fairlead.pipelineobjects.sequence import Place
 from fairlead.pipelineobjects.update.surge import HostMove
 from fairlead.reconcile import Manifest
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fairlead.compat.times import parse_iso
+from fairlead.ownedobjects.pod_state import DELETED, PodState
 from fairlead.pipelineobjects.names import LOCAL, SLOTS
-from fairlead.pipelineobjects.sequence import DELETED, Place, PodState, states_of
+from fairlead.pipelineobjects.sequence import Place, states_of
 from fairlead.pipelineobjects.status import host_status
 from fairlead.reconcile import Manifest
 from fairlead.units import parse_exact_quantity

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from fairlead.ownedobjects.issuer import AuthorityIssuer
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
-from fairlead.pipelineobjects.issuer import AuthorityIssuer
 from fairlead.reconcile import ResourceController
 from fairlead.settings.operator import OperatorSettings
 

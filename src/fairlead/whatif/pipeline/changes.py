@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from fairlead.pipelineobjects import stored
+from fairlead.ownedobjects import stored
 from fairlead.pipelineobjects.names import LOCAL
 from fairlead.units import format_duration
 from fairlead.whatif.pipeline.findings import PipelineChange

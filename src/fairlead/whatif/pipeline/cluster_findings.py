@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead.pipelineobjects import stored
+from fairlead.ownedobjects import stored
 from fairlead.pipelineobjects.names import LOCAL
 from fairlead.whatif.pipeline.findings import FindingSeverity, PipelineFinding
 from fairlead.whatif.pipeline.observed import ObservedPipeline, ObservedPod

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.keys import PIPELINE_HOST
-from fairlead.pipelineobjects import stored
+from fairlead.ownedobjects import stored
 from fairlead.pipelineobjects.names import LOCAL
 from fairlead.pipelineobjects.status import HostStatus, host_status
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from fairlead.pipelineobjects import stored
+from fairlead.ownedobjects import stored
 from fairlead.whatif.pipeline.changes import changes
 from fairlead.whatif.pipeline.cluster_findings import operator_findings, pod_findings, resource_findings
 from fairlead.whatif.pipeline.findings import PipelineFinding, by_severity

@@ -1,4 +1,4 @@
-"""What a stored Pipeline says of itself, for its readers. Pure."""
+"""What a stored resource of ours says of itself, for its readers. Pure."""
 
 from typing import Any
 
@@ -25,5 +25,5 @@ def is_true(document: Manifest, name: str) -> bool:
 
 
 def is_running(document: Manifest) -> bool:
-    """Return whether frames flow, or have all been taken."""
+    """Return whether it is ready, or has come to its end."""
     return is_true(document, "Ready") or condition(document, "Ready").get("reason") == "Completed"

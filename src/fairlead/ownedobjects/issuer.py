@@ -1,7 +1,7 @@
-"""Keys and certificates of Pipelines, made by our own authority."""
+"""Keys and certificates of resources, made by our own authority."""
 
 from fairlead.authority import CertificateAuthority, LeafCertificate
-from fairlead.pipelineobjects.certificates import AUTHORITY_LIFE, LEAF_LIFE, CertifiedKey, HostNames
+from fairlead.ownedobjects.certificates import AUTHORITY_LIFE, CertifiedKey, HostNames
 
 
 class AuthorityIssuer:
@@ -18,4 +18,4 @@ class AuthorityIssuer:
         leaf = LeafCertificate(
             names.common_name, names.common_name, hosts=names.dns, is_peer=True, uris=(names.uri,)
         )
-        return CertifiedKey(*signer.issue(leaf, LEAF_LIFE))
+        return CertifiedKey(*signer.issue(leaf, names.life))
