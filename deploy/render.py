@@ -34,6 +34,7 @@ _OPTIONAL: Final = {
     "scheduler.yaml": "scheduler.enabled=true,scheduler.admission.enabled=false",
     "extender.yaml": "extender.enabled=true",
     "pipelines.yaml": "pipelines.enabled=true",
+    "augmentations.yaml": "augmentations.enabled=true",
     "operator.yaml": "operator.enabled=true",
 }
 """Files that hold the documents that a value adds to the default and to the files above."""
@@ -70,7 +71,7 @@ def manifests(helm: Path) -> dict[str, str]:
     """Return the files for `kubectl apply`: one for every API server, one for those with claims.
 
     The kind ModelProfile has its own file: `kubectl delete -f` of the rest must not delete every profile. So
-    have scheduler, extender, operator and the kind Pipeline, which not every cluster needs.
+    have scheduler, extender, operator and the kinds Pipeline and Augmentation, which not every cluster needs.
     """
     pieces = _pieces(helm)
     own = {name: [piece for piece in pieces if _kind(piece) == kind] for name, kind in _OWN_FILES.items()}

@@ -50,7 +50,14 @@ _WORKSTATION: Final = (
     *("sharebench/ort_network.py", "sharebench/torch_network.py"),
 )
 """Packages for workstations, which no image needs."""
-_TOOLS: Final = (*_WORKSTATION, "authority.py", "ownedobjects", "pipeline", "pipelineobjects")
+_TOOLS: Final = (
+    *_WORKSTATION,
+    "augmentobjects",
+    "authority.py",
+    "ownedobjects",
+    "pipeline",
+    "pipelineobjects",
+)
 _OF_NODES: Final = ("attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden")
 _OF_DECISIONS: Final = (
     *("analyze", "cache", "catalog", "cel", "doctor", "estimate", "expect", "manifest", "modelprofiles"),
@@ -105,6 +112,7 @@ RECIPES: Final = {
                 *_WORKSTATION,
                 *_OF_NODES,
                 *_OF_DECISIONS,
+                "augmentobjects",
                 "authority.py",
                 "cluster",
                 "ownedobjects",

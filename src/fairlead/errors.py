@@ -2,6 +2,7 @@
 
 FairleadError              `hint` says what to do
 ├── UserError              the user must change something              exit 2
+│   ├── AugmentationError  an augmentation must be changed before it can be made
 │   ├── AnalysisError      a model file cannot be analysed
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
@@ -57,6 +58,10 @@ class UserError(FairleadError):
     """The user must change something."""
 
     exit_code = 2
+
+
+class AugmentationError(UserError):
+    """What an augmentation asks for must be changed before it can be made."""
 
 
 class AnalysisError(UserError):

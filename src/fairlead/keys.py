@@ -101,6 +101,9 @@ APPLIED: Final = "fairlead.dev/applied"
 """The hash of the manifest that was applied."""
 FINALIZER: Final = "fairlead.dev/operator"
 """Of a resource: the operator makes objects for it, and removes them before the resource is gone."""
+RETAINED_FOR: Final = "fairlead.dev/retained-for"
+"""A label of an object that outlives its resource, such as a claim with data: the plural and the name of the
+resource, with a dot. It has no owner reference: no way of deleting the resource takes it along."""
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "fairlead"
 """The value of that label, by which the operator lists its objects: of others it sees nothing."""
@@ -155,6 +158,18 @@ RENEW_AFTER: Final = "fairlead.dev/renew-after"
 """An annotation of a Secret: when its certificate is issued again."""
 ISSUED_FOR: Final = "fairlead.dev/issued-for"
 """An annotation of a Secret: the digest of its authority and of the names in its certificate."""
+
+# What the objects of an Augmentation carry.
+AUGMENTATION: Final = "fairlead.dev/augmentation"
+"""A label: the name of the Augmentation."""
+AUGMENTATION_PART: Final = "fairlead.dev/augmentation-part"
+"""A label of a pod: `store` or `application`; of a claim: `data` or `fast`."""
+AUGMENTATION_SETTINGS: Final = "fairlead.dev/augmentation-settings"
+"""An annotation of a store's pod: the digest of its settings. A change refreshes the volumes at once."""
+ROTATION: Final = "fairlead.dev/rotation"
+"""An annotation of a Secret: the rotation for which its token was made."""
+PREVIOUS_UNTIL: Final = "fairlead.dev/previous-until"
+"""An annotation of a Secret: until when the token before the present one is accepted."""
 
 # Labels of ModelProfiles.
 SETUP: Final = "fairlead.dev/setup"

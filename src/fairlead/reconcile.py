@@ -26,12 +26,18 @@ class ResourceKind:
 
 @dataclass(frozen=True, slots=True, order=True)
 class PodPage:
-    """A page that a pod serves over plain HTTP."""
+    """A page that a pod serves."""
 
     address: str
     """The IP address of the pod."""
     port: int
     path: str
+    authority: str = ""
+    """The authority of its certificate, in PEM; empty: it is served over plain HTTP."""
+    server_name: str = ""
+    """The name in that certificate."""
+    token: str = ""
+    """What the request presents as a bearer token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ class Observed:
 
     resource: Manifest
     owned: Mapping[ResourceKind, Sequence[Manifest]]
-    """Objects whose controller reference names the resource, in the order of their names."""
+    """Objects whose controller reference names the resource, or that are retained for it, ordered by name."""
     watched: Mapping[ResourceKind, Sequence[Manifest]]
     """All objects of the kinds that every resource depends on, such as nodes."""
     now: datetime
@@ -76,7 +82,11 @@ class Reconciled:
     """What must be so."""
 
     objects: tuple[Manifest, ...] = ()
-    """Every object that must exist, without owner references: the operator adds them. Others are deleted."""
+    """Every object that must exist, without owner references: the operator adds them. Others are deleted.
+
+    An object with the label `RETAINED_FOR` gets no owner reference: it goes when a controller lets it go, and
+    never because its resource is gone. A new resource of the same name finds it among its own.
+    """
     status: Manifest | None = None
     """The status of the resource; None: as it is."""
     announcements: tuple[Announcement, ...] = ()

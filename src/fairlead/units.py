@@ -151,6 +151,14 @@ def format_bytes(amount: int) -> str:
     return f"{size:.1f} TiB"
 
 
+def format_quantity(amount: int) -> str:
+    """Return an exact amount as a Kubernetes quantity, in the largest unit that divides it: `10Gi`."""
+    for unit in ("Pi", "Ti", "Gi", "Mi", "Ki"):
+        if amount and amount % (1 << _SHIFTS[unit]) == 0:
+            return f"{amount >> _SHIFTS[unit]}{unit}"
+    return str(amount)
+
+
 def format_ops(rate: float) -> str:
     """Format operations per second as people quote them: `26 TOPS`, `472 GOPS`."""
     for scale, unit in ((1e15, "POPS"), (1e12, "TOPS"), (1e9, "GOPS"), (1e6, "MOPS")):

@@ -316,17 +316,7 @@ nodeSelector:
   additionalProperties: {type: string, maxLength: 63}
 class: {type: string, maxLength: 50, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', description: 'A device of the catalog that its node must have, such as jetson-orin-nano.'}
 tolerations:
-  type: array
-  description: Taints of nodes that its pod tolerates.
-  maxItems: 32
-  items:
-    type: object
-    properties:
-      key: {type: string, maxLength: 317}
-      operator: {type: string, enum: [Exists, Equal]}
-      value: {type: string, maxLength: 63}
-      effect: {type: string, enum: [NoSchedule, PreferNoSchedule, NoExecute]}
-      tolerationSeconds: {type: integer, format: int64, minimum: 0}
+  {{- include "fairlead.kind.tolerations" "Taints of nodes that its pod tolerates." | nindent 2 }}
 resources:
   type: object
   description: What its container requests and may use.
@@ -407,19 +397,5 @@ properties:
         ready: {type: boolean}
         message: {type: string, maxLength: 1024, description: Why it is not ready.}
   conditions:
-    type: array
-    description: 'Accepted: the spec is sound. Planned: each stage has a host. Ready: frames flow. Progressing: pods change.'
-    maxItems: 16
-    x-kubernetes-list-type: map
-    x-kubernetes-list-map-keys: [type]
-    items:
-      type: object
-      required: [type, status, lastTransitionTime, reason, message]
-      properties:
-        type: {type: string, maxLength: 316}
-        status: {type: string, enum: ["True", "False", Unknown]}
-        reason: {type: string, minLength: 1, maxLength: 1024, pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'}
-        message: {type: string, maxLength: 32768}
-        observedGeneration: {type: integer, format: int64, minimum: 0}
-        lastTransitionTime: {type: string, format: date-time}
+    {{- include "fairlead.kind.conditions" "Accepted: the spec is sound. Planned: each stage has a host. Ready: frames flow. Progressing: pods change." | nindent 4 }}
 {{- end }}

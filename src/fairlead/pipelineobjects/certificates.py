@@ -49,7 +49,7 @@ def issue(
         return IssuedSecrets()
     name = authority_name(resource.name)
     authority = stored_authority(observed.get(name)) or issuer.authority(f"pipeline {resource.name}")
-    secrets = [_secret(resource, name, {CERT: authority.certificate, KEY: authority.key})]
+    secrets: list[Manifest] = [_secret(resource, name, {CERT: authority.certificate, KEY: authority.key})]
     ends, renewed = [], []
     for group in groups:
         name = tls_name(resource.name, group.name)

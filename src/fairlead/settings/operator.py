@@ -19,6 +19,8 @@ class OperatorSettings:
     """Requests to the API server at once."""
     pipeline_image: str = ""
     """The image of Pipelines that name none; empty: that of this release, as it is built here."""
+    store_image: str = ""
+    """The image of the stores of Augmentations that name none; empty: likewise."""
     workers: int = 16
     """Passes over resources at once."""
     answer_within: float = 10.0

@@ -56,6 +56,14 @@ COMMANDS: dict[str, set[str]] = {
     "logs": {"JOB", "-f", "--follow", "-n", "--lines"},
     "cancel": {"JOB", "--all", "--grace", "--kill", "--no-wait"},
     "adopt": {"PID", "--list", "--name", "--gpu-mem", *LISTING},
+    "augment create": {
+        *("NAME", "--device", "--size", "--fast", "--class", "--access-mode", "--image", "--env", "--digest"),
+        *("--gpu-mem", "--gpu-compute", "--port", "--user", "--writable-root", "--command", "--service"),
+        *("--host", "--store-image", "--scheduler", "--dry-run", *IN_CLUSTER, *OUTPUT),
+    },
+    "augment list": {"-A", "--all-namespaces", *IN_CLUSTER[:4], *LISTING},
+    "augment show": {"NAME", *IN_CLUSTER[:4], *OUTPUT},
+    "augment delete": {"NAME", "--delete-data", *IN_CLUSTER, *OUTPUT},
     "pipeline check": {"FILE", "--connect", *HOST_TLS, *OUTPUT},
     "pipeline run": {
         "FILE",
@@ -368,6 +376,7 @@ COMMANDS: dict[str, set[str]] = {
         "--tls-key",
         "--in-flight",
         "--pipeline-image",
+        "--store-image",
         "--lease-namespace",
         "--leader-elect-lease-duration",
         "--leader-elect-renew-deadline",

@@ -11,22 +11,26 @@ from typing import Any
 import pytest
 
 from fairlead import __version__
+from fairlead.augmentobjects.controller import IMAGE as STORE_IMAGE
+from fairlead.augmentobjects.controller import AugmentationController
+from fairlead.augmentobjects.names import AUGMENTATIONS
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, EVENTS, NODES
 from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, AlreadyExistsError, ClusterError, NotFoundError
 from fairlead.ownedobjects.issuer import AuthorityIssuer
-from fairlead.ownedobjects.kinds import PODS
+from fairlead.ownedobjects.kinds import PODS, VOLUME_CLAIMS
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
 from fairlead.pipelineobjects.names import PIPELINES
 from fairlead.pipelineobjects.pods import wanted_pods
 from fairlead.pipelineobjects.resource import read_resource
-from fairlead.reconcile import Observed, Reconciled
+from fairlead.reconcile import Observed, Reconciled, ResourceController
 from fairlead.serve.operator.driver import OperatorReplica
 from fairlead.serve.operator.kinds import client_kind
 from fairlead.settings.leader import LeaderElectionConfig
 from fairlead.settings.operator import OperatorSettings
+from tests.augmentobjects.worlds import STORAGE_ALONE, augmentation
 from tests.deploy.chart.charts import Chart, Document, containers, one
 from tests.deploy.chart.deciders import RecordingTransport, record_requests, token_of
 from tests.deploy.chart.test_roles import Verbs, allowed
@@ -41,32 +45,42 @@ GROUP = "roles.test.fairlead.dev"
 """Stands for fairlead.dev: other tests have pipelines on this server, which are not for the operator here."""
 RESOURCE = replace(PIPELINES, api_version=f"{GROUP}/v1alpha1")
 KIND = client_kind(RESOURCE)
-REAL = PipelineController(AuthorityIssuer())
+AUGMENTATION = client_kind(replace(AUGMENTATIONS, api_version=f"{GROUP}/v1alpha1"))
+REAL: tuple[ResourceController, ...] = (
+    PipelineController(AuthorityIssuer()),
+    AugmentationController(AuthorityIssuer()),
+)
 CHECKED: Verbs = {
-    *(("create", client_kind(kind).resource) for kind in REAL.owns),  # of an object that a patch creates
-    ("update", f"pipelines/finalizers.{GROUP}"),  # where an admission plugin protects owners
+    # of an object that a patch creates
+    *(("create", client_kind(kind).resource) for controller in REAL for kind in controller.owns),
+    # where an admission plugin protects owners
+    *(("update", f"{plural}/finalizers.{GROUP}") for plural in ("pipelines", "augmentations")),
     ("patch", "events"),  # of an event that comes again
 }
 """Permissions that the API server checks without a request of this kind, or that this test does not need."""
 
 
 class InAnotherGroup:
-    """The controller of Pipelines, for the same kind in the group of this test."""
+    """A controller, for the same kind in the group of this test."""
 
-    resource = RESOURCE
-    owns = REAL.owns
-    watches = REAL.watches
+    def __init__(self, real: ResourceController) -> None:
+        self._real = real
+        self.resource = replace(real.resource, api_version=f"{GROUP}/v1alpha1")
+        self.owns = real.owns
+        self.watches = real.watches
 
     def reconcile(self, observed: Observed) -> Reconciled:
         """Return what the real controller does."""
-        return REAL.reconcile(observed)
+        return self._real.reconcile(observed)
 
 
-def definition(chart: Chart, namespace: str) -> Document:
-    """Return the definition of the kind, which the chart creates with the operator."""
-    real = one(chart.render({"operator.enabled": True}), "CustomResourceDefinition", "pipelines.fairlead.dev")
-    metadata = {"name": KIND.resource, "labels": {LABEL: namespace}}
-    return {**real, "metadata": metadata, "spec": {**real["spec"], "group": GROUP}}
+def definitions(chart: Chart, namespace: str) -> Iterator[Document]:
+    """Yield the definitions of the kinds, which the chart creates with the operator."""
+    documents = chart.render({"operator.enabled": True})
+    for kind in (KIND, AUGMENTATION):
+        real = one(documents, "CustomResourceDefinition", f"{kind.plural}.fairlead.dev")
+        metadata = {"name": kind.resource, "labels": {LABEL: namespace}}
+        yield {**real, "metadata": metadata, "spec": {**real["spec"], "group": GROUP}}
 
 
 def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
@@ -88,11 +102,12 @@ def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
 
 @asynccontextmanager
 async def installed(
-    room: RealCluster, crd: Document, documents: list[Document]
+    room: RealCluster, crds: Iterator[Document], documents: list[Document]
 ) -> AsyncIterator[ClusterConfig]:
     """Create the account and its permissions; yield its configuration, and remove them afterwards."""
     async with room.connect() as client:
-        await _create_kind(client, crd)
+        for crd in crds:
+            await _create_kind(client, crd)
         for document in documents:
             await client.create(KINDS[document["kind"]], document)
         try:
@@ -128,6 +143,7 @@ async def _until_allowed(config: ClusterConfig) -> None:
             with suppress(ClusterError):
                 await client.list(client_kind(PODS))
                 await client.list(KIND)
+                await client.list(AUGMENTATION)
                 return
             await asyncio.sleep(0.1)
 
@@ -140,7 +156,8 @@ async def running(
     stop = asyncio.Event()
     lease = LeaderElectionConfig(namespace, "fairlead-operator", 4.0, 3.0, 0.3)
     async with record_requests(config) as (client, recorder):
-        operator = OperatorReplica(client, [InAnotherGroup()], OperatorSettings("one", lease=lease), print)
+        controllers = [InAnotherGroup(real) for real in REAL]
+        operator = OperatorReplica(client, controllers, OperatorSettings("one", lease=lease), print)
         task = asyncio.create_task(operator.run(stop))
         try:
             yield operator, recorder
@@ -200,6 +217,25 @@ async def _until_detected_by(client: Client, namespace: str, host: str) -> None:
             await asyncio.sleep(0.1)
 
 
+async def _lend_and_take_back(client: Client, namespace: str) -> None:
+    """Let an augmentation be made, and deleted with its data."""
+    body = {**augmentation(STORAGE_ALONE, namespace=namespace), "apiVersion": AUGMENTATION.api_version}
+    body["spec"]["deleteData"] = True
+    await client.create(AUGMENTATION, body, namespace)
+    async with asyncio.timeout(120):
+        while not (await client.get(AUGMENTATION, "cam", namespace)).document().get("status"):
+            await asyncio.sleep(0.1)
+    await client.delete(AUGMENTATION, "cam", namespace)
+    claims = client_kind(VOLUME_CLAIMS)
+    async with asyncio.timeout(120):
+        while (await client.list(AUGMENTATION, namespace)).items:
+            for each in (await client.list(claims, namespace)).items:
+                if each.metadata.deletion_timestamp:  # no controller of volumes runs here
+                    free = {"metadata": {"finalizers": None}}
+                    await client.patch(claims, each.metadata.name, free, namespace)
+            await asyncio.sleep(0.1)
+
+
 def _is_waiting(found: dict[str, Any]) -> bool:
     """Return whether the status says of the present spec that every pod is made, and none is ready."""
     status = found.get("status") or {}
@@ -245,12 +281,13 @@ def test_the_role_is_what_the_operator_calls_and_a_new_replica_changes_nothing(
 
     async def scenario() -> Verbs:
         async with (
-            installed(real_cluster, definition(chart, real_cluster.namespace), documents) as config,
+            installed(real_cluster, definitions(chart, real_cluster.namespace), documents) as config,
             real_cluster.connect() as client,
         ):
             async with running(config, namespace) as (_, first):
                 await _create_and_change(client, namespace)
                 await _plan_around_a_lost_node(client, namespace)
+                await _lend_and_take_back(client, namespace)
             async with running(config, namespace) as (operator, second):
                 await _until_reconciled(operator)
                 assert not [what for verb, what in second.calls if verb in ("patch", "delete")]
@@ -280,6 +317,9 @@ def test_other_requests_are_forbidden(real_cluster: RealCluster, chart: Chart) -
         ("POST", f"/api/v1/namespaces/{ns}/pods/some/eviction"),
         ("PATCH", "/api/v1/nodes/some"),
         ("DELETE", f"/apis/{GROUP}/v1alpha1/namespaces/{ns}/pipelines/some"),
+        ("DELETE", f"/apis/{GROUP}/v1alpha1/namespaces/{ns}/augmentations/some"),
+        ("DELETE", f"/api/v1/namespaces/{ns}/persistentvolumeclaims"),
+        ("GET", "/api/v1/persistentvolumes"),
         ("POST", f"/api/v1/namespaces/{ns}/serviceaccounts"),
         ("POST", f"/apis/apps/v1/namespaces/{ns}/deployments"),
         ("GET", "/api/v1/nodes/some"),
@@ -288,7 +328,7 @@ def test_other_requests_are_forbidden(real_cluster: RealCluster, chart: Chart) -
 
     async def scenario() -> None:
         async with (
-            installed(real_cluster, definition(chart, real_cluster.namespace), documents) as config,
+            installed(real_cluster, definitions(chart, real_cluster.namespace), documents) as config,
             Client.connect(config) as client,
         ):
             for method, path in requests:
@@ -308,6 +348,7 @@ def test_it_runs_without_root_on_a_read_only_file_system_and_has_time_to_shut_do
     assert container["args"][:2] == ["serve", "operator"]
     assert container["image"] == f"localhost/fairlead-operator:{__version__}"
     assert f"--pipeline-image={IMAGE}" in container["args"]
+    assert f"--store-image={STORE_IMAGE}" in container["args"]
     assert pod["terminationGracePeriodSeconds"] > 20
     assert one(documents, "PodDisruptionBudget", ACCOUNT)["spec"]["maxUnavailable"] == 1
     account = one(documents, "ServiceAccount", ACCOUNT)

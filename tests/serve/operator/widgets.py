@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairlead.keys import RETAINED_FOR
 from fairlead.reconcile import Announcement, Manifest, Observed, PodPage, Reconciled, ResourceKind
 from fairlead.settings.operator import OperatorSettings
 
@@ -37,6 +38,9 @@ class WidgetController:
         if spec.get("copy"):
             configs = [_as_it_is(each) for each in observed.owned[CONFIG_MAPS]] or configs
         if deleting:
+            if spec.get("retain"):
+                stays = frozenset(("ConfigMap", each["metadata"]["name"]) for each in configs)
+                return Reconciled(keep=stays, is_finished=not pods)
             kept = configs if pods else ()
             return Reconciled(tuple(kept), is_finished=not pods)
         nodes = sum(len(observed.watched[kind]) for kind in self.watches)
@@ -67,11 +71,12 @@ def _as_it_is(live: Manifest) -> Manifest:
 def config_maps(widget: Manifest) -> Sequence[Manifest]:
     """Return the ConfigMaps that a widget needs."""
     name, spec = widget["metadata"]["name"], widget["spec"]
+    labels = {"labels": {RETAINED_FOR: f"widgets.{name}"}} if spec.get("retain") else {}
     return [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": f"{name}-{number}"},
+            "metadata": {"name": f"{name}-{number}", **labels},
             "data": {"text": spec.get("text", "")},
         }
         for number in range(spec.get("configs", 0))

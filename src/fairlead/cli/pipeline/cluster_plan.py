@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.output.table import Column, Fit, Table, Tone
 from fairlead.cli.output.terminal import Text
 from fairlead.cli.pipeline import cluster, cut_pages, plan_file, profile
-from fairlead.cli.pipeline.cluster import PipelineAccess
+from fairlead.cli.shell.resources import ResourceAccess
 from fairlead.errors import FairleadError, NoPlanError, PipelineError, SettingsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def read_nodes(options: argparse.Namespace, name: str) -> tuple[list[Json] | Non
     """Return the nodes of the cluster, or None and why the plan does without them."""
     from fairlead.cluster.kinds import NODES
 
-    async def work(access: PipelineAccess) -> list[Json]:
+    async def work(access: ResourceAccess) -> list[Json]:
         return [each.document() for each in (await access.client.list(NODES.raw())).items]
 
     try:

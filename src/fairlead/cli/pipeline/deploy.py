@@ -11,11 +11,13 @@ from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Fit, Table
 from fairlead.cli.output.terminal import Page, show_error, show_page
 from fairlead.cli.pipeline import cluster, cluster_plan
-from fairlead.cli.pipeline.cluster import MANAGER, PipelineAccess
+from fairlead.cli.pipeline.cluster import MANAGER
 from fairlead.cli.pipeline.cluster_plan import ShownPlan
 from fairlead.cli.pipeline.deployed import status_document, status_page, summary
 from fairlead.cli.pipeline.files import collect_files
 from fairlead.cli.shell import options as shared
+from fairlead.cli.shell import resources
+from fairlead.cli.shell.resources import ResourceAccess
 from fairlead.errors import AlreadyExistsError, ConflictError, NotFoundError, PipelineError
 
 if TYPE_CHECKING:
@@ -55,8 +57,8 @@ def add(verbs: Any) -> None:
         "nodes, otherwise for nothing",
     )
     cluster_plan.add_options(command)
-    cluster.add_wait(command, "frames flow, or the run is done")
-    cluster.add_cluster(command)
+    resources.add_wait(command, "frames flow, or the run is done")
+    resources.add_cluster(command)
     shared.add_output(command)
     command.set_defaults(run=_deploy)
 
@@ -73,7 +75,7 @@ class Deployment:
 def _deploy(options: argparse.Namespace) -> int:
     from fairlead.pipeline.yaml_file import read_pipeline
 
-    seconds = cluster.wait_seconds(options)
+    seconds = resources.wait_seconds(options)
     spec = read_pipeline(options.file)
     files = {} if options.no_files else collect_files(spec, options.include)
     name = options.name or spec.name
@@ -91,7 +93,7 @@ def _deploy(options: argparse.Namespace) -> int:
         _show_dry(options, deployment, decided, shown)
         return 0
 
-    async def work(access: PipelineAccess) -> tuple[Json, str]:
+    async def work(access: ResourceAccess) -> tuple[Json, str]:
         stored = _deployment(options, spec, name, access.namespace, files, plan)
         found, change = await _store(access, stored)
         if options.wait:
@@ -159,7 +161,7 @@ def _note_code(spec: "PipelineSpec") -> None:
         show_error(f"fairlead: note: {problem.where}: on this machine: {problem.what}")
 
 
-async def _store(access: PipelineAccess, deployment: Deployment) -> tuple[Json, str]:
+async def _store(access: ResourceAccess, deployment: Deployment) -> tuple[Json, str]:
     """Store a Pipeline and its code, and return it with what happened."""
     try:
         before: Json | None = await access.read()
@@ -185,7 +187,7 @@ async def _store(access: PipelineAccess, deployment: Deployment) -> tuple[Json, 
     return found, "unchanged" if same else "changed"
 
 
-async def _store_files(access: PipelineAccess, files: Json | None, found: Json, before: Json | None) -> None:
+async def _store_files(access: ResourceAccess, files: Json | None, found: Json, before: Json | None) -> None:
     """Store the code as something that goes with the Pipeline, and drop what no spec names any more."""
     from fairlead.cluster.kinds import CONFIG_MAPS
     from fairlead.keys import PIPELINE_FILES

@@ -9,9 +9,10 @@ from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Fit, Table, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.pipeline import cluster
-from fairlead.cli.pipeline.cluster import PipelineAccess
 from fairlead.cli.pipeline.cluster_plan import placement_document, placement_lines
 from fairlead.cli.shell import options as shared
+from fairlead.cli.shell import resources
+from fairlead.cli.shell.resources import ResourceAccess
 
 _CONDITIONS: Final = (
     *(Column(each, Fit.KEEP) for each in ("CONDITION", "STATUS", "REASON")),
@@ -48,7 +49,7 @@ def add_verbs(verbs: Any) -> None:
         "and its pods go. The pipeline stays; `fairlead pipeline deploy` starts it again.",
     )
     _add(drain)
-    cluster.add_wait(drain, "no pod of it is left")
+    resources.add_wait(drain, "no pod of it is left")
     drain.set_defaults(run=_drain)
     delete = verbs.add_parser(
         "delete",
@@ -56,20 +57,20 @@ def add_verbs(verbs: Any) -> None:
         description="Delete a pipeline and everything that was made of it. Its run is drained first.",
     )
     _add(delete)
-    cluster.add_wait(delete, "nothing of it is left")
+    resources.add_wait(delete, "nothing of it is left")
     delete.set_defaults(run=_delete)
 
 
 def _add(command: argparse.ArgumentParser) -> None:
     command.add_argument("pipeline", metavar=_NAME, help=_ABOUT)
-    cluster.add_cluster(command)
+    resources.add_cluster(command)
     shared.add_output(command)
 
 
 def _status(options: argparse.Namespace) -> int:
     from fairlead.ownedobjects import stored
 
-    async def work(access: PipelineAccess) -> Json:
+    async def work(access: ResourceAccess) -> Json:
         return await access.read()
 
     found = cluster.with_pipeline(options, cluster.pipeline_name(options.pipeline), work)
@@ -78,10 +79,10 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _drain(options: argparse.Namespace) -> int:
-    seconds = cluster.wait_seconds(options)
+    seconds = resources.wait_seconds(options)
 
-    async def work(access: PipelineAccess) -> Json:
-        found = await access.set_suspended(True)
+    async def work(access: ResourceAccess) -> Json:
+        found = await cluster.set_suspended(access, True)
         if not options.wait:
             return found
         with progress(f"draining {access.namespace}/{access.name}") as bar:
@@ -103,9 +104,9 @@ def _is_drained(found: Json) -> bool:
 
 
 def _delete(options: argparse.Namespace) -> int:
-    seconds = cluster.wait_seconds(options)
+    seconds = resources.wait_seconds(options)
 
-    async def work(access: PipelineAccess) -> tuple[str, Json | None]:
+    async def work(access: ResourceAccess) -> tuple[str, Json | None]:
         found: Json | None = await access.read()
         await access.client.delete(cluster.kind(), access.name, access.namespace)
         if options.wait:

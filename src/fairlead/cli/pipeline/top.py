@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.output.show import show, show_list
 from fairlead.cli.output.terminal import Screen
-from fairlead.cli.pipeline import cluster, top_cluster
+from fairlead.cli.pipeline import top_cluster
 from fairlead.cli.shell import options as shared
+from fairlead.cli.shell import resources
 from fairlead.errors import SettingsError
 from fairlead.units import format_duration
 
@@ -49,7 +50,7 @@ def add(verbs: Any) -> None:
         default=_PERIOD,
         help="the time between two readings (default: %(default)s)",
     )
-    cluster.add_cluster(command)
+    resources.add_cluster(command)
     shared.add_output(command)
     command.set_defaults(run=run)
 

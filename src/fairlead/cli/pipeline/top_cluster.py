@@ -8,7 +8,7 @@ from fairlead.cli.pipeline.cluster import pipeline_name, with_pipeline
 from fairlead.errors import ClusterUnavailableError, NotFoundError, SettingsError
 
 if TYPE_CHECKING:
-    from fairlead.cli.pipeline.cluster import PipelineAccess
+    from fairlead.cli.shell.resources import ResourceAccess
     from fairlead.whatif.pod_program import NoAnswer
 
 Json = dict[str, Any]
@@ -46,7 +46,7 @@ def open_run(options: argparse.Namespace) -> tuple[Json, Callable[[], Json | Non
     return first, read
 
 
-async def _read(access: "PipelineAccess") -> "Json | NoAnswer":
+async def _read(access: "ResourceAccess") -> "Json | NoAnswer":
     """Return the status of the run, or why there is none; NotFoundError where there is no such pipeline."""
     from fairlead.cluster.kinds import PODS
     from fairlead.keys import PIPELINE, PIPELINE_HOST

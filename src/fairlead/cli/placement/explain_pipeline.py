@@ -10,7 +10,7 @@ from fairlead.cli.placement import explain_live
 from fairlead.errors import AccessError, ManifestError, SettingsError
 
 if TYPE_CHECKING:
-    from fairlead.cli.pipeline.cluster import PipelineAccess
+    from fairlead.cli.shell.resources import ResourceAccess
     from fairlead.cluster.client import Client
     from fairlead.whatif.pipeline.observed import ObservedNode, ObservedPod, PipelineEvent
 
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.cli.pipeline.cluster import with_pipeline
     from fairlead.cli.placement.pipeline_page import pipeline_page
 
-    async def work(access: "PipelineAccess") -> Json:
+    async def work(access: "ResourceAccess") -> Json:
         return await _explain(access, options)
 
     report = with_pipeline(options, _name(options), work)
@@ -52,7 +52,7 @@ def _name(options: argparse.Namespace) -> str:
     return name
 
 
-async def _explain(access: "PipelineAccess", options: argparse.Namespace) -> Json:
+async def _explain(access: "ResourceAccess", options: argparse.Namespace) -> Json:
     from fairlead.whatif.pipeline.observed import ObservedPipeline
     from fairlead.whatif.pipeline.report import explain_pipeline
     from fairlead.whatif.pipeline.run_page import read_run
@@ -73,7 +73,7 @@ async def _explain(access: "PipelineAccess", options: argparse.Namespace) -> Jso
     )
 
 
-async def _pods(access: "PipelineAccess", options: argparse.Namespace) -> "list[ObservedPod]":
+async def _pods(access: "ResourceAccess", options: argparse.Namespace) -> "list[ObservedPod]":
     """Return the pods, each that has no node with its scheduler's explanation."""
     from dataclasses import replace
 
@@ -114,7 +114,7 @@ async def _nodes(client: "Client", pods: "list[ObservedPod]") -> "dict[str, Obse
     return nodes
 
 
-async def _events(access: "PipelineAccess", uid: str) -> "list[PipelineEvent]":
+async def _events(access: "ResourceAccess", uid: str) -> "list[PipelineEvent]":
     """Return the events about the Pipeline, the last one first."""
     from fairlead.cluster.kinds import EVENTS
     from fairlead.whatif.pipeline.observed import PipelineEvent

@@ -33,6 +33,13 @@ def add(programs: Any) -> None:
         default="",
         help="the image of pipelines that name none (default: localhost/fairlead-pipeline of this version)",
     )
+    command.add_argument(
+        "--store-image",
+        metavar="IMAGE",
+        default="",
+        help="the image of stores of augmentations that name none (default: localhost/fairlead-store of this "
+        "version)",
+    )
     leader_options.add_lease_namespace(command)
     leader_options.add_times(command)
     shared.add_cluster(command)
@@ -55,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
         tls=tls_files(options.tls_cert, options.tls_key),
         in_flight=options.in_flight,
         pipeline_image=options.pipeline_image,
+        store_image=options.store_image,
         lease=leader_options.leader_election(options, OPERATOR_LEASE, "operator"),
     )
     program.check()

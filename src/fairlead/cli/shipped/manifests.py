@@ -17,7 +17,8 @@ MANIFESTS: Final = {
     "scheduler": ("scheduler.yaml", "the scheduler for pods with schedulerName: fairlead; after agent"),
     "extender": ("extender.yaml", "the extender for a stock kube-scheduler; after agent"),
     "pipelines": ("pipelines.yaml", "the kind Pipeline, and roles for it"),
-    "operator": ("operator.yaml", "the operator, which runs pipelines; after agent and pipelines"),
+    "augmentations": ("augmentations.yaml", "the kind Augmentation, and roles for it"),
+    "operator": ("operator.yaml", "the operator, which runs pipelines and augmentations; after their kinds"),
     "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
     "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: measurements of models"),
 }

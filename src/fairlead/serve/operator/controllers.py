@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from fairlead.augmentobjects import controller as augmentations
+from fairlead.augmentobjects.controller import AugmentationController
 from fairlead.ownedobjects.issuer import AuthorityIssuer
 from fairlead.pipelineobjects.controller import IMAGE, PipelineController
 from fairlead.reconcile import ResourceController
@@ -15,5 +17,9 @@ def _pipelines(settings: OperatorSettings) -> ResourceController:
     return PipelineController(AuthorityIssuer(), settings.pipeline_image or IMAGE)
 
 
-CONTROLLERS: Final[tuple[ControllerFactory, ...]] = (_pipelines,)
+def _augmentations(settings: OperatorSettings) -> ResourceController:
+    return AugmentationController(AuthorityIssuer(), settings.store_image or augmentations.IMAGE)
+
+
+CONTROLLERS: Final[tuple[ControllerFactory, ...]] = (_pipelines, _augmentations)
 """In the order of the metrics page. A controller decides and never writes: see `fairlead/reconcile.py`."""

@@ -20,6 +20,11 @@ class ObjectId(NamedTuple):
         return f"{self.kind.kind} {where}{self.name}"
 
 
+def retained_for(key: ObjectId) -> str:
+    """Return the value of the label of objects that are retained for a resource."""
+    return f"{key.kind.plural}.{key.name}"
+
+
 def client_kind(kind: ResourceKind) -> Kind[Raw]:
     """Return the client's form of a kind."""
     group, _, version = kind.api_version.rpartition("/")

@@ -1,6 +1,7 @@
-"""Read one page of a pod: plain HTTP, bounded in size and time, no redirects, no proxy."""
+"""Read one page of a pod: HTTP or HTTPS, bounded in size and time, no redirects, no proxy."""
 
 import asyncio
+import ssl
 from typing import Final
 
 from fairlead.reconcile import PodPage
@@ -26,8 +27,12 @@ async def read_page(page: PodPage, within: float = WITHIN) -> tuple[bytes, str]:
 async def _read(page: PodPage) -> tuple[bytes, str]:
     host = f"[{page.address}]" if ":" in page.address else page.address
     # HTTP/1.0: the server ends the body with the connection, and never sends it in chunks.
-    request = f"GET {page.path} HTTP/1.0\r\nHost: {host}:{page.port}\r\nConnection: close\r\n\r\n"
-    reader, writer = await asyncio.open_connection(page.address, page.port, limit=_HEAD)
+    token = f"Authorization: Bearer {page.token}\r\n" if page.token else ""
+    request = f"GET {page.path} HTTP/1.0\r\nHost: {host}:{page.port}\r\n{token}Connection: close\r\n\r\n"
+    tls, name = (_trust(page.authority), page.server_name) if page.authority else (None, None)
+    reader, writer = await asyncio.open_connection(
+        page.address, page.port, limit=_HEAD, ssl=tls, server_hostname=name
+    )
     try:
         writer.write(request.encode("ascii"))
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -37,6 +42,14 @@ async def _read(page: PodPage) -> tuple[bytes, str]:
         return await _body(reader)
     finally:
         writer.close()
+
+
+def _trust(authority: str) -> ssl.SSLContext:
+    """Return a context that trusts one authority; ValueError where the text is none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(cadata=authority)
+    return context
 
 
 async def _body(reader: asyncio.StreamReader) -> tuple[bytes, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fairlead.errors import NewerFormatError
-from fairlead.keys import APPLIED, FINALIZER, MANAGED_BY, MANAGER
+from fairlead.keys import APPLIED, FINALIZER, MANAGED_BY, MANAGER, RETAINED_FOR
 from fairlead.reconcile import Manifest, Reconciled, ResourceKind
 from fairlead.serve.operator import applied
 from fairlead.serve.operator.applied import APPLIED_HASHES, AppliedHash
@@ -172,7 +172,7 @@ class ObjectPlanner:
 
 
 def dressed(resource: Document, key: ObjectId, manifest: Manifest, wanted: AppliedHash) -> dict[str, Any]:
-    """Return a manifest as it is applied: with its owner, our label and its hash."""
+    """Return a manifest as it is applied: with its owner unless it is retained, our label and its hash."""
     owner, metadata = metadata_of(resource), metadata_of(manifest)
     reference = {
         "apiVersion": resource["apiVersion"],
@@ -188,8 +188,9 @@ def dressed(resource: Document, key: ObjectId, manifest: Manifest, wanted: Appli
         **home,
         "labels": {**(metadata.get("labels") or {}), MANAGED_BY: MANAGER},
         "annotations": {**(metadata.get("annotations") or {}), APPLIED: APPLIED_HASHES.encode(wanted)},
-        "ownerReferences": [reference],
     }
+    if RETAINED_FOR not in whole["labels"]:
+        whole["ownerReferences"] = [reference]
     return {**manifest, "metadata": whole}
 
 

@@ -139,7 +139,7 @@ class Reconciler:
             self._conflicts.pop(key, None)
             return
         this = _Pass(key, resource, self._controllers[key.kind], epoch, outcome)
-        owned = self._store.owned(live.metadata.uid, this.controller.owns)
+        owned = self._store.owned(key, live.metadata.uid, this.controller.owns)
         wanted = yield Decide(this.controller, self._observed(this, owned))
         if not isinstance(wanted, Reconciled):
             outcome.result, outcome.reason = "failed", f"the controller failed: {wanted}"

@@ -12,9 +12,9 @@ from typing import Any, Final
 from fairlead.cluster.meta import Metadata, OwnerReference, Raw
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.reflector import compare_versions
-from fairlead.keys import APPLIED
+from fairlead.keys import APPLIED, RETAINED_FOR
 from fairlead.reconcile import Manifest, ResourceController, ResourceKind
-from fairlead.serve.operator.kinds import ObjectId
+from fairlead.serve.operator.kinds import ObjectId, retained_for
 
 _READY: Final = "Ready"
 _UNREAD: Final[Mapping[str, tuple[str, ...]]] = {"Node": ("images",)}
@@ -79,7 +79,7 @@ class ObjectStore:
         self._objects: dict[ObjectId, Raw] = {}
         self._names: defaultdict[ResourceKind, set[ObjectId]] = defaultdict(set)
         self._owned: defaultdict[str, set[ObjectId]] = defaultdict(set)
-        """The objects by the uid of their controller."""
+        """The objects by the uid of their controller, or by the namespace and label of what is retained."""
         self._documents: dict[ObjectId, Manifest] = {}
         """Of watched kinds: every pass reads all of them."""
         self._ready: dict[ObjectId, Readiness] = {}
@@ -106,9 +106,12 @@ class ObjectStore:
         """Return what each resource says of itself in its condition Ready."""
         return [self._ready[key] for key in sorted(self._ready)]
 
-    def owned(self, uid: str, kinds: Sequence[ResourceKind]) -> dict[ObjectId, dict[str, Any]]:
-        """Return the objects of these kinds that a resource controls, in the order of their names."""
-        keys = sorted(key for key in self._owned.get(uid, ()) if key.kind in kinds)
+    def owned(
+        self, owner: ObjectId, uid: str, kinds: Sequence[ResourceKind]
+    ) -> dict[ObjectId, dict[str, Any]]:
+        """Return the objects of these kinds that belong to a resource, in the order of their names."""
+        retained = self._owned.get(f"{owner.namespace}/{retained_for(owner)}", set())
+        keys = sorted(key for key in self._owned.get(uid, set()) | retained if key.kind in kinds)
         return {key: self._objects[key].document() for key in keys}
 
     def watched(self, kind: ResourceKind) -> tuple[Manifest, ...]:
@@ -144,10 +147,10 @@ class ObjectStore:
         return Affected(concerned, urgent, kind if matters else None)
 
     def _put(self, key: ObjectId, change: ObjectChange[Raw]) -> None:
-        if change.old is not None and (before := _controller(change.old.metadata)) is not None:
-            self._owned[before.uid].discard(key)
-            if not self._owned[before.uid]:
-                del self._owned[before.uid]
+        if change.old is not None and (before := _owner(change.old.metadata)):
+            self._owned[before].discard(key)
+            if not self._owned[before]:
+                del self._owned[before]
         if change.new is None:
             self._ready.pop(key, None)
             self._objects.pop(key, None)
@@ -157,8 +160,8 @@ class ObjectStore:
             self._ready[key] = Readiness.of(key, change.new.document())
         self._objects[key] = change.new
         self._names[key.kind].add(key)
-        if (owner := _controller(change.new.metadata)) is not None:
-            self._owned[owner.uid].add(key)
+        if owner := _owner(change.new.metadata):
+            self._owned[owner].add(key)
 
     def _put_watched(self, key: ObjectId, now: Raw | None) -> bool:
         """Store an object of a watched kind; say whether more than a heartbeat has changed."""
@@ -178,6 +181,12 @@ class ObjectStore:
             if reference is not None and kind in self._resources and kind is not None:
                 namespace = item.metadata.namespace if kind.namespaced else ""
                 owners.append(ObjectId(kind, namespace, reference.name))
+            plural, _, name = item.metadata.labels.get(RETAINED_FOR, "").partition(".")
+            owners += [
+                ObjectId(each, item.metadata.namespace, name)
+                for each in self._resources
+                if name and each.plural == plural
+            ]
         return tuple(dict.fromkeys(owners))
 
 
@@ -208,6 +217,15 @@ def _without_heartbeats(document: Manifest) -> dict[str, Any]:
 
 def _timeless(conditions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in one.items() if name != "lastHeartbeatTime"} for one in conditions]
+
+
+def _owner(metadata: Metadata) -> str:
+    """Return what an object belongs to; empty: nothing that is ours."""
+    reference = _controller(metadata)
+    if reference is not None:
+        return reference.uid
+    retained = metadata.labels.get(RETAINED_FOR)
+    return f"{metadata.namespace}/{retained}" if retained else ""
 
 
 def _controller(metadata: Metadata) -> OwnerReference | None:

@@ -1,0 +1,116 @@
+"""The volume claims of an Augmentation, as observed and as wanted. Pure.
+
+A claim is retained: it outlives its Augmentation unless that says otherwise. A claim never asks for less than
+it has asked for already: Kubernetes refuses that, and the quota is what makes the size smaller.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.augmentobjects.names import AUGMENTATIONS, DATA, FAST, claim_name, new_object
+from fairlead.augmentobjects.resource import AugmentationResource
+from fairlead.keys import AUGMENTATION_PART, RETAINED_FOR
+from fairlead.ownedobjects.kinds import VOLUME_CLAIMS
+from fairlead.reconcile import Manifest
+from fairlead.units import Bytes, format_quantity, parse_quantity
+
+_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClaim:
+    """A claim as the API server shows it."""
+
+    name: str
+    part: str
+    """`data` or `fast`."""
+    requested: Bytes
+    capacity: Bytes | None
+    """None: it has no volume yet."""
+    storage_class: str
+    is_located: bool
+    """Whether its volume exists, or is made on a chosen node: pods no longer decide where it is."""
+    is_ending: bool
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has a volume."""
+        return self.capacity is not None
+
+    def document(self) -> dict[str, Any]:
+        """Return the entry of the status."""
+        capacity = {} if self.capacity is None else {"capacity": format_quantity(self.capacity)}
+        return {
+            "name": self.name,
+            "part": self.part,
+            "requested": format_quantity(self.requested),
+            **capacity,
+        }
+
+
+def observed_claims(manifests: Iterable[Manifest]) -> dict[str, ObservedClaim]:
+    """Return the claims by their names."""
+    claims = map(_observed, manifests)
+    return {claim.name: claim for claim in claims if claim.part in (DATA, FAST)}
+
+
+def _observed(manifest: Manifest) -> ObservedClaim:
+    meta, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
+    capacity = (status.get("capacity") or {}).get("storage")
+    return ObservedClaim(
+        meta["name"],
+        (meta.get("labels") or {}).get(AUGMENTATION_PART, ""),
+        Bytes(parse_quantity(str(spec["resources"]["requests"]["storage"]))),
+        Bytes(parse_quantity(str(capacity))) if capacity and status.get("phase") == "Bound" else None,
+        spec.get("storageClassName") or "",
+        bool(spec.get("volumeName")) or _SELECTED_NODE in (meta.get("annotations") or {}),
+        bool(meta.get("deletionTimestamp")),
+    )
+
+
+def claim_names(resource: AugmentationResource) -> dict[str, str]:
+    """Return the names of the claims by their part."""
+    parts = (DATA,) if resource.spec.storage.fast is None else (DATA, FAST)
+    return {part: claim_name(resource.name, part) for part in parts}
+
+
+def asked_size(resource: AugmentationResource, part: str) -> Bytes:
+    """Return how large the claim of a part shall be."""
+    storage = resource.spec.storage
+    return storage.fast if part == FAST and storage.fast is not None else storage.size
+
+
+def asked_class(resource: AugmentationResource, part: str) -> str:
+    """Return the storage class of a part; empty: the cluster's default one."""
+    classes = resource.spec.storage.classes
+    if not classes:
+        return ""
+    return classes[0] if part == FAST or resource.spec.storage.fast is None else classes[-1]
+
+
+def wanted_claims(
+    resource: AugmentationResource, observed: Mapping[str, ObservedClaim]
+) -> tuple[dict[str, Any], ...]:
+    """Return the claims that must exist."""
+    manifests = []
+    for part, name in claim_names(resource).items():
+        known = observed.get(name)
+        size = max(asked_size(resource, part), known.requested if known else 0)
+        manifests.append(_manifest(resource, part, name, Bytes(size)))
+    return tuple(manifests)
+
+
+def _manifest(resource: AugmentationResource, part: str, name: str, size: Bytes) -> dict[str, Any]:
+    storage_class = asked_class(resource, part)
+    spec = {
+        "accessModes": [resource.access_mode],
+        "resources": {"requests": {"storage": format_quantity(size)}},
+        **({"storageClassName": storage_class} if storage_class else {}),
+    }
+    manifest = new_object(VOLUME_CLAIMS, resource.namespace, resource.name, name, spec=spec)
+    manifest["metadata"]["labels"] |= {
+        AUGMENTATION_PART: part,
+        RETAINED_FOR: f"{AUGMENTATIONS.plural}.{resource.name}",
+    }
+    return manifest

@@ -1,0 +1,263 @@
+"""The controller of Augmentations: from what is observed to the objects that must exist. Pure."""
+
+import secrets as random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from fairlead import __version__
+from fairlead.augmentobjects.application_pod import application_pod
+from fairlead.augmentobjects.certificates import StoreCertificate, decide_certificate
+from fairlead.augmentobjects.claims import ObservedClaim, observed_claims, wanted_claims
+from fairlead.augmentobjects.credentials import Credentials, decide_credentials
+from fairlead.augmentobjects.names import (
+    APPLICATION,
+    AUGMENTATIONS,
+    STORE,
+    by_name,
+    credentials_name,
+    store_name,
+)
+from fairlead.augmentobjects.pods import PodPlan, plan_pods, pods_by_part
+from fairlead.augmentobjects.problems import AugmentationCondition, accepted_state, problems_of
+from fairlead.augmentobjects.resource import AugmentationResource, read_resource
+from fairlead.augmentobjects.sizes import SizeDecision, StorageFacts, decide_sizes
+from fairlead.augmentobjects.status import (
+    node_addresses,
+    pod_readiness,
+    pods_document,
+    progress_state,
+    ready_state,
+)
+from fairlead.augmentobjects.store_pod import QUOTA, store_pod, with_annotation
+from fairlead.augmentobjects.wiring import network_policy, services, settings_map, url_of
+from fairlead.errors import AugmentationError
+from fairlead.keys import AUGMENTATION_SETTINGS
+from fairlead.ownedobjects.certificates import Issuer
+from fairlead.ownedobjects.conditions import ConditionState, announce, merge_conditions
+from fairlead.ownedobjects.kinds import (
+    CONFIG_MAPS,
+    NETWORK_POLICIES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    digest,
+)
+from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled, ResourceKind
+from fairlead.units import Bytes, format_quantity, parse_quantity
+
+IMAGE: Final = f"localhost/fairlead-store:{__version__}"
+_OWNED: Final = (VOLUME_CLAIMS, SECRETS, CONFIG_MAPS, SERVICES, NETWORK_POLICIES, PODS)
+
+
+def new_secret() -> str:
+    """Return a random text of 256 bits."""
+    return random.token_hex(32)
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentationController:
+    """A `ResourceController` of Augmentations."""
+
+    issuer: Issuer
+    image: str = IMAGE
+    """Of stores whose Augmentation names none."""
+    new_secret: Callable[[], str] = new_secret
+    is_shown: bool = False
+    """Whether all objects are for being shown: none waits for another."""
+
+    @property
+    def resource(self) -> ResourceKind:
+        """Augmentations."""
+        return AUGMENTATIONS
+
+    @property
+    def owns(self) -> tuple[ResourceKind, ...]:
+        """What an Augmentation becomes."""
+        return _OWNED
+
+    @property
+    def watches(self) -> tuple[ResourceKind, ...]:
+        """Nodes, for the address of a store, and storage classes, to say which are missing."""
+        return (NODES, STORAGE_CLASSES)
+
+    def reconcile(self, observed: Observed) -> Reconciled:
+        """Return what must be so."""
+        try:
+            resource = read_resource(observed.resource)
+            problems = problems_of(resource)
+        except AugmentationError as error:
+            resource, problems = None, [f"spec.{error}"]
+        if observed.resource["metadata"].get("deletionTimestamp"):
+            return _delete(observed, keeps_data=resource is None or not resource.deletes_data)
+        if resource is None or problems:
+            return _refuse(observed, problems)
+        return self._make(observed, resource)
+
+    def _make(self, observed: Observed, resource: AugmentationResource) -> Reconciled:
+        claims = observed_claims(observed.owned.get(VOLUME_CLAIMS, ()))
+        stored = by_name(tuple(observed.owned.get(SECRETS, ())))
+        credentials = decide_credentials(
+            resource, stored.get(credentials_name(resource.name)), self.new_secret, observed.now
+        )
+        certificate = decide_certificate(resource, stored, self.issuer, observed.now)
+        sizes = decide_sizes(resource, _facts(observed, claims))
+        settings = {QUOTA: f"{sizes.quota}\n"}
+        pods = pods_by_part(observed.owned.get(PODS, ()))
+        plan = self._plan_pods(observed, resource, pods, claims, digest([settings, credentials.token]))
+        states = _states(resource, pods, plan, sizes)
+        status = _status(observed, states) | _summary(observed, resource, claims, pods, sizes, certificate)
+        return Reconciled(
+            objects=(
+                *wanted_claims(resource, claims),
+                *certificate.secrets,
+                credentials.secret(resource),
+                settings_map(resource, settings),
+                *services(resource),
+                network_policy(resource),
+                *plan.objects,
+            ),
+            status=status,
+            announcements=(
+                *announce(_conditions(observed), states),
+                *_events(plan, pods, credentials, certificate),
+            ),
+            again_after=_again_after(observed.now, plan, credentials, certificate),
+        )
+
+    def _plan_pods(
+        self,
+        observed: Observed,
+        resource: AugmentationResource,
+        pods: Mapping[str, Manifest],
+        claims: Mapping[str, ObservedClaim],
+        settings: str,
+    ) -> PodPlan:
+        program = application_pod(resource, self.image)
+        store = with_annotation(store_pod(resource, self.image), AUGMENTATION_SETTINGS, settings)
+        wanted = {**({APPLICATION: program} if program is not None else {}), STORE: store}
+        has_volumes = bool(claims) and all(claim.is_located for claim in claims.values())
+        is_located = self.is_shown or has_volumes
+        return plan_pods(resource, wanted, pods, is_located=is_located, now=observed.now)
+
+
+def _facts(observed: Observed, claims: Mapping[str, ObservedClaim]) -> StorageFacts:
+    quota = (observed.resource.get("status") or {}).get("quota")
+    classes = [each["metadata"]["name"] for each in observed.watched.get(STORAGE_CLASSES, ())]
+    return StorageFacts(
+        claims,
+        None,
+        Bytes(parse_quantity(str(quota))) if quota else None,
+        observed.conflicts,
+        classes if STORAGE_CLASSES in observed.watched else None,
+    )
+
+
+def _states(
+    resource: AugmentationResource, pods: Mapping[str, Manifest], plan: PodPlan, sizes: SizeDecision
+) -> tuple[ConditionState, ...]:
+    wanted = (STORE,) if resource.application is None else (STORE, APPLICATION)
+    ready = ready_state(pod_readiness(pods), wanted, sizes.storage)
+    return (
+        accepted_state([]),
+        sizes.storage,
+        sizes.sized,
+        ready,
+        progress_state(plan, ready, sizes.sized),
+    )
+
+
+def _summary(
+    observed: Observed,
+    resource: AugmentationResource,
+    claims: Mapping[str, ObservedClaim],
+    pods: Mapping[str, Manifest],
+    sizes: SizeDecision,
+    certificate: StoreCertificate,
+) -> dict[str, Any]:
+    known = pod_readiness(pods)
+    node = known[STORE].node if STORE in known else ""
+    service = by_name(tuple(observed.owned.get(SERVICES, ()))).get(store_name(resource.name))
+    url = url_of(resource, service, node_addresses(observed.watched.get(NODES, ())), node)
+    summary = {
+        "quota": format_quantity(sizes.quota),
+        "node": node,
+        "url": url or (observed.resource.get("status") or {}).get("url", ""),
+        "fingerprint": certificate.fingerprint,
+    }
+    return {name: value for name, value in summary.items() if value} | {
+        "claims": [claim.document() for claim in claims.values()],
+        "pods": pods_document(known),
+    }
+
+
+def _conditions(observed: Observed) -> list[dict[str, Any]]:
+    return list((observed.resource.get("status") or {}).get("conditions") or ())
+
+
+def _status(observed: Observed, states: Sequence[ConditionState]) -> dict[str, Any]:
+    generation = int(observed.resource["metadata"].get("generation") or 0)
+    conditions = merge_conditions(_conditions(observed), states, generation, observed.now)
+    return {"observedGeneration": generation, "conditions": conditions}
+
+
+def _events(
+    plan: PodPlan, pods: Mapping[str, Manifest], credentials: Credentials, certificate: StoreCertificate
+) -> tuple[Announcement, ...]:
+    """Return the events of what is decided now."""
+    events = [
+        Announcement("Normal", "PodEnded", f"pod {pods[part]['metadata']['name']} is ended, for another one")
+        for part in plan.end
+    ]
+    if credentials.is_rotated:
+        text = "the store has a new token; the one before is accepted for ten more minutes"
+        events.append(Announcement("Normal", "TokenRotated", text))
+    if certificate.is_renewed:
+        text = f"the store has a new certificate, {certificate.fingerprint}: invite its device again"
+        events.append(Announcement("Warning", "CertificateIssued", text))
+    return tuple(events)
+
+
+def _again_after(
+    now: datetime, plan: PodPlan, credentials: Credentials, certificate: StoreCertificate
+) -> float | None:
+    """Return when something is due although nothing changes."""
+    due = [certificate.renew_after, plan.again_at, credentials.previous_until]
+    left = [(at - now).total_seconds() for at in due if at is not None]
+    return max(1.0, min(left))
+
+
+def _refuse(observed: Observed, problems: Sequence[str]) -> Reconciled:
+    """Return a status that says what is wrong; what was made of an earlier spec stays."""
+    pods = pod_readiness(pods_by_part(observed.owned.get(PODS, ())))
+    old = "; what was made of the last accepted spec stays" if pods else ""
+    states = (
+        accepted_state(list(problems)),
+        ConditionState(AugmentationCondition.READY, False, "Invalid", f"the spec is not accepted{old}"),
+        ConditionState(AugmentationCondition.PROGRESSING, False, "Invalid", "the spec must be changed"),
+    )
+    before = observed.resource.get("status") or {}
+    names = ("quota", "node", "url", "fingerprint", "claims")
+    status = {name: before[name] for name in names if name in before}
+    status |= _status(observed, states) | {"pods": pods_document(pods)}
+    keep = frozenset((kind.kind, each["metadata"]["name"]) for kind, each in _everything(observed))
+    return Reconciled(status=status, announcements=announce(_conditions(observed), states), keep=keep)
+
+
+def _everything(observed: Observed) -> list[tuple[ResourceKind, Manifest]]:
+    return [(kind, each) for kind in _OWNED for each in observed.owned.get(kind, ())]
+
+
+def _delete(observed: Observed, *, keeps_data: bool) -> Reconciled:
+    """Return what is left of an Augmentation that is being deleted: its data, unless that goes as well."""
+    left = _everything(observed)
+    claims = {(kind.kind, each["metadata"]["name"]) for kind, each in left if kind == VOLUME_CLAIMS}
+    others = len(left) - len(claims)
+    if keeps_data:
+        return Reconciled(keep=frozenset(claims), is_finished=not others)
+    pods = observed.owned.get(PODS, ())
+    return Reconciled(keep=frozenset(claims if pods else ()), is_finished=not left)
