@@ -10,7 +10,7 @@ from fairlead import __version__
 from fairlead.augmentobjects.application_pod import application_pod
 from fairlead.augmentobjects.certificates import StoreCertificate, decide_certificate
 from fairlead.augmentobjects.claims import ObservedClaim, observed_claims, wanted_claims
-from fairlead.augmentobjects.credentials import Credentials, decide_credentials
+from fairlead.augmentobjects.credentials import StoreCredentials, decide_credentials
 from fairlead.augmentobjects.names import (
     APPLICATION,
     AUGMENTATIONS,
@@ -206,7 +206,7 @@ def _status(observed: Observed, states: Sequence[ConditionState]) -> dict[str, A
 
 
 def _events(
-    plan: PodPlan, pods: Mapping[str, Manifest], credentials: Credentials, certificate: StoreCertificate
+    plan: PodPlan, pods: Mapping[str, Manifest], credentials: StoreCredentials, certificate: StoreCertificate
 ) -> tuple[Announcement, ...]:
     """Return the events of what is decided now."""
     events = [
@@ -223,7 +223,7 @@ def _events(
 
 
 def _again_after(
-    now: datetime, plan: PodPlan, credentials: Credentials, certificate: StoreCertificate
+    now: datetime, plan: PodPlan, credentials: StoreCredentials, certificate: StoreCertificate
 ) -> float | None:
     """Return when something is due although nothing changes."""
     due = [certificate.renew_after, plan.again_at, credentials.previous_until]

@@ -25,7 +25,7 @@ GRACE: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class StoreCredentials:
     """What the Secret holds."""
 
     token: str
@@ -52,22 +52,22 @@ class Credentials:
 
 def decide_credentials(
     resource: AugmentationResource, secret: Manifest | None, new_secret: Callable[[], str], now: datetime
-) -> Credentials:
+) -> StoreCredentials:
     """Return the credentials: as they are stored, or with another token where one is asked for."""
     stored = _stored(secret)
     if stored is None:
-        return Credentials(new_secret(), new_secret(), resource.rotation)
+        return StoreCredentials(new_secret(), new_secret(), resource.rotation)
     if stored.rotation != resource.rotation:
         until = (now + GRACE).replace(microsecond=0)
-        return Credentials(
+        return StoreCredentials(
             new_secret(), stored.invite_key, resource.rotation, stored.token, until, is_rotated=True
         )
     if stored.previous_until is not None and stored.previous_until <= now:
-        return Credentials(stored.token, stored.invite_key, stored.rotation)
+        return StoreCredentials(stored.token, stored.invite_key, stored.rotation)
     return stored
 
 
-def _stored(secret: Manifest | None) -> Credentials | None:
+def _stored(secret: Manifest | None) -> StoreCredentials | None:
     """Return what a Secret holds; None where it cannot be read, and must be made again."""
     if secret is None:
         return None
@@ -81,4 +81,4 @@ def _stored(secret: Manifest | None) -> Credentials | None:
         return None
     if not tokens or not key:
         return None
-    return Credentials(tokens[0], key, rotation, tokens[1] if until and len(tokens) > 1 else "", until)
+    return StoreCredentials(tokens[0], key, rotation, tokens[1] if until and len(tokens) > 1 else "", until)
