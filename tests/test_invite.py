@@ -11,6 +11,7 @@ from fairlead.invite import (
     mint_invite,
     new_key,
     parse_key,
+    read_invite,
     verify_admin,
     verify_invite,
 )
@@ -20,8 +21,18 @@ NOW = 1_800_000_000.0
 
 
 def test_an_invite_says_who_may_join_until_when() -> None:
-    text = mint_invite(KEY, NOW + 60, lambda: "edge-1")
-    assert verify_invite(KEY, f" {text}\n", NOW) == Invite("edge-1", 1_800_000_060)
+    text = mint_invite(KEY, NOW + 60, "pi-4", lambda: "c0ffee")
+    invite = verify_invite(KEY, f" {text}\n", NOW)
+    assert invite == Invite("pi-4-c0ffee", 1_800_000_060)
+    assert invite == read_invite(text)
+    assert isinstance(invite, Invite)
+    assert invite.device == "pi-4"
+
+
+@pytest.mark.parametrize("device", ["a.b", "a b", "x" * 64])
+def test_a_name_that_an_invite_cannot_hold_is_refused(device: str) -> None:
+    with pytest.raises(ValueError, match="cannot be in an invite"):
+        mint_invite(KEY, NOW, device)
 
 
 def test_invites_differ() -> None:
@@ -35,9 +46,10 @@ def test_invites_differ() -> None:
         (mint_invite(KEY, NOW), "expired"),
         (mint_invite(OTHER, NOW + 60), "not signed"),
         (mint_invite(KEY, NOW + 60)[:-1], "not signed"),
-        (mint_invite(KEY, NOW + 60, lambda: "a.b"), "no invite"),
+        ("fli1.a.b.1800000060.x", "no invite"),
         (mint_admin(KEY, NOW + 60), "no invite"),
         ("fli1.x.1800000060.é", "not signed"),
+        ("fli1.x.soon.y", "no invite"),
         ("", "no invite"),
         ("fli1." + "x" * 1000, "no invite"),
     ],

@@ -36,12 +36,20 @@ class Invite:
     expires: int
     """Seconds since 1970."""
 
+    @property
+    def device(self) -> str:
+        """The name of the device that may join with it; empty: any."""
+        return self.id.rpartition("-")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class TokenRefusal:
     """Why a token is not accepted, as one line for its holder."""
 
     reason: str
+
+
+_NONE: Final = TokenRefusal("this is no invite: an invite begins with fli1.")
 
 
 def new_key() -> str:
@@ -57,19 +65,34 @@ def parse_key(text: str | bytes) -> bytes:
     return key
 
 
-def mint_invite(key: bytes, expires: float, new_id: Callable[[], str] = lambda: secrets.token_hex(8)) -> str:
-    """Return an invite that is valid until then; `new_id` names it."""
-    return _sign(key, f"{_INVITE}.{new_id()}.{int(expires)}")
+def mint_invite(
+    key: bytes, expires: float, device: str = "", new_id: Callable[[], str] = lambda: secrets.token_hex(8)
+) -> str:
+    """Return an invite that is valid until then, for the device of this name; its id begins with the name."""
+    name = f"{device}-{new_id()}" if device else new_id()
+    if not _ID.fullmatch(name):
+        raise ValueError(f"{name[:80]!r} cannot be in an invite: letters, digits, - and _ can, 64 at most")
+    return _sign(key, f"{_INVITE}.{name}.{int(expires)}")
+
+
+def read_invite(text: str) -> Invite | TokenRefusal:
+    """Return what an invite says, without a key: for its bearer, who cannot check it."""
+    words = text.strip().split(".") if len(text) <= _LONGEST else []
+    if (
+        len(words) != 4
+        or words[0] != _INVITE
+        or not (_ID.fullmatch(words[1]) and _EXPIRY.fullmatch(words[2]))
+    ):
+        return _NONE
+    return Invite(words[1], int(words[2]))
 
 
 def verify_invite(key: bytes, text: str, now: float) -> Invite | TokenRefusal:
     """Return what an invite says, or why it is none."""
-    words = text.strip().split(".") if len(text) <= _LONGEST else []
-    if len(words) != 4 or words[0] != _INVITE or not _ID.fullmatch(words[1]):
-        return TokenRefusal("this is no invite: an invite begins with fli1.")
-    if refusal := _refusal(key, words, now, "invite"):
-        return refusal
-    return Invite(words[1], int(words[2]))
+    invite = read_invite(text)
+    if isinstance(invite, TokenRefusal):
+        return invite
+    return _refusal(key, text.strip().split("."), now, "invite") or invite
 
 
 def mint_admin(key: bytes, expires: float) -> str:
@@ -94,6 +117,6 @@ def _refusal(key: bytes, words: list[str], now: float, what: str) -> TokenRefusa
     signed = _sign(key, ".".join(words[:-1]))
     if not hmac.compare_digest(signed.encode(), ".".join(words).encode("utf-8", "replace")):
         return TokenRefusal(f"the {what} is not signed with the key of this session")
-    if not _EXPIRY.fullmatch(words[-2]) or int(words[-2]) <= now:
+    if int(words[-2]) <= now:  # it is a number: the key's holder signed it
         return TokenRefusal(f"the {what} has expired: ask for a new one")
     return None

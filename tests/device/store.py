@@ -1,20 +1,27 @@
 """A small store for tests of the device: files in memory, conditions, ranges, checksums, faults on demand."""
 
 import hashlib
+import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from fairlead.authority import CertificateAuthority, LeafCertificate
 from fairlead.device.digests import parse_repr_digest, repr_digest
+from fairlead.invite import TokenRefusal, parse_key
+from fairlead.store.join.protocol import JoinProtocol, StoreUse
+from fairlead.store.join.registry import DeviceRegistry
 
 TOKEN = "secret"
+KEY = parse_key("the key of a session of tests")
 Answer = Callable[["Handler"], bool]
 """Handles a request instead of the store; False: the store handles it after all."""
 
@@ -28,6 +35,9 @@ class FakeStore:
     requests: list[tuple[str, str]] = field(default_factory=list)
     faults: list[Answer] = field(default_factory=list)
     """The next requests, one fault each; `None`-like entries are functions that return False."""
+    protocol: JoinProtocol | None = None
+    """What answers devices that join."""
+    registry: DeviceRegistry | None = None
     digests: bool = True
     """Whether the store states checksums."""
     tokens: set[str] = field(default_factory=lambda: {TOKEN})
@@ -70,7 +80,10 @@ class Handler(BaseHTTPRequestHandler):
         store.requests.append((self.command, self.key))
         if store.faults and store.faults.pop(0)(self):
             return
-        if self.headers.get("Authorization", "").removeprefix("Bearer ") not in store.tokens:
+        if store.protocol is not None and self.key.startswith(".fairlead/"):
+            self.on_join(store.protocol)
+            return
+        if not self.is_authorized():
             self.close_connection = True
             self.answer(401, b"the credential has expired")
             return
@@ -81,6 +94,42 @@ class Handler(BaseHTTPRequestHandler):
         if name.startswith("do_"):
             return self.handle_request
         raise AttributeError(name)
+
+    def secret(self) -> str:
+        """Return the bearer token of the request."""
+        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def is_authorized(self) -> bool:
+        """Return whether the store accepts the request's credential."""
+        registry = self.store.registry
+        if registry is not None and not isinstance(
+            registry.authenticate(self.secret(), time.time()), TokenRefusal
+        ):
+            return True
+        return self.secret() in self.store.tokens
+
+    def on_join(self, protocol: JoinProtocol) -> None:
+        """Answer below the reserved path."""
+        path = self.key.removeprefix(".fairlead/")
+        reply = protocol.handle(self.command, path, self.secret(), self.read_body())
+        if reply.refusal:
+            self.answer(reply.status, reply.refusal.encode())
+        else:
+            text = json.dumps(reply.document).encode() if reply.probe is None else bytes(reply.probe)
+            self.answer(reply.status, text)
+
+    def on_propfind(self) -> None:
+        """List everything."""
+        self.read_body()
+        files = self.store.files
+        sizes = {path: f"<getcontentlength>{len(files[path])}</getcontentlength>" for path in files}
+        properties = {"": "<resourcetype><collection/></resourcetype>", **sizes}
+        rows = [
+            f"<response><href>/{path}</href><propstat><prop>{each}</prop></propstat></response>"
+            for path, each in properties.items()
+        ]
+        body = f'<multistatus xmlns="DAV:">{"".join(rows)}</multistatus>'
+        self.answer(207, body.encode())
 
     def on_put(self) -> None:
         """Store a file."""
@@ -129,6 +178,16 @@ class Handler(BaseHTTPRequestHandler):
         there = self.key in self.store.folders
         self.store.folders.add(self.key)
         self.answer(405 if there else 201)
+
+
+def joinable(folder: Path, **options: Any) -> FakeStore:
+    """Return a store that devices can join."""
+    registry = DeviceRegistry(str(folder), print)
+    store = FakeStore(registry=registry, **options)
+    store.protocol = JoinProtocol(
+        registry, lambda: KEY, lambda: StoreUse(sum(map(len, store.files.values())), 1 << 30), "shop"
+    )
+    return store
 
 
 def disconnect_after(size: int) -> Answer:

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "adopt": "local.adopt",
     "pipeline": "pipeline.command",
     "augment": "augment.command",
+    "device": "device.command",
     "detect": "machine.detect",
     "capture": "machine.capture",
     "catalog": "machine.catalog",

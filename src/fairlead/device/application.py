@@ -55,9 +55,33 @@ def application_file(command: Sequence[str], folder: str = ".", path: str | None
 def command_digest(command: Sequence[str], folder: str = ".", path: str | None = None) -> str | None:
     """Return `sha256:...` of the file that makes a command what it is; None: there is none to read."""
     file = application_file(command, folder, path)
+    return None if file is None else _file_digest(file)
+
+
+class CommandDigest:
+    """The digest of a command's file, which is read again only when the file changes."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[object, ...] = ()
+        self._digest: str | None = None
+
+    def __call__(self, command: Sequence[str]) -> str | None:
+        """Return the digest as it is now."""
+        file = application_file(command)
+        try:
+            status = os.stat(file or "")
+        except OSError:
+            return None
+        seen = (file, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if seen != self._seen:
+            self._digest, self._seen = _file_digest(file or ""), seen
+        return self._digest
+
+
+def _file_digest(path: str) -> str | None:
     digest = hashlib.sha256()
     try:
-        with open(file or "", "rb") as content:
+        with open(path, "rb") as content:
             while block := content.read(_BLOCK):
                 digest.update(block)
     except OSError:

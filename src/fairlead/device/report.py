@@ -5,13 +5,11 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fairlead import __version__
-from fairlead.device.application import command_digest, split_command
 from fairlead.device.files import write_private
-from fairlead.device.membership import Membership
 from fairlead.device.place import DevicePlace
 
 _NO_LINK: Final[Mapping[str, float]] = {}
@@ -26,7 +24,7 @@ class DeviceReport:
     """Cores, RAM, architecture, board and accelerators, from discovery."""
     storage: Mapping[str, int]
     """Bytes of the file system that holds the queue: `free_bytes`, `size_bytes`."""
-    link: Mapping[str, float] = _NO_LINK
+    link: Mapping[str, float] = field(default_factory=lambda: _NO_LINK)
     """`round_trip_s`, `up_bytes_per_s`, `down_bytes_per_s`; empty: not measured yet."""
     digest: str | None = None
     """Of the application on the device: `sha256:...`."""
@@ -88,13 +86,6 @@ def refreshed(
 ) -> DeviceReport:
     """Return a report with what changes as of now."""
     return replace(report, storage=_storage(place), digest=digest, queue=queue, measured=time.time())
-
-
-def application_digest(membership: Membership) -> str | None:
-    """Return the digest of the application on this device, as it is now."""
-    if membership.image:
-        return membership.image
-    return command_digest(split_command(membership.program)) if membership.program else None
 
 
 def save_report(place: DevicePlace, report: DeviceReport) -> None:

@@ -1,0 +1,1 @@
+"""`fairlead device`: this machine as a device of a session."""
