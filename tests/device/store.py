@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
     def on_join(self, protocol: JoinProtocol) -> None:
         """Answer below the reserved path."""
         path = self.key.removeprefix(".fairlead/")
-        reply = protocol.handle(self.command, path, self.secret(), self.read_body())
+        reply = protocol.handle(self.command, path, self.secret(), BytesContent(self.read_body()))
         if reply.refusal:
             self.answer(reply.status, reply.refusal.encode())
         else:
@@ -155,6 +155,9 @@ class Handler(BaseHTTPRequestHandler):
         if content is None:
             self.answer(404)
             return
+        if self.headers.get("If-None-Match"):
+            self.answer(304)
+            return
         headers = {"ETag": self.store.etag(self.key)}
         if self.store.digests:
             headers["Repr-Digest"] = repr_digest(hashlib.sha256(content).hexdigest())
@@ -178,6 +181,21 @@ class Handler(BaseHTTPRequestHandler):
         there = self.key in self.store.folders
         self.store.folders.add(self.key)
         self.answer(405 if there else 201)
+
+
+@dataclass
+class BytesContent:
+    """The body of a request that was read."""
+
+    data: bytes = b""
+
+    def read(self, most: int) -> bytes:
+        """Return it."""
+        return self.data
+
+    def drop(self, most: int) -> int:
+        """Return its length."""
+        return len(self.data)
 
 
 def joinable(folder: Path, **options: Any) -> FakeStore:

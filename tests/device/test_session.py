@@ -16,7 +16,16 @@ from fairlead.device.report import DeviceReport, load_report, save_report
 from fairlead.device.session import SessionClient, StoreAddress, join
 from fairlead.errors import DeviceError, FairleadError, StoreUnavailableError
 from fairlead.invite import mint_admin, mint_invite
-from tests.device.store import KEY, FakeStore, Handler, answering, disconnect_after, joinable, serving
+from tests.device.store import (
+    KEY,
+    BytesContent,
+    FakeStore,
+    Handler,
+    answering,
+    disconnect_after,
+    joinable,
+    serving,
+)
 
 REPORT = DeviceReport("pi", {"cores": 4, "accelerators": []}, {"free_bytes": 1, "size_bytes": 2})
 NONE: dict[str, str] = {}
@@ -56,7 +65,7 @@ def test_a_join_whose_reply_was_lost_is_repeated(tmp_path: Path) -> None:
         assert protocol is not None
 
         def lose(handler: Handler) -> bool:
-            protocol.handle("POST", "join", handler.secret(), handler.read_body())
+            protocol.handle("POST", "join", handler.secret(), BytesContent(handler.read_body()))
             handler.close_connection = True
             return True
 
@@ -186,7 +195,7 @@ def test_an_agent_rotates_when_its_session_asks(tmp_path: Path) -> None:
     with joined(tmp_path) as (store, place), UploadQueue(place) as queue:
         before = place.read_membership().token
         assert store.protocol is not None
-        store.protocol.handle("POST", "ask-to-rotate", mint_admin(KEY, time.time() + 60), b"{}")
+        store.protocol.handle("POST", "ask-to-rotate", mint_admin(KEY, time.time() + 60), BytesContent())
         agent, lines = agent_of(place, queue)
         agent.step(time.time())
         agent.close()
@@ -204,7 +213,7 @@ def test_an_agent_whose_credential_is_revoked_keeps_the_queue_for_a_new_one(
         assert store.protocol is not None
         agent, lines = agent_of(place, queue)
         agent.step(time.time())
-        store.protocol.handle("POST", "revoke", mint_admin(KEY, time.time() + 60), b"{}")
+        store.protocol.handle("POST", "revoke", mint_admin(KEY, time.time() + 60), BytesContent())
         queue_file(tmp_path, queue, "a", b"1")
         now = time.time()
         agent.step(now)

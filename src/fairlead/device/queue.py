@@ -110,19 +110,19 @@ class UploadQueue:
         with locked(self._lock_path, exclusive=False, wait=True):
             staged = stage(source, self._place.spool, link=link)
             with self._transaction():
-                number = self._insert(staged, path, now, replace)
-        return QueuedUpload(number, path, staged.name, staged.size, staged.sha256, None, None, replace, now)
+                return self._insert(staged, path, now, replace)
 
-    def _insert(self, staged: StagedContent, path: str, now: float, replace: bool) -> int:
+    def _insert(self, staged: StagedContent, path: str, now: float, replace: bool) -> QueuedUpload:
         known = self.known(path)
-        row = self._db.execute("SELECT max(id) FROM uploads WHERE path = ?", (path,)).fetchone()
+        base = known.etag if known else None
+        after = self._db.execute("SELECT max(id) FROM uploads WHERE path = ?", (path,)).fetchone()[0]
         content = (staged.name, staged.size, staged.sha256)
         cursor = self._db.execute(
             "INSERT INTO uploads (path, content, size, sha256, base, after, replace, queued) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (path, *content, known.etag if known else None, row[0], replace, now),
+            (path, *content, base, after, replace, now),
         )
-        return int(cursor.lastrowid or 0)
+        return QueuedUpload(cursor.lastrowid or 0, path, *content, base, after, replace, now)
 
     def get(self, number: int) -> QueuedUpload | None:
         """Return an upload; None: it is not queued any more."""

@@ -55,16 +55,15 @@ class Uploader:
 
     def _send(self, upload: QueuedUpload, now: float) -> Sent:
         base = self._queue.base_of(upload)
-        if upload.size >= _ASK_FIRST and not upload.replace:
-            there = self._look(upload.path)
-            if (there.etag if there else None) != base:
-                return self._compare(upload, there, now)
-        reply = self._put(upload, upload.path, _condition(upload, base))
+        condition = _condition(upload, base)
+        if upload.size >= _ASK_FIRST and condition and self._is_refused(upload.path, condition):
+            return self._compare(upload, self._look(upload.path), now)
+        reply = self._put(upload, upload.path, condition)
         verdict = judge(reply)
         if verdict.step is UploadStep.MAKE_FOLDERS:
             if failed := self._make_folders(upload.path):
                 return self._hold(upload, failed, now)
-            reply = self._put(upload, upload.path, _condition(upload, base))
+            reply = self._put(upload, upload.path, condition)
             verdict = judge(reply)
         if verdict.step is UploadStep.DELIVERED:
             return self._deliver(upload, upload.path, reply, now)
@@ -134,6 +133,11 @@ class Uploader:
         if body.is_changed:  # a hard link to a file that changed; the store compares the checksum as well
             raise TransferError(_CHANGED)
         return reply
+
+    def _is_refused(self, path: str, condition: dict[str, str]) -> bool:
+        """Return whether the store would refuse an upload because of its version of the file."""
+        reply = self._connection.request("HEAD", f"/{path}", condition)
+        return reply.status in (304, 412) or ("If-Match" in condition and reply.status == 404)
 
     def _look(self, path: str) -> KnownFile | None:
         """Return what the store has at a path; without a checksum where the store states none."""

@@ -5,20 +5,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 from fairlead.errors import SettingsError
 from fairlead.signals import stop_signals
 from fairlead.store.application import StoreApplication
 from fairlead.store.contents import Contents
-from fairlead.store.credentials import AnyOf, TokenFile
+from fairlead.store.credentials import AnyOf, Credentials, TokenFile
 from fairlead.store.dav.application import DavApplication
 from fairlead.store.disk import PosixDisk
 from fairlead.store.freeze import WriteFreeze
 from fairlead.store.housekeeper import Housekeeper
 from fairlead.store.http.server import StoreServer
 from fairlead.store.jail import Jail
+from fairlead.store.join.handler import DeviceCredentials, JoinHandler, open_protocol
+from fairlead.store.join.registry import DeviceRegistry
 from fairlead.store.properties import Properties
 from fairlead.store.quota import Account, QuotaFile
 from fairlead.store.rate import RateLimit
@@ -45,17 +47,31 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
         state = settings.files.state or f"{jail.own}/state"
         os.makedirs(state, mode=0o700, exist_ok=True)
         properties = stack.enter_context(closing(Properties(f"{state}/properties.sqlite")))
+        credentials, handler = _devices(settings, state, contents, say)
         application = StoreApplication(
             contents,
             DavApplication(contents, properties),
-            AnyOf((TokenFile(settings.token_file, say),)),
+            AnyOf((TokenFile(settings.token_file, say), *credentials)),
             RateLimit(settings.rate),
             say,
+            handler,
         )
         server = StoreServer(settings.listen, application, settings.tls, settings.threads, say)
         stack.enter_context(Housekeeper(contents, say))
         stack.enter_context(_served(server))
         yield f"{'https' if settings.tls else 'http'}://{server.address}/"
+
+
+def _devices(
+    settings: StoreSettings, state: str, contents: Contents, say: Callable[[str], None]
+) -> tuple[Sequence[Credentials], JoinHandler | None]:
+    """Return what accepts devices that have joined, and what answers those that do."""
+    files = settings.files
+    if not files.invite_key:
+        return (), None
+    registry = DeviceRegistry(state, say)
+    protocol = open_protocol(registry, files.invite_key, contents, files.session, say)
+    return (DeviceCredentials(registry),), JoinHandler(protocol)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ class StoreFiles:
     """The folder of what outlives the process beside the files: properties, credentials of devices."""
     invite_key: str = ""
     """The key of invites, for devices that join."""
+    session: str = ""
+    """The name of the session, for devices that join."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.cli.main import main
 from fairlead.invite import mint_admin, mint_invite
-from tests.device.store import KEY, FakeStore, certificate, disconnect_after, joinable, serving
+from tests.device.store import KEY, BytesContent, FakeStore, certificate, disconnect_after, joinable, serving
 
 
 @dataclass
@@ -173,7 +173,7 @@ def test_nonsense_after_joining_loses_nothing(world: CommandWorld, words: list[s
 def test_a_revoked_credential_is_one_line_and_the_queue_is_kept(world: CommandWorld) -> None:
     world.join()
     assert world.store.protocol is not None
-    world.store.protocol.handle("POST", "revoke", mint_admin(KEY, time.time() + 60), b"{}")
+    world.store.protocol.handle("POST", "revoke", mint_admin(KEY, time.time() + 60), BytesContent())
     code, out, err = world.run("put", world.file("a", b"1"))
     assert (code, "waiting a" in out) == (0, True)
     assert "the store refuses this device's credential" in err

@@ -407,6 +407,7 @@ COMMANDS: dict[str, set[str]] = {
         "--rate",
         "--threads",
         "--no-sync",
+        "--session",
         "--also",
         "--trace",
         "--freeze-file",

@@ -11,6 +11,7 @@ from fairlead.invite import mint_admin, mint_invite, parse_key
 from fairlead.store.join.protocol import JoinProtocol, JoinReply, StoreUse
 from fairlead.store.join.record import LIFE, OVERLAP, ROTATE_AFTER
 from fairlead.store.join.registry import DeviceRegistry
+from tests.device.store import BytesContent
 
 KEY = parse_key("the key of a session of tests")
 NOW = 1_800_000_000.0
@@ -41,7 +42,7 @@ class JoinWorld:
 
     def ask(self, method: str, path: str, secret: str, **document: Any) -> JoinReply:
         """Send a request."""
-        return self.protocol.handle(method, path, secret, json.dumps(document).encode())
+        return self.protocol.handle(method, path, secret, BytesContent(json.dumps(document).encode()))
 
     def invite(self, device: str = "pi", life: float = 60.0) -> str:
         """Mint an invite."""
@@ -226,18 +227,18 @@ def test_a_device_leaves(world: JoinWorld) -> None:
 
 def test_the_link_is_probed_by_devices_alone_and_bounded(world: JoinWorld) -> None:
     token = world.joined()
-    assert world.protocol.handle("GET", "probe/1000", token, b"").probe == 1000
-    assert world.protocol.handle("GET", "probe/99999999", token, b"").status == 413
-    assert world.protocol.handle("PUT", "probe", token, b"123").document == {"bytes": 3}
-    assert world.protocol.handle("GET", "probe/1000", "fld1.x.y", b"").status == 401
+    assert world.protocol.handle("GET", "probe/1000", token, BytesContent(b"")).probe == 1000
+    assert world.protocol.handle("GET", "probe/99999999", token, BytesContent(b"")).status == 413
+    assert world.protocol.handle("PUT", "probe", token, BytesContent(b"123")).document == {"bytes": 3}
+    assert world.protocol.handle("GET", "probe/1000", "fld1.x.y", BytesContent(b"")).status == 401
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"report": 1}', b"\xff", b"[" * 100_000])
 def test_a_body_that_is_no_document_changes_nothing(world: JoinWorld, body: bytes) -> None:
     token = world.joined()
-    assert world.protocol.handle("PUT", "report", token, body).status == 200
-    assert world.protocol.handle("POST", "join", world.invite(), body).status == 400
-    assert world.protocol.handle("GET", "else", token, body).status == 404
+    assert world.protocol.handle("PUT", "report", token, BytesContent(body)).status == 200
+    assert world.protocol.handle("POST", "join", world.invite(), BytesContent(body)).status == 400
+    assert world.protocol.handle("GET", "else", token, BytesContent(body)).status == 404
 
 
 def test_a_damaged_record_is_named_and_the_others_are_read(world: JoinWorld) -> None:

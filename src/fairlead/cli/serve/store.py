@@ -83,6 +83,9 @@ def _add_files(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--invite-key-file", metavar="FILE", default="", help="the key of invites, for devices that join"
     )
+    command.add_argument(
+        "--session", metavar="NAME", default="", help="the session's name, for devices that join"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
         options.quota_file,
         options.state,
         options.invite_key_file,
+        options.session,
     )
     settings = StoreSettings(
         options.root,

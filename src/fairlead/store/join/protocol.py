@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fairlead.invite import TokenRefusal, verify_admin, verify_invite
 from fairlead.store.join.record import DeviceRecord
@@ -41,6 +41,16 @@ class JoinReply:
     refusal: str = ""
 
 
+class Content(Protocol):
+    """The body of a request, which is read only after its credential was accepted."""
+
+    def read(self, most: int) -> bytes:
+        """Return all of it; it is refused where it is longer."""
+
+    def drop(self, most: int) -> int:
+        """Read all of it, keep nothing, and return its length; it is refused where it is longer."""
+
+
 class JoinProtocol:
     """Answers the requests of devices, and of whoever holds the session's key."""
 
@@ -57,7 +67,7 @@ class JoinProtocol:
         self._use = use
         self._session = session
         self._clock = clock
-        self._by_request: dict[tuple[str, str], Callable[[str, bytes], JoinReply]] = {
+        self._by_request: dict[tuple[str, str], Callable[[str, Content], JoinReply]] = {
             ("POST", "join"): self._join,
             ("POST", "rotate"): self._rotate,
             ("POST", "leave"): self._leave,
@@ -68,7 +78,7 @@ class JoinProtocol:
             ("PUT", "probe"): self._take_probe,
         }
 
-    def handle(self, method: str, path: str, secret: str, body: bytes) -> JoinReply:
+    def handle(self, method: str, path: str, secret: str, body: Content) -> JoinReply:
         """Answer a request; `path` is below the prefix, `secret` that of its Authorization header."""
         if method == "GET" and (found := _PROBE.fullmatch(path)):
             return self._send_probe(secret, int(found[1]))
@@ -77,12 +87,12 @@ class JoinProtocol:
             return JoinReply(404, refusal="this path is reserved, and nothing is served there")
         return answer(secret, body)
 
-    def _join(self, secret: str, body: bytes) -> JoinReply:
+    def _join(self, secret: str, body: Content) -> JoinReply:
         now = self._clock()
         invite = verify_invite(self._key(), secret, now)
         if isinstance(invite, TokenRefusal):
             return JoinReply(401, refusal=invite.reason)
-        document = _document(body)
+        document = _document(body.read(MOST_BODY))
         name, nonce = document.get("name"), document.get("nonce")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             return JoinReply(400, refusal="a device needs a name of lower-case letters, digits and hyphens")
@@ -96,27 +106,27 @@ class JoinProtocol:
         record = self._registry.report(invite.id, _report(document), now)
         return JoinReply(201, {"token": token, **self._terms(record)})
 
-    def _rotate(self, secret: str, _: bytes) -> JoinReply:
+    def _rotate(self, secret: str, _: Content) -> JoinReply:
         record = self._registry.authenticate(secret, self._clock())
         if isinstance(record, TokenRefusal):
             return JoinReply(401, refusal=record.reason)
         return JoinReply(200, {"token": self._registry.rotate(record.id, self._clock())})
 
-    def _leave(self, secret: str, _: bytes) -> JoinReply:
+    def _leave(self, secret: str, _: Content) -> JoinReply:
         record = self._registry.authenticate(secret, self._clock())
         if isinstance(record, TokenRefusal):
             return JoinReply(401, refusal=record.reason)
         self._registry.revoke(record.device, "the device left the session")
         return JoinReply(200)
 
-    def _report(self, secret: str, body: bytes) -> JoinReply:
+    def _report(self, secret: str, body: Content) -> JoinReply:
         record = self._registry.authenticate(secret, self._clock())
         if isinstance(record, TokenRefusal):
             return JoinReply(401, refusal=record.reason)
-        kept = self._registry.report(record.id, _report(_document(body)), self._clock())
+        kept = self._registry.report(record.id, _report(_document(body.read(MOST_BODY))), self._clock())
         return JoinReply(200, {**self._terms(kept), **self._use_document()})
 
-    def _reports(self, secret: str, _: bytes) -> JoinReply:
+    def _reports(self, secret: str, _: Content) -> JoinReply:
         if refusal := self._refuse_admin(secret):
             return refusal
         devices = [device_document(record) for record in self._registry.devices()]
@@ -124,24 +134,24 @@ class JoinProtocol:
         first = {name: last[name] if last else None for name in ("device", "report", "last_seen")}
         return JoinReply(200, {**first, **self._use_document(), "devices": devices})
 
-    def _revoke(self, secret: str, body: bytes) -> JoinReply:
+    def _revoke(self, secret: str, body: Content) -> JoinReply:
         if refusal := self._refuse_admin(secret):
             return refusal
-        document = _document(body)
+        document = _document(body.read(MOST_BODY))
         reason = str(document.get("reason") or "the session's owner revoked it")[:200]
         return JoinReply(200, {"devices": self._registry.revoke(str(document.get("device") or ""), reason)})
 
-    def _ask_to_rotate(self, secret: str, body: bytes) -> JoinReply:
+    def _ask_to_rotate(self, secret: str, body: Content) -> JoinReply:
         if refusal := self._refuse_admin(secret):
             return refusal
-        name = str(_document(body).get("device") or "")
+        name = str(_document(body.read(MOST_BODY)).get("device") or "")
         return JoinReply(200, {"devices": self._registry.ask_to_rotate(name, self._clock())})
 
-    def _take_probe(self, secret: str, body: bytes) -> JoinReply:
+    def _take_probe(self, secret: str, body: Content) -> JoinReply:
         record = self._registry.authenticate(secret, self._clock())
         if isinstance(record, TokenRefusal):
             return JoinReply(401, refusal=record.reason)
-        return JoinReply(200, {"bytes": len(body)})
+        return JoinReply(200, {"bytes": body.drop(MOST_PROBE)})
 
     def _send_probe(self, secret: str, size: int) -> JoinReply:
         record = self._registry.authenticate(secret, self._clock())
