@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ pipeline: counted
 stages:
   - {name: numbers, source: generator, options: {function: "counted.py:numbers", arguments: {end: /data/end}},
      on_error: restart}
-  - {name: double, run: "counted.py:double", on: edge, on_error: restart}
+  - {name: double, run: "counted.py:double", on: edge, on_error: restart,
+     replicas: {max: 2, up_after: 2s, down_after: 1h}}
   - {name: sum, run: "counted.py:Sum", on: server, on_error: restart}
   - {name: log, sink: jsonl, options: {path: /data/out.jsonl}, on_error: restart}
 hosts:
@@ -36,12 +38,14 @@ def numbers(end, start=0):
     """Yield 200 numbers a second at most, until there are as many as a file says."""
     number = start
     while not os.path.exists(end) or number < int(open(end).read()):
-        yield {"number": number}
+        yield {"number": number, "heavy": os.path.exists("/data/heavy")}
         number += 1
         time.sleep(0.005)
 
 
 def double(record):
+    if record["heavy"]:
+        time.sleep(0.02)
     return {"double": 2 * record["number"]}
 
 
@@ -105,6 +109,13 @@ class KeptFolder:
         """Wait until the sink has taken further frames."""
         wanted = len(self.written()) + more
         pipeline.wait_for(f"{wanted} frames", lambda: len(self.written()) >= wanted)
+
+    @contextmanager
+    def heavy(self) -> Iterator[None]:
+        """Let each frame take 20 ms of the stage `double` during the block."""
+        (self.path / "heavy").touch()
+        yield
+        (self.path / "heavy").unlink()
 
     def end_source(self, more: int = 200) -> int:
         """Let the source end after some further frames; return how many there are then."""

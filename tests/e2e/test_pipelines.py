@@ -49,6 +49,9 @@ def test_each_frame_is_taken_once_whatever_is_killed(
         kept.wait_for_frames(pipeline)
         for host in HOSTS:
             assert_confined(pipeline.main_process(host))
+        with kept.heavy():
+            pipeline.wait_for("a second replica", lambda: pipeline.replicas() == {"double": 2})
+        assert len(pipeline.pods()) == len(HOSTS), "replicas are processes of one pod"
         for host in HOSTS:
             pipeline.kill(pipeline.worker_process(host))
             kept.wait_for_frames(pipeline)

@@ -74,6 +74,12 @@ class DeployedPipeline:
         listed = (pipeline.get("status") or {}).get("conditions") or ()
         return {each["type"]: (each["status"], each["reason"]) for each in listed}
 
+    def replicas(self) -> dict[str, int]:
+        """Return the replicas of the stages whose number follows the load, as the status has them."""
+        (pipeline,) = self.objects(PIPELINES)
+        scaled = (pipeline.get("status") or {}).get("scaling") or ()
+        return {each["stage"]: each["replicas"] for each in scaled}
+
     def is_stable(self) -> bool:
         """Say whether the operator waits for nothing."""
         conditions = self.conditions()
