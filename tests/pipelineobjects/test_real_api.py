@@ -113,6 +113,18 @@ REFUSED: dict[str, tuple[Edit, str]] = {
     "bounds the wrong way": (with_scale(min=3, max=2), "max is at least min"),
     "bounds with a time that is none": (with_scale(max=2, up_after="5"), "spec.stages[1].scale.up_after"),
     "bounds with an unknown key": (with_scale(max=2, most=3), 'unknown field "spec.stages[1].scale.most"'),
+    "a canary that is not rolled back": (
+        lambda spec: spec.update(update={"rollback": False, "canary": {"percent": 10}}),
+        "rollback must not be false",
+    ),
+    "a canary of most frames": (
+        lambda spec: spec.update(update={"canary": {"percent": 51}}),
+        "spec.update.canary.percent",
+    ),
+    "a canary without a share": (
+        lambda spec: spec.update(update={"canary": {"duration": "1m"}}),
+        "spec.update.canary.percent: Required value",
+    ),
     "an unknown key of a stage": (with_stage(1, replica=2), 'unknown field "spec.stages[1].replica"'),
     "an unknown key": (lambda spec: spec.update(stage=[]), 'unknown field "spec.stage"'),
     "an edge to nothing": (
@@ -343,8 +355,10 @@ def test_replicas_that_follow_the_load_are_stored_whole(served: RealCluster) -> 
         async with served.connect() as client:
             body = resource(served)
             with_scale(min=1, max=4, age="500ms", up_after="10s", down_after="2m")(body["spec"])
+            body["spec"]["update"] = {"canary": {"percent": 10, "duration": "2m"}}
             made = (await client.create(PIPELINES, body, served.namespace)).document()
             assert made["spec"]["stages"] == body["spec"]["stages"]
+            assert made["spec"]["update"] == body["spec"]["update"]
             world = Cluster(made)
             last = {"from": 1, "to": 3, "reason": "frames were 1.2s old for 30s"}
             said = {"stage": "blur", "replicas": 3, "min": 1, "max": 4, "changes": 1, "last": last}

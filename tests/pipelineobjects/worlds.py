@@ -105,6 +105,10 @@ class Run:
         """Frames dropped, and failed, in a second."""
         self.counts = {"read": 0.0, "taken": 0.0, "dropped": 0, "failed": 0, "restarts": 0}
         self.seen = ""
+        self.canary = {"in": 5, "failed": 0, "restarts": 0, "process_s": 0.1}
+        """What a canary of its stage counts in a second."""
+        self.versions: dict[str, dict[str, float]] = {}
+        """What both versions have counted; empty: there is no canary."""
         self.scaling: Any = []
         """What it says of replicas that follow the load."""
 
@@ -118,11 +122,23 @@ class Run:
         self.counts["taken"] += self.rate * self.share
         self.counts["dropped"] += self.drops
         self.counts["failed"] += self.failures
+        if self.follows:
+            self._count_versions(json.loads(text))
+
+    def _count_versions(self, document: Json) -> None:
+        """Let both versions of the stage work for a second, if the file has a canary."""
+        if "canary" not in document["stages"][1]:
+            self.versions = {}
+            return
+        stable = {"in": 45, "failed": 0, "restarts": 0, "process_s": 0.9}
+        for name, counts in (("stable", stable), ("canary", self.canary)):
+            known = self.versions.setdefault(name, dict.fromkeys(counts, 0))
+            self.versions[name] = {key: known[key] + counts[key] for key in counts}
 
     def page(self) -> bytes:
         """Return what its page answers."""
         counts = {key: int(value) for key, value in self.counts.items()}
-        stages = [
+        stages: list[Json] = [
             {"name": "camera", "role": "source", "out": counts["read"], "blocked": 0.0},
             {
                 "name": "blur",
@@ -132,6 +148,12 @@ class Run:
             },
             {"name": "log", "role": "sink", "in": counts["taken"]},
         ]
+        if self.versions:
+            percent = {"stable": 90, "canary": 10}
+            stages[1]["versions"] = [
+                {"version": name, "percent": percent[name], **counts}
+                for name, counts in self.versions.items()
+            ]
         follow = {"digest": self.digest, "seen": self.seen, "pending": self.pending, "failed": self.failed}
         edges = [{"dropped": {"oldest": counts["dropped"]}}]
         body = {"pipeline": "count", "seconds": self.seconds, "stages": stages, "edges": edges}

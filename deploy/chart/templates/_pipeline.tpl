@@ -104,7 +104,17 @@ properties:
   update:
     type: object
     description: What follows a change that the run carries out while it goes on.
+    x-kubernetes-validations:
+      - rule: "!has(self.canary) || !has(self.rollback) || self.rollback"
+        message: "a canary that is worse is rolled back: rollback must not be false"
     properties:
+      canary:
+        type: object
+        description: 'A new version takes a share of the frames first, beside the old one, where its stages have several replicas; it is compared, and then all frames follow, or it is rolled back.'
+        required: [percent]
+        properties:
+          percent: {type: integer, minimum: 1, maximum: 50, description: 'The share of the frames, at most.'}
+          duration: {type: string, maxLength: 16, pattern: '^[0-9]+(\.[0-9]+)?(s|m|h)$', description: 'How long both versions are compared; default 1m.'}
       observe: {type: string, maxLength: 16, pattern: '^[0-9]+(\.[0-9]+)?(ms|s|m|h)$', description: 'How long the run is compared with before, and the last pods are kept; default 30s, 0s: not at all.'}
       rollback: {type: boolean, description: 'False: the run does not go back where it became worse; default true.'}
   suspend: {type: boolean, description: 'True: the run ends once the frames on their way are done, and no pod runs.'}

@@ -15,7 +15,7 @@ from fairlead.pipeline.load import LoadError, declared_ports, keeps_state, load_
 from fairlead.pipeline.models.ports import ONNX_RULES, preparation_hint, with_model_ports
 from fairlead.pipeline.ports import PortKind, PortType
 from fairlead.pipeline.programs.check import EXEC_RULES, program_ports
-from fairlead.pipeline.spec import PipelineSpec, StageKind, StageRole, StageSpec
+from fairlead.pipeline.spec import CanarySpec, PipelineSpec, StageKind, StageRole, StageSpec
 
 MOST_STREAMS: Final = 64
 
@@ -177,6 +177,15 @@ def _stage_faults(spec: PipelineSpec, stage: StageSpec) -> Iterator[tuple[str, s
     if stage.scale is not None and not spec.is_chain:
         what = "replicas that follow the load need a chain: stages that join or branch cannot move"
         yield what, "state a number of replicas"
+    if stage.canary is not None:
+        yield from _canary_faults(spec, stage, stage.canary)
+
+
+def _canary_faults(spec: PipelineSpec, stage: StageSpec, canary: CanarySpec) -> Iterator[tuple[str, str]]:
+    if not stage.is_replicated or not spec.is_chain:
+        yield "a canary is one more of several replicas, in a chain", "state replicas: 2, or remove the key"
+    if canary.host not in [host.name for host in spec.hosts if host.address]:
+        yield f"canary: no host is named {canary.host!r}", "add it to hosts, with its address"
 
 
 def _missing_cores(stage: StageSpec) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fairlead.pipeline.edge import EdgeContract, EdgePolicy
 from fairlead.pipeline.ports import parse_port
-from fairlead.pipeline.spec import BatchSpec, OnError, ReplicaScale, StageRole, StageSpec
+from fairlead.pipeline.spec import BatchSpec, CanarySpec, OnError, ReplicaScale, StageRole, StageSpec
 
 _LONGEST: Final = 1 << 18
 _ROOM: Final = socket.CMSG_LEN(4 * array("i").itemsize)
@@ -85,6 +85,7 @@ def stage_from_json(body: Message) -> StageSpec:
             "outputs": parse_port(body["outputs"]),
             "batch": BatchSpec(**body["batch"]) if body["batch"] else None,
             "scale": ReplicaScale(**body["scale"]) if body["scale"] else None,
+            "canary": CanarySpec(**body["canary"]) if body["canary"] else None,
             "on_error": OnError(body["on_error"]),
             "cores": tuple(body["cores"]),
             "command": tuple(body["command"]),

@@ -27,6 +27,8 @@ class WorkerPlan:
     """Where it runs."""
     address: str = ""
     """That of the host; empty: the machine of the coordinator."""
+    share: int = 0
+    """Of a canary: the percent of the frames that it takes at most; 0: no canary."""
 
     @property
     def place(self) -> str:
@@ -49,6 +51,8 @@ class LinkPlan:
     slots: int
     path: int = 0
     """The number of the placement that made the link: the links of an edge change together."""
+    share: int = 0
+    """Of a canary that receives: the percent of the frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +101,15 @@ def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> R
         WorkerPlan(
             "+".join(stage.name for stage in group) + (f"/{index}" if group[0].is_replicated else ""),
             group,
-            *spec.places_of(group[0])[index],
+            *place,
+            _share(group[0], index),
         )
         for group in groups
-        for index in range(group[0].replicas)
+        for index, place in enumerate(spec.places_of(group[0]))
     )
     fused = {(a.name, b.name) for group in groups for a, b in pairwise(group)}
     links = tuple(
-        LinkPlan(edge, sender.name, receiver.name, _slots(edge, receiver))
+        LinkPlan(edge, sender.name, receiver.name, _slots(edge, receiver), share=receiver.share)
         for edge in spec.edges
         if (edge.source, edge.target) not in fused
         for sender in workers
@@ -113,6 +118,10 @@ def plan_workers(spec: PipelineSpec, movable: frozenset[str] = frozenset()) -> R
         if receiver.stages[0].name == edge.target
     )
     return RunPlan(spec, workers, links, _marked(spec), movable)
+
+
+def _share(stage: StageSpec, index: int) -> int:
+    return stage.canary.percent if stage.canary is not None and index >= stage.replicas else 0
 
 
 def place_workers(plan: RunPlan, nodes: Mapping[str, str], path: int) -> RunPlan:
@@ -147,12 +156,14 @@ def _names(plan: RunPlan, placed: RunPlan, path: int) -> dict[str, str]:
         each.name: next((name for identity, name in known if identity == _identity(each)), "")
         for each in placed.workers
     }
-    numbers = Counter(stage.name for worker in plan.workers for stage in worker.stages)
+    numbers, wanted = (
+        Counter(stage.name for worker in each.workers for stage in worker.stages) for each in (plan, placed)
+    )
     changed = {
         stage.name
         for worker in placed.workers
         for stage in worker.stages
-        if not own[worker.name] or numbers[stage.name] != stage.replicas
+        if not own[worker.name] or numbers[stage.name] != wanted[stage.name]
     }
     before = {edge.source for edge in placed.spec.edges if edge.target in changed}
     changed |= {name for name in before if placed.spec.stage(name).is_replicated}

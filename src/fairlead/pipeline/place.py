@@ -243,7 +243,7 @@ class LocalPlace:
         with sender, receiver:
             both = {"edge": join.edge, "path": join.path}
             output = {"do": "output", "index": join.output, "links": join.outputs, "slots": join.slots}
-            self._send(join.sender, both | output, (sender.fileno(),))
+            self._send(join.sender, both | output | {"share": join.share}, (sender.fileno(),))
             entry = {"do": "input", "index": join.input, "links": join.inputs}
             self._send(join.receiver, both | entry, (receiver.fileno(),))
 
@@ -254,7 +254,7 @@ class LocalPlace:
         ours, theirs = (receiver, sender) if join.sends else (sender, receiver)
         with theirs:
             message = {"do": "output" if join.sends else "input", "edge": join.edge, "index": join.index}
-            message |= {"slots": join.slots, "path": join.path, "links": join.links}
+            message |= {"slots": join.slots, "path": join.path, "links": join.links, "share": join.share}
             self._send(join.worker, message, (theirs.fileno(),))
         self._links.open(join, ours)
 

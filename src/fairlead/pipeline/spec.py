@@ -72,6 +72,16 @@ class ReplicaScale:
 
 
 @dataclass(frozen=True, slots=True)
+class CanarySpec:
+    """Another version of a stage that takes some of its frames, beside its replicas."""
+
+    host: str
+    """Where it is: one process."""
+    percent: int
+    """Of the frames, at most."""
+
+
+@dataclass(frozen=True, slots=True)
 class StageSpec:
     """One stage."""
 
@@ -106,6 +116,9 @@ class StageSpec:
     """The file states `on`: a plan leaves the stage there."""
     scale: ReplicaScale | None = None
     """Bounds between which the number of replicas follows the load; None: the number is fixed."""
+
+    canary: CanarySpec | None = None
+    """Another version of it, on one more host, for some of the frames; None: there is none."""
 
     @property
     def settings(self) -> "StageSpec":
@@ -194,10 +207,19 @@ class PipelineSpec:
             return (LOCAL,)
         return tuple(host.name for host in self.hosts if host.address and host.matches(stage.on))
 
+    def loading_hosts(self, stage: StageSpec) -> tuple[str, ...]:
+        """Return the hosts that must be able to load a stage: those that it may be on, and its canary's."""
+        hosts = self.hosts_of(stage)
+        return hosts if stage.canary is None else (*hosts, stage.canary.host)
+
     def places_of(self, stage: StageSpec) -> tuple[tuple[str, str], ...]:
-        """Return the host of each replica of a stage, with its address; empty: the coordinator's machine."""
+        """Return the host of each replica of a stage, with its address; empty: the coordinator's machine.
+
+        A canary comes last.
+        """
         hosts, addresses = self.hosts_of(stage), {host.name: host.address for host in self.hosts}
         chosen = [hosts[index % len(hosts)] for index in range(stage.replicas)]
+        chosen += [stage.canary.host] if stage.canary is not None else []
         return tuple((name, addresses.get(name, "")) for name in chosen)
 
     def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:

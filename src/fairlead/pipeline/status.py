@@ -100,7 +100,30 @@ class RunStatus:
             if name in self._windows
         ]
         entry["busy"] = min(1.0, sum(busy) / len(workers))
+        if stage.canary is not None:
+            entry["versions"] = self._versions(stage, stage.canary.percent)
         return entry | sums | {"times": describe(sums["times"])}
+
+    def _versions(self, stage: StageSpec, percent: int) -> list[dict[str, Any]]:
+        """Return what the replicas of a stage have counted since they began, and what its canary has."""
+        workers = [each for each in self._plan.workers if stage in each.stages]
+        return [
+            {"version": name, "percent": percent if name == "canary" else 100 - percent}
+            | self._counted(stage, [each for each in workers if bool(each.share) == (name == "canary")])
+            for name in ("stable", "canary")
+        ]
+
+    def _counted(self, stage: StageSpec, workers: Sequence[WorkerPlan]) -> dict[str, Any]:
+        names = [each.name for each in workers]
+        reports = [self._reports[name]["stages"][stage.name] for name in names if name in self._reports]
+        process = [each["times"]["process"] for each in reports]
+        return {
+            "places": _places(stage, workers),
+            "in": sum(each["in"] for each in reports),
+            "failed": sum(each["failed"] for each in reports),
+            "restarts": sum(self._lives[name] - 1 for name in names if self._lives[name]),
+            "process_s": sum(each["sum"] for each in process),
+        }
 
     def _call_since(self, worker: str, stage: StageSpec, calls: Mapping[str, WorkedOn]) -> float:
         """Return when a worker entered the call of a stage that it is in; 0: it is in none."""

@@ -52,7 +52,7 @@ def ring_join(plan: RunPlan, link: LinkPlan) -> RingJoin:
     """Return how two workers of one host are joined."""
     outputs, inputs = _beside(plan, link)
     ends = (link.edge.name, link.sender, link.receiver, outputs.index(link), inputs.index(link))
-    return RingJoin(*ends, link.slots, link.path, len(outputs), len(inputs))
+    return RingJoin(*ends, link.slots, link.path, len(outputs), len(inputs), link.share)
 
 
 def link_joins(plan: RunPlan, link: LinkPlan, session: str) -> tuple[LinkJoin, LinkJoin]:
@@ -70,6 +70,7 @@ def link_joins(plan: RunPlan, link: LinkPlan, session: str) -> tuple[LinkJoin, L
         path=link.path,
         links=len(outputs),
         route=(start.host, end.host),
+        share=link.share,
     )
     back = "" if end.address else start.address
     last = replace(first, sends=False, worker=link.receiver, index=inputs.index(link), dial=back)

@@ -11,6 +11,7 @@ from fairlead.errors import PipelineError
 from fairlead.pipeline.edge import DEPTH, EdgeContract
 from fairlead.pipeline.hosts.table import read_hosts
 from fairlead.pipeline.keys.batch import read_batch
+from fairlead.pipeline.keys.canary import read_canary
 from fairlead.pipeline.keys.fields import check_keys, read_count, read_flag, read_seconds
 from fairlead.pipeline.keys.replicas import read_replicas
 from fairlead.pipeline.ports import ANY, PortType, parse_port
@@ -22,7 +23,7 @@ from fairlead.yamltext import BadYamlError, key_places, parse_documents
 _TOP: Final = ("pipeline", "stages", "edges", "fuse", "hosts", "cluster")
 _STAGE: Final = (
     *("name", "source", "run", "exec", "sink", "options", "in", "out"),
-    *("replicas", "ordered", "batch", "on_error", "timeout", "cores", "memory", "on"),
+    *("replicas", "ordered", "batch", "on_error", "timeout", "cores", "memory", "on", "canary"),
 )
 _ROLES: Final = "source, run, exec and sink"
 _EDGE: Final = ("from", "to", "policy", "depth", "max_age", "encode")
@@ -122,6 +123,7 @@ class _Reading:
             on=self._text_of(entry, "on", line, "local"),
             is_placed="on" in entry,
             scale=scale,
+            canary=read_canary(entry.get("canary"), partial(self._error, line)),
         )
 
     def _edge(self, entry: Mapping[str, Any], line: int) -> EdgeSpec:

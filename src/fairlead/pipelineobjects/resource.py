@@ -21,6 +21,7 @@ REPLICAS: Final = "replicas"
 SCALE: Final = "scale"
 """The key of a stage in the resource for a mapping under `replicas` in a file: a field has one type."""
 OBSERVED_FOR: Final = Seconds(30.0)
+CANARY_FOR: Final = Seconds(60.0)
 _FILE_KEYS: Final = ("edges", "fuse")
 
 
@@ -51,6 +52,15 @@ class FilesRef:
 
 
 @dataclass(frozen=True, slots=True)
+class CanaryPolicy:
+    """How a new version is tried before stages move to it."""
+
+    percent: int
+    """Of the frames, at most."""
+    duration: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class UpdatePolicy:
     """What follows an update of a run that goes on."""
 
@@ -58,6 +68,8 @@ class UpdatePolicy:
     """How long the run is observed, and its last pods are kept."""
     is_rolled_back: bool = True
     """Whether the run goes back to them if it became worse."""
+    canary: CanaryPolicy | None = None
+    """None: stages move without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +168,20 @@ def read_resource(manifest: Manifest) -> PipelineResource:
 
 
 def _read_update(body: Mapping[str, Any]) -> UpdatePolicy:
-    text = body.get("observe")
+    observe = _seconds(body, "observe", UpdatePolicy().observe)
+    canary = body.get("canary")
+    return UpdatePolicy(observe, bool(body.get("rollback", True)), _read_canary(canary) if canary else None)
+
+
+def _read_canary(body: Mapping[str, Any]) -> CanaryPolicy:
+    return CanaryPolicy(int(body["percent"]), _seconds(body, "duration", CANARY_FOR))
+
+
+def _seconds(body: Mapping[str, Any], key: str, default: Seconds) -> Seconds:
     try:
-        observe = UpdatePolicy().observe if text is None else parse_duration(str(text))
+        return default if body.get(key) is None else parse_duration(str(body[key]))
     except ValueError as error:
-        raise PipelineError(f"update.observe: {error}", "write for example 30s") from None
-    return UpdatePolicy(observe, bool(body.get("rollback", True)))
+        raise PipelineError(f"update.{key}: {error}", "write for example 30s") from None
 
 
 _FILE_NAMES: Final = {HOST: ON, SCALE: REPLICAS}

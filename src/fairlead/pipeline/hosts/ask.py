@@ -45,7 +45,7 @@ def ask_hosts(
     wanted = [
         (host, stages)
         for host in machines
-        if (stages := [stage for stage in asked if host.name in spec.hosts_of(stage)])
+        if (stages := [stage for stage in asked if host.name in spec.loading_hosts(stage)])
     ]
     problems: list[Problem] = []
     loaded = {stage.name: stage for stage in spec.stages}

@@ -23,6 +23,8 @@ class RingJoin:
     """How many links of the edge the sender has on this path."""
     inputs: int = 1
     """How many links of the edge the receiver has on this path."""
+    share: int = 0
+    """The percent of the frames that the ring carries at most; 0: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,5 @@ class LinkJoin:
     """How many links of the edge its worker has on this path."""
     route: tuple[str, str] = ("", "")
     """The host that sends, and the one that receives."""
+    share: int = 0
+    """The percent of the frames that the link carries at most; 0: any."""

@@ -56,7 +56,7 @@ class RunScaling:
         if now < self._next:
             return None
         self._next = now + WINDOW
-        scaled = [stage for stage in spec.stages if stage.scale is not None]
+        scaled = [stage for stage in spec.stages if stage.scale is not None and stage.canary is None]
         known = {stage.name for stage in scaled}
         self._scalers = {name: scaler for name, scaler in self._scalers.items() if name in known}
         wishes = [(stage, self._wish(stage, status, now)) for stage in scaled]

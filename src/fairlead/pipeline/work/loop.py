@@ -128,7 +128,7 @@ class PipelineWorker:
             case "output":
                 sender = RingSender(socket.socket(fileno=descriptors[0]), message["slots"])
                 outlet = self._end_named(self._outlets, message["edge"])
-                outlet.attach(message["index"], sender, message["path"], message["links"])
+                outlet.attach(message["index"], sender, message["path"], message["links"], message["share"])
             case "restore":
                 self._states.add(message, read_memory(descriptors[0]))
             case "epoch":

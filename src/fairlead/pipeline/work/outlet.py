@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.pipeline.frame import DTYPES, Array, FrameHeader, PartHeader
 from fairlead.pipeline.observe.histogram import DurationHistogram
 from fairlead.pipeline.transport import PeerGone, Sender, Slot
+from fairlead.pipeline.work.canary_share import CanaryShare
 from fairlead.pipeline.work.values import end_of
 
 Wait = Callable[[Sequence[int]], None]
@@ -41,8 +42,9 @@ class Outlet:
         self.marked = marked
         self._path = path
         self._senders: list[Sender | None] = [None] * links
-        self._next: tuple[int, list[Sender | None]] | None = None
+        self._next: tuple[int, list[Sender | None], CanaryShare] | None = None
         """The number and the rings of the new path."""
+        self._canary = CanaryShare()
         self._is_switching = False
         self._on_switch = on_switch
         self._last = -1
@@ -55,13 +57,18 @@ class Outlet:
         self._targets: dict[int, _Targets] = {}
         """Of a single link: the arrays of each slot."""
 
-    def attach(self, index: int, sender: Sender, path: int = 0, links: int = 1) -> None:
-        """Use a new ring for one of the links; of a path that is new, keep it until the switch."""
+    def attach(self, index: int, sender: Sender, path: int = 0, links: int = 1, share: int = 0) -> None:
+        """Use a new ring for one of the links; of a path that is new, keep it until the switch.
+
+        `share`: the percent of the frames that a canary behind the ring gets at most; 0: it is none.
+        """
         if path > self._path:
             if self._next is None or self._next[0] != path:
-                self._next = path, [None] * links
+                self._next = path, [None] * links, CanaryShare()
             self._next[1][index] = sender
+            self._next[2].set(index, share)
             return
+        self._canary.set(index, share)
         self._targets.clear()
         self._senders[index], old = sender, self._senders[index]
         if old is not None:
@@ -95,6 +102,7 @@ class Outlet:
         while not self._is_stale(header.epoch):
             index = self._choose()
             if index is not None and self._send_on(index, header, arrays):
+                self._canary.count(index)
                 if header.parts:
                     self._sent += 1
                     self._times.observe(time.perf_counter() - begin)
@@ -134,7 +142,7 @@ class Outlet:
     def _use_next(self) -> None:
         assert self._next is not None
         old = self._senders
-        self._path, self._senders = self._next
+        self._path, self._senders, self._canary = self._next
         self._next, self._is_switching = None, False
         self._turn = 0
         self._targets.clear()
@@ -149,13 +157,21 @@ class Outlet:
         return {"sent": self._sent, "times": {"send": self._times.to_json()}}
 
     def _choose(self) -> int | None:
-        """Return the link with the most credits, in turn; None: none has one. A single link is not asked."""
+        """Return the link with the most credits, in turn; None: none has one. A single link is not asked.
+
+        A canary gets a frame while it has had less than its share, and none else.
+        """
         number = len(self._senders)
         if self._is_single:  # nothing to choose from, and an attempt says as much as its credits
             return 0
+        canary = self._canary.index
+        if canary is not None and self._canary.is_due and self._credits(canary):
+            return canary
         best, most = None, 0
         for step in range(number):
             index = (self._turn + step) % number
+            if index == canary:
+                continue
             if (free := self._credits(index)) > most:
                 best, most = index, free
         if best is not None:

@@ -1,6 +1,7 @@
 """What becomes of a run that goes on: stages move to new pods, and back if the run became worse. Pure.
 
-    new pods start in free slots -> the run is measured -> the file names them -> the run carries it out
+    new pods start in free slots -> the run is measured -> a canary, if one is wanted (canary.py)
+        -> the file names them -> the run carries it out
         -> the run is observed -> the last pods end, or the file names them again
 
 The file of the run and its record say how far this has come, so that any operator goes on with it.
@@ -13,12 +14,20 @@ from typing import Final
 
 from fairlead.pipeline.replan.following import ChangeRefusal, live_change
 from fairlead.pipeline.yaml_file import read_document
-from fairlead.pipelineobjects.resource import PipelineResource
+from fairlead.pipelineobjects.resource import CANARY_FOR, CanaryPolicy, PipelineResource
 from fairlead.pipelineobjects.sequence import (
     COORDINATOR,
     Place,
     PodSequence,
     stop_coordinator,
+)
+from fairlead.pipelineobjects.update.canary import (
+    PHASES,
+    leave,
+    observe_canary,
+    refuse,
+    why_none,
+    with_canary,
 )
 from fairlead.pipelineobjects.update.observation import observe_run
 from fairlead.pipelineobjects.update.reasons import describe_moves
@@ -90,6 +99,8 @@ def plan_live(run: LiveRun) -> LivePlan:
     )
     after = {move.host: move.next for move in moves}
     document = run.resource.document_at({**run.slots, **after})
+    if run.file.record.phase in PHASES:
+        return _plan_canary(run, moves, RunFile(document, run.made_from, run.file.record))
     if document == run.file.document:
         return _plan_settled(run, moves)
     if _is_update(run, moves) and not is_ready(run.pods, COORDINATOR):
@@ -210,10 +221,62 @@ def _plan_switch(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...], t
             doing = "the new pods are ready; the run is measured before its stages move"
             slots = _used(run, moves, run.file)
             return LivePlan(_sequence(run, moves, slots), measured, doing, reads_page=True)
+    if run.is_back and not stages:  # a canary has ended: the file has the hosts that were chosen for it
+        file = target.with_record(kept.begins(UpdatePhase.SWITCHING, run.now))
+        return LivePlan(_sequence(run, moves, run.slots), file, "the canary has ended", reads_page=True)
     text = describe_moves(run.before, run.resource, moves, run.pods, stages)
-    file = target.with_record(kept.begins(UpdatePhase.SWITCHING, run.now, text=text))
-    said = (Announcement("Normal", "Moving", text),)
+    said: tuple[Announcement, ...] = (Announcement("Normal", "Moving", text),)
+    if run.resource.update.canary is not None and _is_observed(run, moves):
+        missing = (
+            "it was tried" if record.tried == run.target else why_none(run.file.spec, target.spec, stages)
+        )
+        if not missing:
+            return _begin_canary(run, moves, replace(kept, target=run.target, text=text))
+        said = (*said, Announcement("Normal", "NoCanary", f"the update has no canary: {missing}"))
+        text = f"{text}; no canary: {missing}"
+    file = target.with_record(kept.begins(UpdatePhase.SWITCHING, run.now, text=text, tried=""))
     return LivePlan(_sequence(run, moves, _used(run, moves, file)), file, text, said, reads_page=True)
+
+
+def _begin_canary(run: LiveRun, moves: list[HostMove], record: UpdateRecord) -> LivePlan:
+    """Return the file in which the new pods take a share of the frames."""
+    assert run.resource.update.canary is not None
+    percent = run.resource.update.canary.percent
+    slots = {move.host: move.next for move in moves}
+    file = with_canary(run.file, run.resource, slots, record.moved, percent)
+    doing = f"a canary begins: {percent} % of the frames of {', '.join(record.moved)}"
+    tried = file.with_record(record.begins(UpdatePhase.TRYING, run.now))
+    return LivePlan(_hold(run), tried, doing, reads_page=True)
+
+
+def _hold(run: LiveRun) -> PodSequence:
+    """Return that every pod stays: a canary is in some of them."""
+    return PodSequence(keep=tuple(run.pods), slots=run.slots)
+
+
+def _plan_canary(run: LiveRun, moves: list[HostMove], target: RunFile) -> LivePlan:
+    """Return what becomes of a canary; without its pods, or those of the old version, it ends."""
+    policy, record = run.resource.update.canary or CanaryPolicy(1, CANARY_FOR), run.file.record
+    is_tried = record.phase is not UpdatePhase.LEAVING and record.target == run.target
+    moving = [move for move in moves if move.is_moving] if is_tried else []
+    old = [move.host for move in moving if not is_ready(run.pods, (move.host, move.slot))]
+    new = [move.host for move in moving if not is_ready(run.pods, (move.host, move.next))]
+    if old:
+        text = f"the canary ends: the pod of {', '.join(old)} is not ready"
+        return LivePlan(_hold(run), leave(run.file, run.now, tried=run.target), text, reads_page=True)
+    if new:
+        step = refuse(run.file, run.target, f"the new pod of {', '.join(new)} is not ready any more", run.now)
+    else:
+        step = observe_canary(run.file, run.status, policy, run.target, run.starts, run.now)
+    if step.stops:
+        return stop(run, step.stops)
+    if not step.has_passed:
+        return LivePlan(_hold(run), step.file, step.doing, step.announcements, reads_page=True)
+    moved = target.with_record(record.begins(UpdatePhase.SWITCHING, run.now, target=""))
+    said = (*step.announcements, Announcement("Normal", "Moving", record.text))
+    return LivePlan(
+        _sequence(run, moves, _used(run, moves, moved)), moved, record.text, said, reads_page=True
+    )
 
 
 def _plan_unread(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...]) -> LivePlan:

@@ -16,6 +16,7 @@ CARRIED_OUT_WITHIN: Final = timedelta(minutes=2)
 """How long a run may take to carry a file out; then it is rolled back, or drained and started again."""
 _UNREAD: Final = timedelta(minutes=1)
 """How long beyond its time a run is observed whose page is away."""
+_AGAIN: Final = "the run takes its last file again"
 _STARTS: Final = 2
 """Starts of the coordinator's container after which a file counts as worse."""
 
@@ -64,7 +65,7 @@ def observe_run(
 def _on_carried_out(
     record: UpdateRecord, status: FollowStatus, policy: UpdatePolicy, starts: int, now: datetime
 ) -> Observation:
-    said = (Announcement("Normal", "Moved", record.text),)
+    said = (Announcement("Normal", "Moved", record.text),) if record.text else ()
     if record.previous is None:
         return Observation(record.settled(), is_over=True, announcements=said)
     begin = status.counts(record.moved)
@@ -88,7 +89,7 @@ def _on_waiting(file: RunFile, status: FollowStatus | None, starts: int, now: da
         text = f"the update was not carried out within {limit}: {why}"
         return Observation(record, worse=text) if can_go_back else Observation(record, stops=text)
     failed = f"; tried again: {status.failed}" if status is not None and has_read and status.failed else ""
-    return Observation(record, doing=f"{record.text}{failed}")
+    return Observation(record, doing=f"{record.text or _AGAIN}{failed}")
 
 
 def _on_observed(

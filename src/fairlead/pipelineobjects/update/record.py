@@ -22,6 +22,12 @@ class UpdatePhase(StrEnum):
     """The run is counted as it is, while new pods start."""
     SWITCHING = "switching"
     """The file is written; the run must carry it out."""
+    TRYING = "trying"
+    """The file has a canary; the run must begin it."""
+    COMPARING = "comparing"
+    """The canary runs, and is compared with the old version."""
+    LEAVING = "leaving"
+    """The file has no canary any more; the run must end it."""
     OBSERVING = "observing"
     """The run has carried it out, and is compared with before."""
 
@@ -49,10 +55,14 @@ class UpdateRecord:
     """The digest of a target that was rolled back, and is not tried again; empty: none."""
     reason: str = ""
     """By what the run was worse."""
+    target: str = ""
+    """The digest of the target that a canary tries."""
+    tried: str = ""
+    """The digest of a target that had no canary in the end, and is updated to without; empty: none."""
 
     def settled(self) -> "UpdateRecord":
         """Return the record once nothing is left to be done; what was rolled back stays so."""
-        return UpdateRecord(refused=self.refused, reason=self.reason)
+        return UpdateRecord(refused=self.refused, reason=self.reason, tried=self.tried)
 
     def begins(self, phase: UpdatePhase, now: datetime, **fields: Any) -> "UpdateRecord":
         """Return the record at the beginning of a phase."""
@@ -78,6 +88,8 @@ def _decode(body: Mapping[str, Any]) -> UpdateRecord:
         RunWindow(**body["before"]) if "before" in body else None,
         str(body.get("refused") or ""),
         str(body.get("reason") or ""),
+        str(body.get("target") or ""),
+        str(body.get("tried") or ""),
     )
 
 
