@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.pipelineobjects.worlds import Cluster, Json, pipeline
 
-HOSTS = ("edge", "server")
+CANARY = {"canary": {"percent": 10, "duration": "20s"}}
 STEPS = st.one_of(
     st.tuples(st.just("image"), st.sampled_from(["image:1", "image:2", "image:3"])),
     st.tuples(st.just("room"), st.sampled_from(["lab", "rack"])),
@@ -17,6 +17,8 @@ STEPS = st.one_of(
     st.tuples(st.just("rate"), st.sampled_from([5, 30])),
     st.tuples(st.just("suspend"), st.booleans()),
     st.tuples(st.just("rollback"), st.booleans()),
+    st.tuples(st.just("canary"), st.booleans()),
+    st.tuples(st.just("new_version"), st.sampled_from(["good", "slow", "crashes"])),
     st.tuples(st.just("share"), st.sampled_from([0.3, 1.0])),
     st.tuples(st.just("follows"), st.booleans()),
     st.tuples(st.just("is_reached"), st.booleans()),
@@ -40,6 +42,7 @@ def play(cluster: Cluster, what: str, value: object) -> None:
         "rate": lambda: spec["stages"][0]["options"].update(rate=value),
         "suspend": lambda: spec.update(suspend=value),
         "rollback": lambda: spec.update(update={"rollback": value}),
+        "canary": lambda: spec.update(update=CANARY if value else {}),
     }
     pods = list(cluster.pods().values())
     if what in edits:
@@ -47,6 +50,9 @@ def play(cluster: Cluster, what: str, value: object) -> None:
         cluster.change(lambda _: None)
     elif what in ("share", "follows", "is_reached"):
         setattr(cluster.run, what, value)
+    elif what == "new_version":
+        cluster.run.canary |= {"process_s": 0.3 if value == "slow" else 0.1}
+        cluster.run.canary |= {"restarts": int(value == "crashes")}
     elif what == "crash":
         cluster.run.seconds = 0.0
     elif what in ("evict", "lose") and pods:
@@ -72,18 +78,24 @@ def recover(cluster: Cluster) -> None:
     cluster.lost.clear()
     cluster.run.follows = cluster.run.is_reached = True
     cluster.run.share = 1.0
+    cluster.run.canary |= {"process_s": 0.1, "restarts": 0}
     cluster.live(900)
     cluster.now += timedelta(minutes=10)
     cluster.live(900)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(STEPS, max_size=12), st.booleans())
+@given(st.lists(STEPS, max_size=12), st.booleans(), st.booleans())
 def test_every_walk_ends_with_the_wanted_objects_and_without_writes(
-    steps: list[tuple[str, object]], is_deleted: bool
+    steps: list[tuple[str, object]], has_canary: bool, is_deleted: bool
 ) -> None:
     cluster = Cluster(pipeline())
     cluster.live()
+    if has_canary:
+        play(cluster, "canary", True)
+        play(cluster, "image", "image:2")
+        cluster.pass_time(13)
+        assert "server.canary" in cluster.addresses()
     for what, value in steps:
         play(cluster, what, value)
         if "local" in cluster.pods() and ("ConfigMap", "count-file") in cluster.objects:
@@ -110,6 +122,7 @@ def check(cluster: Cluster) -> None:
     counts = json.loads(data["spec.json"]) if cluster.says("Progressing").startswith("False Rolled") else spec
     hosts = {counts["stages"][0]["host"], counts["stages"][1]["host"]}
     addresses = cluster.addresses()
+    assert "server.canary" not in addresses
     assert sorted(cluster.pods()) == sorted(["local", *(addresses[host] for host in hosts)])
     assert cluster.says("Ready").startswith("True Running")
     blur = cluster.pods()[addresses[counts["stages"][1]["host"]]]

@@ -83,6 +83,14 @@ def test_replicas_that_follow_the_load_are_shown_with_their_bound() -> None:
     assert page[5].endswith("90 max is 2 1 restarted")
 
 
+def test_a_canary_is_shown_with_its_share() -> None:
+    versions = [{"version": "stable", "percent": 90}, {"version": "canary", "percent": 10}]
+    stages = [each | ({"versions": versions} if each["name"] == "detect" else {}) for each in STAGES]
+    page = texts(text_lines({**STATUS, "stages": stages}, ASCII))
+    assert page[5].endswith("90 canary 10% 1 restarted")
+    assert [line for line in page if "canary" in line] == [page[5]]
+
+
 def test_a_page_without_a_terminal_cuts_nothing() -> None:
     page = texts(text_lines(STATUS, ASCII))
     assert page[3].endswith("dropped 28 oldest, 3 expired, drop_oldest")

@@ -158,6 +158,18 @@ def test_replicas_that_follow_the_load_are_explained(
     assert report["run"]["scaling"][0]["held_by"] == held_by
 
 
+def test_a_canary_is_explained() -> None:
+    versions = [
+        {"version": name, "percent": percent, "in": 9 * percent, "failed": 1}
+        for name, percent in (("stable", 90), ("canary", 10))
+    ]
+    run = run_status(
+        stages=[stage("camera", "source"), stage("blur", versions=versions), stage("log", "sink")]
+    )
+    text = "a new version of blur is tried with 10 % of its frames: 90 frames taken, 1 failed"
+    assert text in [each["text"] for each in explain_pipeline(observe(running(), run))["findings"]]
+
+
 def test_a_moved_stage_is_named_with_its_hosts_or_its_replicas() -> None:
     hosts = {"name": "blur", "from": "server", "to": "edge"}
     for stages, text in (

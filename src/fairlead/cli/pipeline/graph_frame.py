@@ -173,6 +173,9 @@ def _stage_line(stage: Document, scaled: Document | None, limits: bool, glyphs: 
     ]
     if scaled and scaled["held_by"]:
         pieces.append(Piece(f" {scaled['held_by']}", Style.WARN))
+    for version in stage.get("versions") or ():
+        if version["version"] == "canary":
+            pieces.append(Piece(f" canary {version['percent']}%", Style.WARN))
     others = [host for host in stage.get("hosts", ()) if host != "local"]
     if others:
         pieces.append(Piece(f" on {', '.join(others)}", Style.DIM))

@@ -30,6 +30,7 @@ def run_findings(run: Json) -> Iterator[PipelineFinding]:
             )
     for stage in run["stages"]:
         yield from _stage_findings(stage)
+        yield from _canary_findings(stage)
     for edge in run["edges"]:
         yield from _edge_findings(edge)
     for scaled in run.get("scaling") or ():
@@ -103,6 +104,17 @@ def _stage_findings(stage: Json) -> Iterator[PipelineFinding]:
     if stage.get("dropped"):
         text = f"{name} dropped frames before they entered the pipeline: {_reasons(stage['dropped'])}"
         yield PipelineFinding(FindingSeverity.WARNING, "stage", name, text)
+
+
+def _canary_findings(stage: Json) -> Iterator[PipelineFinding]:
+    """Yield what a canary of a stage takes, while an update tries it."""
+    for each in stage.get("versions") or ():
+        if each["version"] == "canary":
+            taken = f"{pluralize(each['in'], 'frame')} taken, {each['failed']} failed"
+            text = (
+                f"a new version of {stage['name']} is tried with {each['percent']} % of its frames: {taken}"
+            )
+            yield PipelineFinding(FindingSeverity.INFO, "stage", stage["name"], text)
 
 
 def _edge_findings(edge: Json) -> Iterator[PipelineFinding]:
