@@ -76,7 +76,8 @@ def test_a_new_image_is_carried_out_by_a_real_run_frame_by_frame(tmp_path: Path)
                 world.change(lambda spec: spec.update(image="image:2"))
             cluster.step(run, status)
             moves = status["moves"]
-            if moves and "server-a" not in world.pods() and run.written >= moves[0]["sequence"] + 20:
+            is_stable = world.says("Progressing").startswith("False Stable")
+            if moves and is_stable and run.written >= moves[0]["sequence"] + 20:
                 run.end()
 
         run = FollowedRun(tmp_path, cluster.text(), on_status)
