@@ -92,42 +92,6 @@ def test_a_new_image_is_carried_out_by_a_real_run_frame_by_frame(tmp_path: Path)
     assert world.says("Progressing").startswith("False Stable")
 
 
-def test_replicas_follow_the_load_of_a_real_run_and_stay_through_an_update(tmp_path: Path) -> None:
-    code = "import time\n\ndef work(image):\n    time.sleep(0.02)\n    return {'version': NUMBER}\n"
-    bounds = "scale: {max: 2, up_after: 500ms, down_after: 1h}"
-    first, second = (version(tmp_path, number, code.replace("NUMBER", str(number))) for number in (1, 2))
-    with host(first) as old, host(second) as new:
-        cluster = LoopbackCluster(
-            {"a": old.port, "b": new.port}, SPEC.replace("host: server,", f"host: server, {bounds},")
-        )
-        world = cluster.world
-        world.live()
-
-        def on_status(run: FollowedRun, status: dict[str, Any]) -> None:
-            is_scaled = any(each.reason == "Scaled" for each in world.events)
-            if is_scaled and world.resource["spec"]["image"] == "image:1":
-                world.change(lambda spec: spec.update(image="image:2"))
-            cluster.step(run, status)
-            moves = status["moves"]
-            if (
-                len(moves) == 2
-                and "server-a" not in world.pods()
-                and run.written >= moves[1]["sequence"] + 20
-            ):
-                run.end()
-
-        status = FollowedRun(tmp_path, cluster.text(), on_status).run()
-    up, update = status["moves"]
-    assert [(each["name"], each["replicas"]) for each in up["stages"]] == [("work", [1, 2])]
-    seen = versions(tmp_path)
-    assert seen == [1] * update["sequence"] + [2] * (len(seen) - update["sequence"])
-    assert len(status["stages"][1]["workers"]) == 2, "an update keeps the number of now"
-    (event,) = {each.message for each in world.events if each.reason == "Scaled"}
-    assert event == f"work scaled from 1 to 2: {up['reason']}"
-    (entry,) = world.resource["status"]["scaling"]
-    assert (entry["replicas"], entry["max"], entry["reason"]) == (2, 2, up["reason"])
-
-
 def test_a_host_of_a_lost_node_is_left_by_a_real_run(tmp_path: Path) -> None:
     code = 'def work(image):\n    return {"version": 1}\n'
     child, port = start_host(version(tmp_path, 1))
