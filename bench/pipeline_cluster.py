@@ -3,9 +3,10 @@
 A source and a stage on one host, a stage on another, the sink on a third: frames of 640 x 480 cross one
 link, small records the next one, both with mutual TLS. Deployed, these are pods that the operator made of a
 file that `fairlead pipeline deploy` stored, on a lab with one real node. Bare, two `fairlead pipeline worker`
-and a `run` have the same file, on the loopback of this machine. Rounds are interleaved, each in another order
-than the one before; the first frames of a run do not count. Exit code 1: the deployed pipeline has less than
-90 % of the other's frames/s.
+and a `run` have the same file, on the loopback of this machine, in a control group that weighs as much
+against other processes as that of the node's pods. Rounds are interleaved, each in another order than the one
+before; the first frames of a run do not count. Exit code 1: the deployed pipeline has less than 90 % of the
+other's frames/s.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from pathlib import Path
 from bench.labs import apply, run_lab
 from bench.operator_load import machine
 from fairlead.lab.build.prerequisites import build
+from fairlead.lab.node import cgroups
 from fairlead.lab.node.load import load
 from fairlead.lab.run.state import Lab, LabProfile
 from fairlead.lab.run.steps import StepPrinter
@@ -82,9 +84,9 @@ def write_pipeline(folder: Path, hosts: dict[str, dict[str, object]]) -> str:
     return str(file)
 
 
-def fairlead(*words: str) -> str:
-    """Run a command of fairlead, which must succeed, and return its output."""
-    done = subprocess.run([*_FAIRLEAD, *words], capture_output=True, text=True, check=False)
+def fairlead(*words: str, inside: Sequence[str] = ()) -> str:
+    """Run a command of fairlead, which must succeed, and return its output; `inside` starts it in a group."""
+    done = subprocess.run([*inside, *_FAIRLEAD, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"fairlead {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -104,13 +106,14 @@ def bare(folder: Path) -> Iterator[Measure]:
     named = [word for host in HOSTS for word in ("--host", f"{host},127.0.0.1")]
     fairlead("pipeline", "certificates", str(keys), *named)
     with ExitStack() as stack:
+        inside = stack.enter_context(group())
         for host, address in addresses.items():
             words = ["pipeline", "worker", "--listen", address, "--folder", str(folder), *tls(keys, host)]
-            stack.enter_context(running(words))
+            stack.enter_context(running(words, inside))
 
         def measure() -> float:
             words = ("-q", "--hosts-within", f"{PATIENCE:.0f}s", *tls(keys, "coordinator"))
-            return read_rate(fairlead("pipeline", "run", file, *words))
+            return read_rate(fairlead("pipeline", "run", file, *words, inside=inside))
 
         yield measure
 
@@ -170,9 +173,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(words: Sequence[str]) -> Iterator[None]:
+def group() -> Iterator[list[str]]:
+    """Make control groups like those of a node; the block gets the words that start a program in them."""
+    name = f"{cgroups.PREFIX}bench-{os.getpid()}"
+    cgroups.create(name)
+    procs = [str(hierarchy / name / "cgroup.procs") for hierarchy in cgroups.hierarchies()]
+    try:
+        yield ["sh", "-c", 'for file in $0; do echo $$ > "$file"; done; exec "$@"', " ".join(procs)]
+    finally:
+        for file in procs:
+            Path(file).parent.rmdir()
+
+
+@contextmanager
+def running(words: Sequence[str], inside: Sequence[str] = ()) -> Iterator[None]:
     """Run a program of fairlead during the block."""
-    with subprocess.Popen([*_FAIRLEAD, *words], stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([*inside, *_FAIRLEAD, *words], stderr=subprocess.DEVNULL) as process:
         try:
             yield
         finally:

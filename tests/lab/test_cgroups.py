@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.cores import usable_cores
 from fairlead.lab.node import cgroups
 
 
@@ -24,6 +25,18 @@ def test_every_v1_hierarchy_gets_a_group_and_links_are_skipped(tmp_path: Path) -
     assert [hierarchy.name for hierarchy in cgroups.hierarchies(tmp_path)] == ["cpu,cpuacct", "cpuset"]
     cgroups.create("fairlead-x-1", tmp_path)
     assert (tmp_path / "cpuset" / "fairlead-x-1").is_dir()
+
+
+@pytest.mark.parametrize(("setting", "of_one"), [("cpu.shares", 1024), ("cpu.weight", 100)])
+def test_the_pods_of_a_node_weigh_as_much_as_a_process_on_each_core(
+    tmp_path: Path, setting: str, of_one: int
+) -> None:
+    group = tmp_path / "cpu" / "fairlead-x-1"
+    group.mkdir(parents=True)
+    (tmp_path / "cpu" / "cgroup.procs").write_text("")
+    (group / setting).write_text(str(of_one))
+    cgroups.create("fairlead-x-1", tmp_path)
+    assert int((group / setting).read_text()) == of_one * usable_cores()
 
 
 def test_a_lab_removes_its_own_groups_and_no_others(tmp_path: Path) -> None:

@@ -6,11 +6,15 @@ import time
 from pathlib import Path
 from typing import Final
 
+from fairlead.cores import usable_cores
+
 ROOT: Final = Path("/sys/fs/cgroup")
 PREFIX: Final = "fairlead-"
 _CONTROLLERS: Final = ("cpuset", "cpu", "io", "memory", "hugetlb", "pids")
 _INHERITED: Final = ("cpuset.cpus", "cpuset.mems")
 """In cgroup v1 a new group has no CPUs and no memory nodes until they are written."""
+_WEIGHTS: Final = (("cpu.shares", 1024, 262_144), ("cpu.weight", 100, 10_000))
+"""Where the weight of a group is set, in cgroup v1 and v2: that of one process, and the largest."""
 
 
 def name_prefix(folder: Path) -> str:
@@ -44,6 +48,7 @@ def create(name: str, root: Path = ROOT) -> None:
         for setting in _INHERITED:
             if (group / setting).exists() and not is_unified(root):
                 (group / setting).write_text((hierarchy / setting).read_text())
+        _weigh(group)
 
 
 def remove(folder: Path, root: Path = ROOT, patience: float = 5.0) -> list[Path]:
@@ -57,6 +62,16 @@ def remove(folder: Path, root: Path = ROOT, patience: float = 5.0) -> list[Path]
         if not left or time.monotonic() > until:
             return left
         time.sleep(0.05)  # the kernel releases ended processes a moment later
+
+
+def _weigh(group: Path) -> None:
+    """Give the pods of a node the weight that a kubelet gives them on a machine of as many processors.
+
+    A new group weighs as much as one process of the machine, however many processes its pods have.
+    """
+    for setting, of_one, most in _WEIGHTS:
+        if (group / setting).exists():
+            (group / setting).write_text(str(min(most, of_one * usable_cores())), encoding="ascii")
 
 
 def _try_remove(group: Path) -> bool:
