@@ -1,8 +1,10 @@
 """A canary of a stage: one more process at another place, which gets its share of the frames, in order."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("hpack")
@@ -12,12 +14,15 @@ from fairlead.pipeline.check import check_structure
 from fairlead.pipeline.control import stage_from_json, stage_to_json
 from fairlead.pipeline.fuse import plan_workers, replace_spec
 from fairlead.pipeline.replan.following import LiveChange, live_change
+from fairlead.pipeline.ring.pair import RingReceiver, RingSender, ring_pair
 from fairlead.pipeline.spec import CanarySpec
 from fairlead.pipeline.work.canary_share import CanaryShare
+from fairlead.pipeline.work.outlet import Outlet
 from fairlead.pipeline.yaml_file import parse_pipeline
 from tests.pipeline.followed import FollowedRun, chain, version
 from tests.pipeline.hosts import host
 from tests.pipeline.pipelines import lines
+from tests.pipeline.rings import SOON, header
 
 CANARY = ", replicas: 2, canary: {host: c, percent: 20}"
 
@@ -49,6 +54,32 @@ def test_a_canary_that_takes_no_frames_holds_up_none() -> None:
     for _ in range(100):
         share.count(0)
     assert share.is_due
+
+
+def test_a_canary_that_is_not_due_is_not_waited_for() -> None:
+    """Its ring has room all the time: to wait for that would be no wait."""
+    waits: list[list[int]] = []
+    pairs = [ring_pair(2), ring_pair(2)]
+    senders = [RingSender(ours, 2) for ours, _ in pairs]
+    receivers = [RingReceiver(theirs) for _, theirs in pairs]
+
+    def wait(descriptors: Sequence[int]) -> None:
+        waits.append([*descriptors])
+        frame = receivers[0].receive(SOON)
+        assert frame is not None
+        frame.release()
+
+    outlet = Outlet("edge", 2, marked=False, wait=wait, is_stale=lambda epoch: False)
+    outlet.attach(0, senders[0])
+    outlet.attach(1, senders[1], share=20)
+    array = np.zeros((2, 2), np.uint8)
+    for sequence in range(6):
+        outlet.send(header(sequence, array), (array,))
+    assert waits == [[senders[0].fileno()]] * 3
+    assert receivers[1].receive(SOON) is not None, "the fifth frame"
+    for sender, receiver in zip(senders, receivers, strict=True):
+        sender.close()
+        receiver.close()
 
 
 def test_a_plan_has_one_more_process_and_its_share() -> None:

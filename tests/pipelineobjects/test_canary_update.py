@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.pipelineobjects.update.version_verdict import compare_versions, find_crashes
+from fairlead.pipelineobjects.update.version_verdict import (
+    compare_versions,
+    describe_versions,
+    find_crashes,
+    warm_counts,
+)
 from tests.pipelineobjects.test_controller import steps
 from tests.pipelineobjects.test_updates import MOVED, events, set_image
 from tests.pipelineobjects.worlds import SPEC, Cluster, pipeline
@@ -207,10 +212,30 @@ def counted(**canary: float) -> list[dict[str, Any]]:
     ],
 )
 def test_two_versions_are_compared(counts: dict[str, float], worse: bool) -> None:
-    assert bool(compare_versions(counted(**counts))) == worse
+    assert bool(compare_versions(counted(**counts), {})) == worse
     if "in" not in counts and "process_s" not in counts:
         assert bool(find_crashes(counted(**counts))) == worse
 
 
 def test_of_a_run_that_counts_nothing_nothing_is_worse() -> None:
-    assert compare_versions([{"name": "s"}]) == ""
+    assert compare_versions([{"name": "s"}], {}) == ""
+    assert warm_counts([{"name": "s"}]) is None
+
+
+def test_the_first_calls_of_a_version_do_not_count() -> None:
+    """Half a second for the first one, where both versions take 10 ms then."""
+    early = counted(**{"in": 6, "process_s": 0.56})
+    warm = warm_counts(early)
+    assert warm is not None
+    assert warm_counts(counted(**{"in": 5})) is None
+    late = counted(**{"in": 80, "process_s": 1.3})
+    assert "takes 16.2 ms a frame" in compare_versions(late, {})
+    early[0]["versions"][0] |= {"in": 30, "process_s": 0.3}
+    warm = warm_counts(early)
+    assert warm is not None
+    assert compare_versions(late, warm) == ""
+    assert describe_versions(late, warm).startswith(
+        "s: 10 ms a frame in the new version, 10 ms in the old one"
+    )
+    again = counted(**{"in": 4, "process_s": 0.04})  # the process was started again since
+    assert "took 4 of 100 frames" in compare_versions(again, warm)

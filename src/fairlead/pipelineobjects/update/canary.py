@@ -15,7 +15,12 @@ from fairlead.pipelineobjects.update.observation import CARRIED_OUT_WITHIN
 from fairlead.pipelineobjects.update.record import UpdatePhase, UpdateRecord
 from fairlead.pipelineobjects.update.run_file import RunFile
 from fairlead.pipelineobjects.update.run_status import FollowStatus
-from fairlead.pipelineobjects.update.version_verdict import compare_versions, describe_versions, find_crashes
+from fairlead.pipelineobjects.update.version_verdict import (
+    compare_versions,
+    describe_versions,
+    find_crashes,
+    warm_counts,
+)
 from fairlead.reconcile import Announcement
 from fairlead.units import format_duration
 
@@ -150,11 +155,13 @@ def _on_comparing(
         if now >= ends + CARRIED_OUT_WITHIN:
             return refuse(file, target, "the page of the run is away: the canary was not compared", now)
         return CanaryStep(file, "the canary is compared; the page of the run is away")
-    worse = compare_versions(tried) if is_over else find_crashes(tried)
+    worse = compare_versions(tried, record.warm or {}) if is_over else find_crashes(tried)
     if worse:
         return refuse(file, target, worse, now)
-    text = describe_versions(tried)
+    text = describe_versions(tried, record.warm or {})
     if not is_over:
-        return CanaryStep(file, f"a canary runs for {format_duration(policy.duration)}")
+        warm = record.warm or warm_counts(tried)
+        kept = file if warm == record.warm else file.with_record(replace(record, warm=warm))
+        return CanaryStep(kept, f"a canary runs for {format_duration(policy.duration)}")
     said = Announcement("Normal", "CanaryPassed", f"the new version is no worse: {text}")
     return CanaryStep(file, announcements=(said,), has_passed=True)

@@ -40,6 +40,7 @@ from fairlead.reconcile import Announcement, Manifest
 
 BASELINE: Final = 10.0
 """Seconds for which a run is measured before an update."""
+_ENDED: Final = "the run could not begin it, or an old pod was lost meanwhile"
 _UNREAD: Final = timedelta(seconds=30)
 """After this time without a page a run is drained and started again."""
 
@@ -227,9 +228,7 @@ def _plan_switch(run: LiveRun, moves: list[HostMove], stages: tuple[str, ...], t
     text = describe_moves(run.before, run.resource, moves, run.pods, stages)
     said: tuple[Announcement, ...] = (Announcement("Normal", "Moving", text),)
     if run.resource.update.canary is not None and _is_observed(run, moves):
-        missing = (
-            "it was tried" if record.tried == run.target else why_none(run.file.spec, target.spec, stages)
-        )
+        missing = _ENDED if record.tried == run.target else why_none(run.file.spec, target.spec, stages)
         if not missing:
             return _begin_canary(run, moves, replace(kept, target=run.target, text=text))
         said = (*said, Announcement("Normal", "NoCanary", f"the update has no canary: {missing}"))
@@ -272,7 +271,7 @@ def _plan_canary(run: LiveRun, moves: list[HostMove], target: RunFile) -> LivePl
         return stop(run, step.stops)
     if not step.has_passed:
         return LivePlan(_hold(run), step.file, step.doing, step.announcements, reads_page=True)
-    moved = target.with_record(record.begins(UpdatePhase.SWITCHING, run.now, target=""))
+    moved = target.with_record(record.begins(UpdatePhase.SWITCHING, run.now, target="", warm=None))
     said = (*step.announcements, Announcement("Normal", "Moving", record.text))
     return LivePlan(
         _sequence(run, moves, _used(run, moves, moved)), moved, record.text, said, reads_page=True

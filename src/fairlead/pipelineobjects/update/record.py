@@ -59,6 +59,8 @@ class UpdateRecord:
     """The digest of the target that a canary tries."""
     tried: str = ""
     """The digest of a target that had no canary in the end, and is updated to without; empty: none."""
+    warm: Manifest | None = None
+    """By stage and version: what was counted once the first calls of a canary were over; None: not yet."""
 
     def settled(self) -> "UpdateRecord":
         """Return the record once nothing is left to be done; what was rolled back stays so."""
@@ -90,6 +92,7 @@ def _decode(body: Mapping[str, Any]) -> UpdateRecord:
         str(body.get("reason") or ""),
         str(body.get("target") or ""),
         str(body.get("tried") or ""),
+        dict(body["warm"]) if "warm" in body else None,
     )
 
 

@@ -15,6 +15,9 @@ _NOISE: Final = 5
 """Frames by which two counts may differ by chance, and below which nothing is said of times."""
 _CRASHES: Final = 2
 Stage = Mapping[str, Any]
+Warm = Mapping[str, Any]
+"""By stage and version: what was counted before times count."""
+_COLD: Final[Warm] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +29,40 @@ class VersionCounts:
     failed: int
     restarts: int
     seconds: float
+    warm_taken: int = 0
+    """Of them, those before its times count."""
+    warm_seconds: float = 0.0
+
+    @property
+    def timed(self) -> int:
+        """Frames whose time counts."""
+        return self.taken - self.warm_taken
 
     @property
     def mean(self) -> float:
         """Seconds of one frame."""
-        return self.seconds / self.taken if self.taken else 0.0
+        return (self.seconds - self.warm_seconds) / self.timed if self.timed > 0 else 0.0
 
 
-def compare_versions(stages: Sequence[Stage]) -> str:
+def compare_versions(stages: Sequence[Stage], warm: Warm) -> str:
     """Return by what new versions are worse than the old ones; empty: by nothing."""
-    return find_crashes(stages) or next(filter(None, map(_slower, stages)), "")
+    return find_crashes(stages) or next(filter(None, (_slower(each, warm) for each in stages)), "")
+
+
+def warm_counts(stages: Sequence[Stage]) -> Warm | None:
+    """Return what both versions have counted; None: a new one has not taken its first frames yet.
+
+    The first calls of a process may be slow, and count more where frames are few.
+    """
+    if any(new.taken <= _NOISE for _, new in map(_versions, stages)):
+        return None
+    return {
+        stage["name"]: {
+            version["version"]: {key: version[key] for key in ("in", "process_s")}
+            for version in stage["versions"]
+        }
+        for stage in stages
+    }
 
 
 def find_crashes(stages: Sequence[Stage]) -> str:
@@ -43,13 +70,13 @@ def find_crashes(stages: Sequence[Stage]) -> str:
     return next(filter(None, map(_failing, stages)), "")
 
 
-def describe_versions(stages: Sequence[Stage]) -> str:
+def describe_versions(stages: Sequence[Stage], warm: Warm) -> str:
     """Return what both versions of stages did."""
-    return "; ".join(map(_described, stages))
+    return "; ".join(_described(each, warm) for each in stages)
 
 
-def _described(stage: Stage) -> str:
-    old, new = _versions(stage)
+def _described(stage: Stage, warm: Warm) -> str:
+    old, new = _versions(stage, warm)
     times = f"{_ms(new.mean)} a frame in the new version, {_ms(old.mean)} in the old one"
     return (
         f"{stage['name']}: {times}; {new.taken} and {old.taken} frames, {new.failed} and {old.failed} failed"
@@ -66,28 +93,34 @@ def _failing(stage: Stage) -> str:
     return ""
 
 
-def _slower(stage: Stage) -> str:
-    old, new = _versions(stage)
+def _slower(stage: Stage, warm: Warm) -> str:
+    old, new = _versions(stage, warm)
     offered = old.taken * new.percent / old.percent
     if new.taken < _LEAST_TAKEN * offered - _NOISE:
         return f"the new version of {stage['name']} took {new.taken} of {offered:.0f} frames of its share"
-    if new.taken > _NOISE and new.mean > _SLOWER * old.mean + _NOISE_S:
+    if new.timed > _NOISE and new.mean > _SLOWER * old.mean + _NOISE_S:
         times = f"{_ms(new.mean)} a frame in the new version, {_ms(old.mean)} in the old one"
         return f"{stage['name']} takes {times}"
     return ""
 
 
-def _versions(stage: Stage) -> Iterator[VersionCounts]:
+def _versions(stage: Stage, warm: Warm = _COLD) -> Iterator[VersionCounts]:
     """Yield the counts of the old version and of the new one; nothing is known of a run that says nothing."""
     known = {each.get("version"): each for each in stage.get("versions") or ()}
+    before = warm.get(stage["name"]) or {}
     for name, percent in (("stable", 99), ("canary", 1)):
         body = known.get(name) or {}
+        first = before.get(name) or {}
+        if int(first.get("in") or 0) > int(body.get("in") or 0):  # its processes began again
+            first = {}
         yield VersionCounts(
             int(body.get("percent") or percent),
             int(body.get("in") or 0),
             int(body.get("failed") or 0),
             int(body.get("restarts") or 0),
             float(body.get("process_s") or 0.0),
+            int(first.get("in") or 0),
+            float(first.get("process_s") or 0.0),
         )
 
 
