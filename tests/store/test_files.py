@@ -15,7 +15,7 @@ from tests.store.stores import TOKEN, Store, store
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Yield a store that the tests of this file share; each uses names of its own."""
-    with store(tmp_path_factory.mktemp("store"), threads=4) as running:
+    with store(tmp_path_factory.mktemp("store")) as running:
         yield running
 
 
@@ -89,6 +89,13 @@ def test_a_change_by_another_pod_changes_the_etag_and_drops_the_checksum(served:
     assert wanted.headers["Repr-Digest"] == digest_field(b"them" * 1_000_000)
     # The ETag that was sent without the checksum stays valid now that it is known.
     assert served.ask("PUT", "/shared", b"x", If_Match=got.headers["ETag"]).status == 204
+
+
+def test_the_etag_of_a_file_that_another_pod_has_just_made_is_valid(served: Store) -> None:
+    (served.root / "fresh").write_bytes(b"small")
+    head = served.ask("HEAD", "/fresh")
+    assert head.headers["Repr-Digest"] == digest_field(b"small")
+    assert served.ask("PUT", "/fresh", b"new", If_Match=head.headers["ETag"]).status == 204
 
 
 @pytest.mark.parametrize(

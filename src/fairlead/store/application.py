@@ -3,8 +3,10 @@
 import io
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Semaphore
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -48,6 +50,7 @@ class StoreApplication:
     credentials: Credentials
     rate: RateLimit
     say: Callable[[str], None]
+    uploads: Semaphore
     reserved: ReservedHandler | None = None
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -86,10 +89,21 @@ class StoreApplication:
             return self._dav(path, environ, start_response, holder)
         with self.contents.freeze.writing():
             if method == "PUT":
-                answer = write_file(self.contents, self.dav, path, environ, holder, body_of(environ))
+                with self._upload_slot():
+                    answer = write_file(self.contents, self.dav, path, environ, holder, body_of(environ))
                 return _send(answer, start_response)
             # Its answer is complete before the write is counted as done.
             return list(self._dav(path, environ, start_response, holder))
+
+    @contextmanager
+    def _upload_slot(self) -> Iterator[None]:
+        """Count an upload: however many there are, some threads are left for other requests."""
+        if not self.uploads.acquire(blocking=False):
+            raise RefusedError(503, "too many uploads at once", (("Retry-After", "1"),))
+        try:
+            yield
+        finally:
+            self.uploads.release()
 
     def _dav(
         self, path: str, environ: Environ, start_response: StartResponse, holder: CredentialHolder
@@ -147,9 +161,5 @@ def _refuse(refusal: RefusedError, environ: Environ, start_response: StartRespon
     headers = [*refusal.headers, ("Content-Type", kind), ("Content-Length", str(len(page)))]
     if refusal.status == 304:
         headers, page = list(refusal.headers), b""
-    # Most of these have left a body unread, which the connection cannot be used after.
-    body = body_of(environ)
-    if body.length != 0:
-        headers.append(("Connection", "close"))
     start_response(f"{refusal.status.value} {refusal.status.phrase}", headers, sys.exc_info())
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [page]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 from fairlead.errors import SettingsError
+from fairlead.serve.web.httpd import listen
+from fairlead.serve.web.tls import server_tls
 from fairlead.signals import stop_signals
 from fairlead.store.application import StoreApplication
 from fairlead.store.contents import Contents
@@ -54,9 +56,11 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
             AnyOf((TokenFile(settings.token_file, say), *credentials)),
             RateLimit(settings.rate),
             say,
+            threading.Semaphore(settings.limits.uploads),
             handler,
         )
-        server = StoreServer(settings.listen, application, settings.tls, settings.threads, say)
+        tls = server_tls(settings.tls, "", say) if settings.tls else None
+        server = StoreServer(listen(settings.listen), application, tls, settings.limits, say)
         stack.enter_context(Housekeeper(contents, say))
         stack.enter_context(_served(server))
         yield f"{'https' if settings.tls else 'http'}://{server.address}/"
@@ -76,17 +80,11 @@ def _devices(
 
 @contextmanager
 def _served(server: StoreServer) -> Iterator[None]:
-    try:
-        server.prepare()
-    except OSError as error:
-        raise SettingsError(f"listen: {error}", "choose another address or port") from None
-    thread = threading.Thread(target=server.serve, name="server")
-    thread.start()
+    server.start()
     try:
         yield
     finally:
         server.stop()
-        thread.join()
 
 
 def check(settings: StoreSettings) -> None:

@@ -87,14 +87,17 @@ class Account:
                 self._reserved -= reservation.bytes
 
     def reserve(self, amount: int, replaced: int) -> None:
-        """Reserve bytes; RefusedError where the quota has no room for them."""
+        """Reserve bytes; RefusedError where the quota or the volume has no room for them."""
+        free = _free(self._folders[0])
+        if amount > free:
+            raise RefusedError(507, f"the volume has {free} bytes left, and {amount} more are needed")
+        if self._try(amount, replaced):
+            return
+        self.walk(_FRESH * self._took)
         if not self._try(amount, replaced):
-            self.walk(_FRESH * self._took)
-            if not self._try(amount, replaced):
-                usage = self.usage()
-                raise RefusedError(
-                    507, f"over the quota: {usage.used} of {usage.quota} bytes are used, {amount} more needed"
-                )
+            usage = self.usage()
+            why = f"{usage.used} of {usage.quota} bytes are used, {amount} more needed"
+            raise RefusedError(507, f"over the quota: {why}")
 
     def change(self, amount: int) -> None:
         """Count bytes that were added or, below zero, removed."""

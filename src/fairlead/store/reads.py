@@ -9,8 +9,8 @@ from email.utils import formatdate
 from typing import Any, Final
 
 from fairlead.access import AccessOp
-from fairlead.store.conditions import failed_condition, version_of, wanted_range
-from fairlead.store.contents import Contents
+from fairlead.store.conditions import Version, failed_condition, wanted_range
+from fairlead.store.contents import Contents, file_version
 from fairlead.store.digests import PIECE, compute_digest, field_of, store_digest, stored_digest
 from fairlead.store.media_types import content_type
 from fairlead.store.refusal import RefusedError
@@ -85,8 +85,9 @@ def _missing(environ: Mapping[str, Any]) -> Answer:
 
 
 def _answer(handle: int, status: os.stat_result, path: str, environ: Mapping[str, Any]) -> Answer:
+    # The ETag goes by the digest that the file carries, and by no other: later requests must know it.
+    version = file_version(handle, status)
     digest = _digest(handle, status, environ)
-    version = version_of(status.st_size, status.st_mtime_ns, status.st_ino, digest)
     headers = [("ETag", version.etags[0]), ("Last-Modified", formatdate(version.modified, usegmt=True))]
     failed = failed_condition(environ, version, reading=True)
     if failed == 304:
@@ -102,7 +103,7 @@ def _answer(handle: int, status: os.stat_result, path: str, environ: Mapping[str
 
 
 def _ranged(
-    handle: int, size: int, headers: list[tuple[str, str]], environ: Mapping[str, Any], version: Any
+    handle: int, size: int, headers: list[tuple[str, str]], environ: Mapping[str, Any], version: Version
 ) -> Answer:
     only_head = environ["REQUEST_METHOD"] == "HEAD"
     try:

@@ -1,9 +1,13 @@
 """What can be set for the store."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from fairlead.settings import Address, TlsFiles
+from fairlead.store.http.limits import ServerLimits
 from fairlead.units import Bytes
+
+_LIMITS: Final = ServerLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,7 @@ class StoreSettings:
     """Requests a second of one holder; None: no limit."""
     sync: bool = True
     """Whether an upload is on the disk before it is acknowledged."""
-    threads: int = 32
-    """The most requests in work at once."""
+    limits: ServerLimits = _LIMITS
     lock_wait: float = 10.0
     """Seconds in which an earlier store of the same folder may end."""
     files: StoreFiles = StoreFiles()

@@ -90,6 +90,7 @@ def _add_files(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the store."""
+    from fairlead.store.http.limits import ServerLimits
     from fairlead.store.program import run as serve
     from fairlead.store.settings import StoreFiles, StoreSettings
 
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         quota=parse_bytes(options.quota) if options.quota is not None else None,
         rate=options.rate,
         sync=not options.no_sync,
-        threads=options.threads,
+        limits=ServerLimits(threads=options.threads),
         files=files,
     )
     serve(settings, _log)

@@ -1,47 +1,124 @@
-"""The body of a request as it arrives."""
+"""The body of a request as it arrives: complete, or an error; no more in memory than the caller's buffer."""
 
+import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
-from fairlead.store.refusal import RefusedError
+from fairlead.store.http.stream import ConnectionStream
 from fairlead.store.uploads import RequestBody
 
-_KEY: Final = "fairlead.body"
+KEY: Final = "fairlead.body"
+"""Where the environment of a request has its body."""
+_SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+_LINE: Final = 1024
+_TRAILERS: Final = 64
 
 
-class InputBody:
-    """A body read from a WSGI input."""
+class _ReceivedBody:
+    """What the two kinds of bodies share: the answer `100 Continue`, the pace, and whether it is complete."""
 
-    def __init__(self, stream: Any, length: int | None) -> None:
+    def __init__(self, stream: ConnectionStream, proceed: Callable[[], None] | None) -> None:
         self._stream = stream
-        self.length = length
+        self._proceed = proceed
+        self._pace = stream.pace()
+        self.is_complete = False
+
+    @property
+    def awaits_proceed(self) -> bool:
+        """Whether the client waits to be told to send it."""
+        return self._proceed is not None
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive some bytes; 0 at the end."""
-        try:
-            data = self._stream.read(len(buffer))
-        except ValueError as error:  # a malformed or cut chunk
-            raise ConnectionError(str(error)) from None
-        buffer[: len(data)] = data
-        return len(data)
+        """Receive some bytes; 0 at the end. ConnectionError where it ends before it is complete."""
+        if self.is_complete:
+            return 0
+        if self._proceed is not None:
+            proceed, self._proceed = self._proceed, None
+            proceed()
+        return self._next(buffer)
+
+    def drain(self, most: int) -> None:
+        """Drop what is left, where that is little and has arrived: the connection can be used again."""
+        if self.is_complete or self._proceed is not None:
+            return
+        buffer, left = memoryview(bytearray(16 << 10)), most
+        with self._stream.without_waiting(), suppress(OSError):
+            while left > 0 and (count := self.receive(buffer)):
+                left -= count
+
+    def _next(self, buffer: memoryview) -> int:
+        raise NotImplementedError
+
+    def _some(self, buffer: memoryview) -> int:
+        count = self._stream.receive(buffer)
+        if not count:
+            raise ConnectionError("the connection ended in the body of a request")
+        self._pace.moved(count)
+        return count
+
+
+class LengthBody(_ReceivedBody):
+    """A body of a stated length."""
+
+    def __init__(
+        self, stream: ConnectionStream, length: int, proceed: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__(stream, proceed)
+        self.length = self._left = length
+        self.is_complete = not length
+
+    def _next(self, buffer: memoryview) -> int:
+        count = self._some(buffer[: self._left])
+        self._left -= count
+        self.is_complete = not self._left
+        return count
+
+
+class ChunkedBody(_ReceivedBody):
+    """A body in chunks; without its last, empty chunk it is not complete."""
+
+    length = None
+
+    def __init__(self, stream: ConnectionStream, proceed: Callable[[], None] | None = None) -> None:
+        super().__init__(stream, proceed)
+        self._left = 0
+        self._began = False
+
+    def _next(self, buffer: memoryview) -> int:
+        if not self._left:
+            self._begin_chunk()
+        if self.is_complete:
+            return 0
+        count = self._some(buffer[: self._left])
+        self._left -= count
+        return count
+
+    def _begin_chunk(self) -> None:
+        """Read the size of the next chunk, after the end of the one before."""
+        if self._began and self._stream.readline(2) != b"\r\n":
+            raise ConnectionError("a chunk of a body does not end where it says")
+        self._began = True
+        match = _SIZE.fullmatch(self._stream.readline(_LINE))
+        if match is None:
+            raise ConnectionError("the connection ended between two chunks, or the size of one is malformed")
+        self._left = int(match[1], 16)
+        if not self._left:
+            self._end()
+
+    def _end(self) -> None:
+        """Drop the trailers."""
+        for _ in range(_TRAILERS):
+            line = self._stream.readline(_LINE)
+            if line == b"\r\n":
+                self.is_complete = True
+                return
+            if not line.endswith(b"\r\n"):
+                break
+        raise ConnectionError("the connection ended before the last line of a body")
 
 
 def body_of(environ: dict[str, Any]) -> RequestBody:
     """Return the body of a request."""
-    if _KEY not in environ:
-        environ[_KEY] = InputBody(environ["wsgi.input"], _length(environ))
-    body: RequestBody = environ[_KEY]
+    body: RequestBody = environ[KEY]
     return body
-
-
-def _length(environ: dict[str, Any]) -> int | None:
-    if environ.get("wsgi.input_terminated"):
-        if "CONTENT_LENGTH" in environ:
-            raise RefusedError(400, "a request has a length or comes in chunks, not both")
-        return None
-    try:
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-    except ValueError:
-        length = -1
-    if length < 0:
-        raise RefusedError(400, "Content-Length is not a number of bytes")
-    return length

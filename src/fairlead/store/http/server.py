@@ -1,41 +1,93 @@
-"""The HTTP server: cheroot with the store's limits."""
+"""The HTTP server: cheroot's parser, workers and WSGI behind a gate of our own."""
 
+import socket
+import ssl
+import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
-from cheroot.ssl.builtin import BuiltinSSLAdapter
 from cheroot.wsgi import Server
 
-from fairlead.settings import Address, TlsFiles
-
-_HEAD_LIMIT: Final = 32 << 10
+from fairlead.serve.web.tls import Tls
+from fairlead.settings import Address
+from fairlead.store.http.connection import StoreConnection
+from fairlead.store.http.gate import Gate
+from fairlead.store.http.limits import ServerLimits
 
 
 class StoreServer(Server):
     """Serves the store."""
 
-    max_request_header_size = _HEAD_LIMIT
-    keep_alive_conn_limit = 512
+    shutdown_timeout = 5
 
     def __init__(
         self,
-        listen: Address,
+        listener: socket.socket,
         application: Callable[..., Any],
-        tls: TlsFiles | None,
-        threads: int,
+        tls: Tls | None,
+        limits: ServerLimits,
         say: Callable[[str], None],
     ) -> None:
-        super().__init__((listen.host, listen.port), application, numthreads=threads, server_name="fairlead")
+        host, port = listener.getsockname()[:2]
+        super().__init__((host, port), application, numthreads=limits.threads, server_name="fairlead")
+        self.max_request_header_size = limits.head_bytes
+        self.limits = limits
+        self.address = Address(host, port)
+        self.software = "fairlead"
+        self.ssl_adapter = tls  # cheroot asks only whether there is one
+        self._tls = tls
         self._say = say
-        if tls is not None:
-            self.ssl_adapter = BuiltinSSLAdapter(tls.cert, tls.key)
+        self._open: set[StoreConnection] = set()
+        self._connections = Gate(self, listener)
+        self._gate = threading.Thread(target=self._connections.run, name="gate", daemon=True)
 
     @property
-    def address(self) -> Address:
-        """Where it listens, once it is prepared."""
-        host, port = self.socket.getsockname()[:2]
-        return Address(host, port)
+    def open_connections(self) -> int:
+        """Connections that are open, in the gate and with workers."""
+        return len(self._open)
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return the context for a new connection, with the certificate that its files hold now."""
+        if self._tls is None:
+            return None
+        self._tls.files.current()
+        return self._tls.context
+
+    def start(self) -> None:
+        """Serve, in threads of its own."""
+        self.requests.start()
+        self.ready = True
+        self._gate.start()
+
+    def stop(self) -> None:
+        """End: requests in work have a few seconds for their answers."""
+        self.ready = False
+        self._connections.stop()
+        abort = threading.Timer(self.shutdown_timeout, self._abort)
+        abort.start()
+        self.requests.stop(None)
+        abort.cancel()
+        self._gate.join()
+        self._connections.close()
+
+    def opened(self, connection: StoreConnection) -> None:
+        """Count an open connection."""
+        self._open.add(connection)
+
+    def closed(self, connection: StoreConnection) -> None:
+        """Count a closed connection."""
+        self._open.discard(connection)
+
+    def linger(self, connection: StoreConnection) -> bool:
+        """Hand a connection to the gate, which ends it when the client has read its answer."""
+        return self._connections.linger(connection)
+
+    def _abort(self) -> None:
+        """End the connections of requests that take longer."""
+        for connection in list(self._open):
+            with suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
 
     def error_log(self, msg: str = "", level: int = 20, traceback: bool = False) -> None:
         """Log what cheroot reports; lost connections of clients are not worth a line."""

@@ -1,0 +1,137 @@
+"""The bytes of a connection: a buffer before its socket, and writes that bound the time without progress."""
+
+import os
+import select
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fairlead.store.http.limits import ServerLimits
+from fairlead.store.http.pace import Pace
+
+_PIECE: Final = 64 << 10
+_TLS_PIECE: Final = 256 << 10
+_SENDFILE: Final = 4 << 20
+_END: Final = b"\r\n\r\n"
+_SHORTER: Final = "the file became shorter while it was sent"
+
+
+class ConnectionStream:
+    """Reads and writes of one connection; cheroot takes it for its file of the socket."""
+
+    def __init__(self, sock: socket.socket, limits: ServerLimits) -> None:
+        self.socket = sock
+        self.limits = limits
+        self.closed = False
+        self._buffer = bytearray()
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the whole head of a request is there, or more than it may have."""
+        return _END in self._buffer or len(self._buffer) > self.limits.head_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a next request has arrived."""
+        return not self._buffer
+
+    def peek_head(self) -> bytes:
+        """Return the head of the next request."""
+        return bytes(self._buffer[: max(0, self._buffer.find(_END)) + len(_END)])
+
+    def fill(self) -> bool:
+        """Take what has arrived on a socket that does not block; False where the client has closed it."""
+        try:
+            while data := self.socket.recv(_PIECE):
+                self._buffer += data
+                if self.has_head:
+                    return True
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return True
+        return False
+
+    def drop(self) -> bool:
+        """Drop what has arrived on a socket that does not block; False at its end."""
+        self._buffer.clear()
+        try:
+            return bool(self.socket.recv(_PIECE))
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return True
+
+    def receive(self, buffer: memoryview) -> int:
+        """Receive some bytes; 0 where the client has closed the connection."""
+        if self._buffer:
+            count = min(len(buffer), len(self._buffer))
+            buffer[:count] = self._buffer[:count]
+            del self._buffer[:count]
+            return count
+        return self.socket.recv_into(buffer)
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """Raise in reads of the block what says that nothing has arrived, instead of waiting for it."""
+        seconds = self.socket.gettimeout()
+        self.socket.setblocking(False)
+        try:
+            yield
+        finally:
+            self.socket.settimeout(seconds)
+
+    def readline(self, size: int = 1 << 16) -> bytes:
+        """Return a line with its end; less where it is longer than `size`, or the connection ends."""
+        while (end := self._buffer.find(b"\n", 0, size)) < 0 and len(self._buffer) < size:
+            data = self.socket.recv(_PIECE)
+            if not data:
+                break
+            self._buffer += data
+        count = end + 1 if end >= 0 else min(size, len(self._buffer))
+        line = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return line
+
+    def write(self, data: bytes) -> int:
+        """Send all of the data."""
+        view, pace = memoryview(data), self.pace()
+        while view:
+            count = self.socket.send(view[:_TLS_PIECE])
+            view = view[count:]
+            pace.moved(count)
+        return len(data)
+
+    def send_file(self, handle: int, offset: int, length: int) -> None:
+        """Send a part of a file: by the kernel alone where the connection is plain."""
+        pace = self.pace()
+        if isinstance(self.socket, ssl.SSLSocket):
+            while length:
+                piece = os.pread(handle, min(_TLS_PIECE, length), offset)
+                if not piece:
+                    raise ConnectionError(_SHORTER)
+                self.write(piece)
+                offset, length = offset + len(piece), length - len(piece)
+            return
+        while length:
+            try:
+                count = os.sendfile(self.socket.fileno(), handle, offset, min(_SENDFILE, length))
+            except BlockingIOError:
+                self._wait_to_write()
+                continue
+            if not count:
+                raise ConnectionError(_SHORTER)
+            pace.moved(count)
+            offset, length = offset + count, length - count
+
+    def pace(self) -> Pace:
+        """Return the pace of a new transfer."""
+        return Pace(self.limits.pace, self.limits.silence)
+
+    def close(self) -> None:
+        """Mark it closed; the connection closes its socket."""
+        self.closed = True
+
+    def _wait_to_write(self) -> None:
+        poll = select.poll()
+        poll.register(self.socket, select.POLLOUT)
+        if not poll.poll(self.limits.silence * 1000):
+            raise TimeoutError("the client takes nothing of the answer")
