@@ -63,13 +63,26 @@ class Contents:
         body: RequestBody,
         expected: ExpectedDigests,
         check: Callable[[], None],
+        *,
+        exclusive: bool = False,
     ) -> tuple[os.stat_result, Staged]:
-        """Receive a body and give it its name; `check` raises if it must not have it by then."""
+        """Receive a body and give it its name; `check` raises if it must not have it by then.
+
+        `exclusive`: only where nothing has the name, by then as well.
+        """
         with self.account.reserving(self._freed(place)) as reservation:
             staged = self.staging.receive(body, expected, reservation)
-            return self.name(path, place, staged, check), staged
+            return self.name(path, place, staged, check, exclusive=exclusive), staged
 
-    def name(self, path: str, place: FileTarget, staged: Staged, check: Callable[[], None]) -> os.stat_result:
+    def name(
+        self,
+        path: str,
+        place: FileTarget,
+        staged: Staged,
+        check: Callable[[], None],
+        *,
+        exclusive: bool = False,
+    ) -> os.stat_result:
         """Give a received file its name, and count it."""
         freed, slow = 0, None
 
@@ -79,7 +92,7 @@ class Contents:
             check()
             freed, slow = self._freed(place), self.jail.slow_file(place)
 
-        status = self.staging.commit(staged, place, check_all)
+        status = self.staging.commit(staged, place, check_all, exclusive=exclusive)
         if slow is not None:
             with suppress(OSError):  # the mover of the tiers was faster
                 os.unlink(slow)

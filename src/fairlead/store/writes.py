@@ -42,7 +42,8 @@ def write_file(
             nonlocal existed
             existed = check_conditions(contents, path, environ)
 
-        status, staged = contents.upload(path, place, body, expected, check)
+        new = environ.get("HTTP_IF_NONE_MATCH", "").strip() == "*"
+        status, staged = contents.upload(path, place, body, expected, check, exclusive=new)
         return written(status, staged.digests, existed=existed)
 
 
