@@ -36,7 +36,7 @@ class StoreRequest(HTTPRequest):
 
     _expects = False
     body: "LengthBody | ChunkedBody"
-    conn: "StoreConnection"
+    conn: "ClientConnection"
 
     def parse_request(self) -> None:
         """Parse the head; one that could mean two bodies is refused."""
@@ -123,7 +123,7 @@ class StoreGateway(Gateway_10):
         self.req.ensure_headers_sent()
 
 
-class StoreConnection(HTTPConnection):
+class ClientConnection(HTTPConnection):
     """A connection: it waits in the gate until a whole head is there, and then for its answer."""
 
     RequestHandlerClass = StoreRequest

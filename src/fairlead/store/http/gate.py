@@ -15,7 +15,7 @@ from enum import Enum, auto
 from traceback import format_exc
 from typing import TYPE_CHECKING, Final
 
-from fairlead.store.http.connection import StoreConnection
+from fairlead.store.http.connection import ClientConnection
 
 if TYPE_CHECKING:
     from fairlead.store.http.server import StoreServer
@@ -27,7 +27,7 @@ _ACCEPTS: Final = 64
 _NO_ROOM: Final = 0.05
 
 
-class Step(Enum):
+class GateStep(Enum):
     """What a connection in the gate waits for."""
 
     HANDSHAKE = auto()
@@ -45,9 +45,9 @@ class Gate:
         self._limits = server.limits
         self._listener = listener
         self._selector = selectors.DefaultSelector()
-        self._waiting: dict[StoreConnection, tuple[Step, float, float]] = {}
+        self._waiting: dict[ClientConnection, tuple[GateStep, float, float]] = {}
         """Each waiting connection: its step, since when, and until when."""
-        self._returned: collections.deque[tuple[StoreConnection, Step]] = collections.deque()
+        self._returned: collections.deque[tuple[ClientConnection, GateStep]] = collections.deque()
         self._reader, self._writer = socket.socketpair()
         self._stopping = False
         listener.listen(_BACKLOG)
@@ -58,17 +58,17 @@ class Gate:
 
     can_add_keepalive_connection: Final = True
 
-    def put(self, connection: StoreConnection) -> None:
+    def put(self, connection: ClientConnection) -> None:
         """Take a connection back from a worker, for its next request."""
-        self._return(connection, Step.IDLE)
+        self._return(connection, GateStep.IDLE)
 
-    def linger(self, connection: StoreConnection) -> bool:
+    def linger(self, connection: ClientConnection) -> bool:
         """Take a connection back from a worker to end it; False where the gate is closed."""
         if self._stopping:
             return False
         with suppress(OSError):
             connection.socket.shutdown(socket.SHUT_WR)
-        self._return(connection, Step.END)
+        self._return(connection, GateStep.END)
         return True
 
     def run(self) -> None:
@@ -125,20 +125,20 @@ class Gate:
         tls = self._server.tls_context()
         if tls is not None:
             sock = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-        connection = StoreConnection(self._server, sock, (str(address[0]), int(address[1])))
+        connection = ClientConnection(self._server, sock, (str(address[0]), int(address[1])))
         self._server.opened(connection)
-        self._wait(connection, Step.HEAD if tls is None else Step.HANDSHAKE)
+        self._wait(connection, GateStep.HEAD if tls is None else GateStep.HANDSHAKE)
         self._advance(connection)
 
-    def _advance(self, connection: StoreConnection) -> None:
+    def _advance(self, connection: ClientConnection) -> None:
         """Do what the connection's step can do now."""
         if connection not in self._waiting:  # it had to make room for another a moment ago
             return
         step, since, until = self._waiting[connection]
         try:
-            if step is Step.HANDSHAKE and not self._handshake(connection):
+            if step is GateStep.HANDSHAKE and not self._handshake(connection):
                 return
-            if step is Step.END:
+            if step is GateStep.END:
                 if not connection.rfile.drop():
                     self._drop(connection)
                 return
@@ -151,13 +151,13 @@ class Gate:
             self._server.process_conn(connection)
         elif not arrived:
             self._drop(connection)
-        elif step is Step.HANDSHAKE:
-            self._waiting[connection] = (Step.HEAD, since, until)
-        elif step is Step.IDLE and not connection.rfile.is_empty:
+        elif step is GateStep.HANDSHAKE:
+            self._waiting[connection] = (GateStep.HEAD, since, until)
+        elif step is GateStep.IDLE and not connection.rfile.is_empty:
             now = time.monotonic()
-            self._waiting[connection] = (Step.HEAD, now, now + self._limits.head)
+            self._waiting[connection] = (GateStep.HEAD, now, now + self._limits.head)
 
-    def _handshake(self, connection: StoreConnection) -> bool:
+    def _handshake(self, connection: ClientConnection) -> bool:
         """Go on with a TLS handshake; return whether it is done."""
         events = selectors.EVENT_READ
         try:
@@ -172,10 +172,10 @@ class Gate:
         self._selector.modify(connection.socket, events, connection)
         return False
 
-    def _wait(self, connection: StoreConnection, step: Step) -> None:
+    def _wait(self, connection: ClientConnection, step: GateStep) -> None:
         now = time.monotonic()
         limits = self._limits
-        seconds = {Step.IDLE: limits.idle, Step.END: limits.linger}.get(step, limits.head)
+        seconds = {GateStep.IDLE: limits.idle, GateStep.END: limits.linger}.get(step, limits.head)
         self._waiting[connection] = (step, now, now + seconds)
         self._selector.register(connection.socket, selectors.EVENT_READ, connection)
 
@@ -203,16 +203,16 @@ class Gate:
         self._drop(min(self._waiting, key=lambda each: (bool(each.served), self._waiting[each][1])))
         return True
 
-    def _drop(self, connection: StoreConnection) -> None:
+    def _drop(self, connection: ClientConnection) -> None:
         self._forget(connection)
         connection.is_unread = False
         connection.close()
 
-    def _forget(self, connection: StoreConnection) -> None:
+    def _forget(self, connection: ClientConnection) -> None:
         del self._waiting[connection]
         self._selector.unregister(connection.socket)
 
-    def _return(self, connection: StoreConnection, step: Step) -> None:
+    def _return(self, connection: ClientConnection, step: GateStep) -> None:
         self._returned.append((connection, step))
         self._wake()
 

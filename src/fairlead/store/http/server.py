@@ -11,7 +11,7 @@ from cheroot.wsgi import Server
 
 from fairlead.serve.web.tls import Tls
 from fairlead.settings import Address
-from fairlead.store.http.connection import StoreConnection
+from fairlead.store.http.connection import ClientConnection
 from fairlead.store.http.gate import Gate
 from fairlead.store.http.limits import ServerLimits
 
@@ -38,7 +38,7 @@ class StoreServer(Server):
         self.ssl_adapter = tls  # cheroot asks only whether there is one
         self._tls = tls
         self._say = say
-        self._open: set[StoreConnection] = set()
+        self._open: set[ClientConnection] = set()
         self._connections = Gate(self, listener)
         self._gate = threading.Thread(target=self._connections.run, name="gate", daemon=True)
 
@@ -71,15 +71,15 @@ class StoreServer(Server):
         self._gate.join()
         self._connections.close()
 
-    def opened(self, connection: StoreConnection) -> None:
+    def opened(self, connection: ClientConnection) -> None:
         """Count an open connection."""
         self._open.add(connection)
 
-    def closed(self, connection: StoreConnection) -> None:
+    def closed(self, connection: ClientConnection) -> None:
         """Count a closed connection."""
         self._open.discard(connection)
 
-    def linger(self, connection: StoreConnection) -> bool:
+    def linger(self, connection: ClientConnection) -> bool:
         """Hand a connection to the gate, which ends it when the client has read its answer."""
         return self._connections.linger(connection)
 
