@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.inotify import Inotify
 from fairlead.job import LocalState
 from fairlead.ledger import JobLedger, StateDirectory
-from fairlead.ledger.inotify import Inotify
 from fairlead.ledger.judge import RUNNER_KILLED
 from fairlead.ledger.record import JOBS
 from fairlead.ledger.watch import LedgerWatch

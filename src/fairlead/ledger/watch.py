@@ -113,7 +113,7 @@ class _Notified:
     interval: float | None = None
 
     def __init__(self, place: StateDirectory) -> None:
-        from fairlead.ledger import inotify  # noqa: PLC0415 - ctypes: a job that starts at once needs none
+        from fairlead import inotify  # noqa: PLC0415 - ctypes: a job that starts at once needs none
 
         self._place = place
         self._kernel = inotify

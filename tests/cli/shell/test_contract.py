@@ -98,7 +98,6 @@ COMMANDS: dict[str, set[str]] = {
     "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *IN_CLUSTER, *OUTPUT}
     - {"--wait", "--timeout"},
     "augment invite": {"--url", "--key-file", "--cert", "--device", "--valid-for", *OUTPUT},
-    "augment tier": {"--trace", "--capacity", "--explain", "--ssd", "--hdd", "--seek", *OUTPUT},
     "device join": {"URL", "--token", "--fingerprint", "--name", "--command", "--image", *OUTPUT},
     "device rotate": {"--name"},
     "device status": {"--name", *OUTPUT},
@@ -110,6 +109,9 @@ COMMANDS: dict[str, set[str]] = {
     "device sync": {"--follow", "--retry", "--name"},
     "device unit": {"--name"},
     "device leave": {"--discard", "--name"},
+    "augment tier": {
+        *("--trace", "--capacity", "--status", "--explain", "--ssd", "--hdd", "--seek", *OUTPUT),
+    },
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},
@@ -413,6 +415,9 @@ COMMANDS: dict[str, set[str]] = {
         "--freeze-file",
         "--state",
         "--invite-key-file",
+    "serve tier": {
+        *("--fast", "--slow", "--capacity", "--policy", "--trace", "--choose-every"),
+        *("--ssd", "--hdd", "--seek"),
     },
     "serve admission": {
         "--account",

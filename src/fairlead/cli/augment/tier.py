@@ -41,16 +41,25 @@ def add(verbs: Any) -> None:
     command.add_argument(
         "--trace",
         metavar="FILE",
-        required=True,
         help="a CSV file with the columns time, key, bytes (of the whole file) and op (read or write), plain "
         "or gzip; or a block trace with version, time, op, size and lbn; - is the standard input",
     )
+    command.add_argument("--capacity", metavar="SIZE", help="the capacity of the fast volume, such as 10Gi")
     command.add_argument(
-        "--capacity", metavar="SIZE", required=True, help="the capacity of the fast volume, such as 10Gi"
+        "--status",
+        metavar="DIR",
+        help="show what fairlead serve tier does with this fast folder, instead of replaying a trace",
     )
     command.add_argument(
         "--explain", action="store_true", help="show the frontier too: the most hits for each number of moves"
     )
+    add_speeds(command)
+    shared.add_output(command)
+    command.set_defaults(run=run)
+
+
+def add_speeds(command: argparse.ArgumentParser) -> None:
+    """Add the options for the speeds of both volumes."""
     command.add_argument(
         "--ssd", metavar="RATE", default="500MB/s", help="the fast volume's rate (default: %(default)s)"
     )
@@ -60,12 +69,17 @@ def add(verbs: Any) -> None:
     command.add_argument(
         "--seek", metavar="TIME", default="8ms", help="the slow volume's delay (default: %(default)s)"
     )
-    shared.add_output(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
+    if options.status is not None:
+        from fairlead.cli.augment.tier_status import show_status
+
+        return show_status(options)
+    if options.trace is None or options.capacity is None:
+        missing = "--trace" if options.trace is None else "--capacity"
+        raise SettingsError(f"{missing} is not set", "give --trace FILE and --capacity SIZE, or --status DIR")
     from fairlead.tiering.choice import choose
     from fairlead.tiering.replay import replay_all
     from fairlead.tiering.trace import open_trace

@@ -23,6 +23,7 @@ EXTRAS: Final = {
     "warden": "",
     "augment tier": "",
     "augment invite": "",
+    "serve tier": "",
     "run": "run",
     "submit": "run",
     "pipeline": "pipeline",

@@ -6,12 +6,16 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+CLOSE_WRITE: Final = 0x8
+CLOSE_NOWRITE: Final = 0x10
+MOVED_FROM: Final = 0x40
 MOVED_TO: Final = 0x80
 CREATE: Final = 0x100
 DELETE: Final = 0x200
 DELETE_SELF: Final = 0x400
 IGNORED: Final = 0x8000
 OVERFLOW: Final = 0x4000
+IS_FOLDER: Final = 0x40000000
 _ONLY_FOLDERS: Final = 0x01000000 | 0x02000000
 """IN_ONLYDIR and IN_DONT_FOLLOW."""
 _HEADER: Final = struct.Struct("iIII")

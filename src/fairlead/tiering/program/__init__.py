@@ -1,0 +1,1 @@
+"""The program that keeps files on the volume where they belong."""

@@ -1,0 +1,1 @@
+"""The two volumes of a tier: their paths, how files are copied, exchanged and leased."""
