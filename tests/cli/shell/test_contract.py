@@ -415,6 +415,7 @@ COMMANDS: dict[str, set[str]] = {
         "--freeze-file",
         "--state",
         "--invite-key-file",
+    },
     "serve tier": {
         *("--fast", "--slow", "--capacity", "--policy", "--trace", "--choose-every"),
         *("--ssd", "--hdd", "--seek"),

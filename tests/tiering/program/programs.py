@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fairlead.errors import SettingsError
 from fairlead.tiering.program.status import read_status
 from tests.tiering.volumes.pairs import Volumes
 
@@ -41,6 +42,13 @@ class Served:
     def status(self) -> dict[str, int]:
         """Return its last status."""
         return read_status(self.volumes.pair.fast)
+
+    def has_written(self) -> bool:
+        """Return whether the status is its own: everything that a start does is done."""
+        try:
+            return self.status()["pid"] == self.process.pid
+        except SettingsError:
+            return False
 
     def stop(self) -> int:
         """Stop it; return its exit code."""

@@ -81,7 +81,7 @@ def test_no_byte_is_lost(seed: int, tmp_path: Path) -> None:
         for _ in range(random.randrange(20)):
             application.act()  # while no mover runs
     served = Served(volumes, tmp_path / "log", capacity="500KB")
-    served.wait(lambda: served.status()["pid"] == served.process.pid)
+    served.wait(served.has_written)
     application.check()
     assert served.stop() == 0
     application.check()

@@ -1,16 +1,16 @@
-"""Placement: what moves when, without any file."""
+"""TierPlacement: what moves when, without any file."""
 
 from fairlead.tiering.policies import POLICIES
-from fairlead.tiering.program.placement import Placement
+from fairlead.tiering.program.placement import TierPlacement
 from fairlead.units import Bytes
 
 
-def placement(policy: str, capacity: int = 30) -> Placement:
+def placement(policy: str, capacity: int = 30) -> TierPlacement:
     """Return a placement with a policy."""
-    return Placement(POLICIES[policy](Bytes(capacity)))
+    return TierPlacement(POLICIES[policy](Bytes(capacity)))
 
 
-def moves(placed: Placement, now: float = 0.0) -> list[str]:
+def moves(placed: TierPlacement, now: float = 0.0) -> list[str]:
     """Do every move that is due; return them as `+a` and `-a`."""
     done = []
     while (move := placed.next_move(now)) is not None:

@@ -42,7 +42,9 @@ def page(document: Mapping[str, Any]) -> Page:
         [_time(each["time"]), each["key"], each["to"], each.get("why") or format_bytes(each["copied"])]
         for each in document["recent"]
     ]
-    return Page.of(lines, *(["", Table.of(("TIME", "FILE", "TO", "COPIED"), rows)] if rows else []))
+    if not rows:
+        return Page.of(lines)
+    return Page.of(lines, "", Table.of(("TIME", "FILE", "TO", "COPIED"), rows))
 
 
 def _time(seconds: float) -> str:

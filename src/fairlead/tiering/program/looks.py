@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.errors import SettingsError
 from fairlead.tiering.program.opening import is_whole
-from fairlead.tiering.program.placement import Placement
+from fairlead.tiering.program.placement import TierPlacement
 from fairlead.tiering.program.scan import TierFiles, follow_rename, look, remove_orphan
 from fairlead.tiering.program.status import TierCounts
 from fairlead.tiering.volumes.pair import VolumePair
@@ -19,7 +19,7 @@ class TierLooks:
     """Compares the files with what the placement knows."""
 
     def __init__(
-        self, pair: VolumePair, placement: Placement, counts: TierCounts, log: Callable[[str], None]
+        self, pair: VolumePair, placement: TierPlacement, counts: TierCounts, log: Callable[[str], None]
     ) -> None:
         self._pair = pair
         self._placement = placement

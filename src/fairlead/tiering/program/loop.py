@@ -13,7 +13,7 @@ from fairlead.errors import SettingsError
 from fairlead.tiering.program.chooser import PolicyChooser
 from fairlead.tiering.program.looks import TierLooks
 from fairlead.tiering.program.opening import opened_pair
-from fairlead.tiering.program.placement import PendingMove, Placement
+from fairlead.tiering.program.placement import PendingMove, TierPlacement
 from fairlead.tiering.program.recorder import StoreTrace, TraceRecorder
 from fairlead.tiering.program.settings import TierSettings
 from fairlead.tiering.program.status import TierCounts, write_status
@@ -45,7 +45,7 @@ class TierProgram:
         self._trace = TraceRecorder(f"{pair.state}/trace.csv", settings.most_accesses)
         self._store = StoreTrace(settings.store_trace) if settings.store_trace else None
         self._chooser = PolicyChooser(settings, self._trace, log)
-        self._placement = Placement(self._chooser.policy())
+        self._placement = TierPlacement(self._chooser.policy())
         self.counts = TierCounts()
         self._looks = TierLooks(pair, self._placement, self.counts, log)
         self._heard: dict[str, float] = {}

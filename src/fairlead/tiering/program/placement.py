@@ -1,4 +1,4 @@
-"""Placement: which files should move now, by the policy and by where they are. Pure."""
+"""TierPlacement: which files should move now, by the policy and by where they are. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class PendingMove:
     tries: int = 0
 
 
-class Placement:
+class TierPlacement:
     """The files of a pair of volumes, and the moves that are due."""
 
     def __init__(self, policy: TieringPolicy) -> None:
