@@ -69,6 +69,7 @@ def test_no_role_has_a_wildcard(chart: Chart) -> None:
     roles = [document for document in chart.render(everything) if document["kind"] in ("ClusterRole", "Role")]
     names = {"fairlead-agent", "fairlead-retract", "fairlead-profiles-view", "fairlead-profiles-edit"}
     names |= {"fairlead-pipelines-view", "fairlead-pipelines-edit"}
+    names |= {"fairlead-augmentations-view", "fairlead-augmentations-edit"}
     names |= {"fairlead-scheduler", "fairlead-extender", "fairlead-agent-placements", "fairlead-analyser"}
     names |= {"fairlead-admission", "fairlead-holders", "fairlead-operator"}
     assert {role["metadata"]["name"] for role in roles} == names
