@@ -24,6 +24,7 @@ from fairlead.reproduce.thesis.experiment import (
     process_seconds,
     row_of,
 )
+from fairlead.reproduce.thesis.in_pods import LEAST_FAST
 
 Json = dict[str, Any]
 
@@ -66,7 +67,8 @@ def _case(
     alone: float,
 ) -> Callable[[], Measured]:
     assert experiment.emulation is not None
-    frames = frames_for(experiment.seconds, expected_rate(experiment.emulation, workload, letters, alone))
+    expected = expected_rate(experiment.emulation, workload, letters, alone)
+    frames = frames_for(experiment.seconds, expected, LEAST_FAST)
     arrangement = cut(letters, "")
 
     def measure() -> Measured:

@@ -4,7 +4,7 @@ import argparse
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.output.picture import check_writable, draw
@@ -13,7 +13,7 @@ from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table
 from fairlead.cli.output.terminal import Page, Text, show_error, show_page
 from fairlead.cli.shell import options as shared
-from fairlead.errors import SettingsError
+from fairlead.errors import EmulationError, LabError, SettingsError
 from fairlead.units import format_number, parse_bitrate, parse_duration, pluralize
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder, progress("pipeline") as bar:
         answer = measure(experiment, Path(folder), bar.set_status)
         if images:
-            from fairlead.labpipeline.cuts import measure_pods, with_pods
-
-            answer = with_pods(answer, None if no_lab else measure_pods(experiment, images, bar.set_status))
+            answer, no_lab = _with_pods(answer, experiment, images, no_lab, bar.set_status)
     parts = {"the cuts between edge and server": missing, "the cuts as pods": no_lab}
     answer["missing"] = [f"{part}: {why}" for part, why in parts.items() if why]
     if options.output == "table":
@@ -145,6 +143,24 @@ def read_images(options: argparse.Namespace) -> "PipelineImages | None":
     from fairlead.labpipeline.images import DEFAULT_FOLDER, find_images
 
     return find_images(Path(options.images or DEFAULT_FOLDER))
+
+
+def _with_pods(
+    answer: dict[str, Any],
+    experiment: "ThesisExperiment",
+    images: "PipelineImages",
+    no_lab: str,
+    on_step: Callable[[str], None],
+) -> tuple[dict[str, Any], str]:
+    """Return the answer with the cuts as pods, and why there are none; what was measured is not lost."""
+    from fairlead.labpipeline.cuts import measure_pods, with_pods
+
+    if no_lab:
+        return with_pods(answer, None), no_lab
+    try:
+        return with_pods(answer, measure_pods(experiment, images, on_step)), ""
+    except (EmulationError, LabError) as error:
+        return with_pods(answer, None), f"{error}" + (f" ({error.hint})" if error.hint else "")
 
 
 def _lab_obstacle(missing: str) -> str:

@@ -196,9 +196,9 @@ def expected_rate(settings: Emulation, workload: ThesisWorkload, letters: str, a
     return 1 / max(on_link, on_edge, alone)
 
 
-def frames_for(seconds: float, expected: float) -> MeasuredFrames:
+def frames_for(seconds: float, expected: float, least: int = _LEAST) -> MeasuredFrames:
     """Return how many frames take about so long, and how many are enough for the latency."""
-    fast = min(_MOST, max(_LEAST, round(seconds * expected)))
+    fast = min(_MOST, max(least, round(seconds * expected)))
     return MeasuredFrames(fast, min(fast, max(_LEAST, min(_PACED, round(seconds * PACE * expected)))))
 
 

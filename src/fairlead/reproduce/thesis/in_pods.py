@@ -19,6 +19,10 @@ DATA: Final = "/data"
 """Where a pod has its claim: the times of frames are on the edge, the results on the server."""
 
 
+LEAST_FAST: Final = 30
+"""Queues of pods hold up to a dozen frames, which the source makes faster than the pipeline takes them."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredFrames:
     """What the source makes: frames as fast as they are taken, then frames at half of that rate."""

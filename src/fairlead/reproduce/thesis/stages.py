@@ -130,7 +130,8 @@ def fast_then_calm(fast: int, calm: int, height: int, width: int, folder: str) -
         for number in range(fast):
             begins.append(_note(log, number))
             yield image
-        period = (begins[-1] - begins[fast // 2]) / (fast - 1 - fast // 2)
+        first = max(fast // 2, min(_UNDERWAY, fast - 4))  # those before may only have filled the queues
+        period = (begins[-1] - begins[first]) / (fast - 1 - first)
         begin = _now() + _UNDERWAY * period
         for number in range(calm):
             time.sleep(max(0.0, begin + number * period / PACE - _now()))
