@@ -172,8 +172,12 @@ bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 de
 	$(BIN)/python -m bench.telemetry_needs
 	$(BIN)/python -m bench.telemetry_decide
 
+bench-tier: $(VENV)/.dev $(VENV)/bench-tier/.installed ## Replay a trace beside libcachesim, and run an application on a throttled volume (3 minutes; SHORT=1; DATA=folder; TRACE=file; needs root)
+	$(BIN)/python -m bench.tier --trace $(or $(TRACE),$(DATA)/traces/cloudphysics_io.csv.gz) --peers $(VENV)/bench-tier $(if $(SHORT),--short)
+	$(BIN)/python -m bench.tier_throttled $(if $(SHORT),--accesses 2000)
+
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 pipeline:3.11 people:3.11 bench:3.11 bench-peers:3.11; do \
+	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 pipeline:3.11 people:3.11 bench:3.11 bench-peers:3.11 bench-tier:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
 	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \
@@ -208,6 +212,12 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 $(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/python
 	@echo "Installing the large peers of the benchmark of hops"
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench-peers.txt
+	@touch $@
+
+# What the tiering policies are compared with takes an object store's client along.
+$(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
+	@echo "Installing the peer of the benchmark of tiers"
+	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench-tier.txt
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \

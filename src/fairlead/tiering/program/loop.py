@@ -5,7 +5,7 @@ import selectors
 import socket
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from fairlead.access import Access, AccessOp
@@ -69,11 +69,15 @@ class TierProgram:
                 for name in [name for name, at in due.items() if at <= now]:
                     getattr(self, f"_{name}")()
                     due[name] = time.monotonic() + self._every()[name]
-                wait = 0.0 if moved else max(0.0, min(due.values()) - time.monotonic())
-                selector.select(wait)
+                selector.select(0.0 if moved else self._pause(due.values()))
                 self._is_stopping = self._is_stopping or self._is_told_to_stop()
         self._tick()
         self._watcher.close()
+
+    def _pause(self, due: Iterable[float]) -> float:
+        """Return the seconds until the next work that no event announces."""
+        moves = self._placement.next_due()
+        return max(0.0, min([*due, *([] if moves is None else [moves])]) - time.monotonic())
 
     def _every(self) -> dict[str, float]:
         return {
@@ -163,7 +167,7 @@ class TierProgram:
         if size is None:
             self._placement.gone(move.key)
         elif move.up and not self._placement.fits(size):
-            self._placement.failed(move, time.monotonic())
+            self._placement.wait_for_room(move, time.monotonic())
         else:
             self._carry_out(move, size)
         return True

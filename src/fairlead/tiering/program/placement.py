@@ -6,6 +6,7 @@ from typing import Final
 
 from fairlead.tiering.policies.fast_tier import TieringPolicy
 
+_ROOM: Final = 0.05
 _RETRY: Final = 1.0
 _LONGEST: Final = 60.0
 """Seconds until a move that was given up is tried again: doubled each time."""
@@ -89,6 +90,13 @@ class TierPlacement:
         """Take note of a move."""
         self._moves.pop(move.key, None)
         self._note(move.key, size, fast=move.up)
+
+    def wait_for_room(self, move: PendingMove, now: float) -> None:
+        """Try a promotion again once a demotion may have made room; without one, not for ever."""
+        if any(not each.up for each in self._moves.values()):
+            move.due = now + _ROOM
+        else:
+            self.failed(move, now)
 
     def failed(self, move: PendingMove, now: float, *, is_full: bool = False) -> None:
         """Try a move again later; a promotion not for ever."""
