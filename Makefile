@@ -57,7 +57,7 @@ check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery
 	$(BIN)/python bench/nvidia.py
 
 test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; uploads to a store; moves between volumes; pipelines on two real nodes; on a real API server client, schedulers, preemption, extender (half an hour)
-	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos tests/labpipeline tests/store/test_davfs2.py tests/store/test_kills.py tests/tiering
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos tests/labpipeline tests/store/test_davfs2.py tests/store/test_kills.py tests/device/test_kills.py tests/tiering
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/e2e/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
@@ -167,6 +167,9 @@ bench-pipeline-cluster: $(VENV)/.dev ## Run a deployed pipeline beside bare proc
 bench-cut-lab: $(VENV)/.dev ## Hold the operator's plan against every cut as pods between an edge and a server, three links (20 minutes; SHORT=1: five; needs root and cc)
 	$(BIN)/python -m bench.pipeline_cut_lab $(if $(SHORT),--rates 100 --rounds 2)
 
+bench-device: $(VENV)/.dev ## Measure the agent of a device, idle and during an upload of 200 MB, against the bar of 40 MiB (SHORT=1)
+	$(BIN)/python -m bench.device $(if $(SHORT),--idle 10)
+
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
 	$(BIN)/python -m bench.telemetry_needs
@@ -221,4 +224,4 @@ $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry lock clean

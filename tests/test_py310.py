@@ -17,6 +17,10 @@ SCRIPT = HOUSE / "scripts" / "py310.py"
 SLICE = (
     "tests/test_compat.py",
     "tests/test_units.py",
+    "tests/test_invite.py",
+    "tests/device/test_queue.py",
+    "tests/device/test_upload.py",
+    "tests/device/test_session.py",
     "tests/test_host.py",
     "tests/catalog/test_schema.py",
     "tests/detect/test_devicetree.py",

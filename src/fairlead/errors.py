@@ -15,6 +15,7 @@ FairleadError              `hint` says what to do
 │   ├── NewerFormatError   a newer version of fairlead wrote it
 │   ├── PipelineError      a pipeline must be changed before it can run
 │   ├── RecordingError     a recording cannot be written or replayed
+│   ├── SessionError       a session of this machine cannot be made, found or changed
 │   ├── SettingsError      an option or setting has no such value
 │   └── TraceError         a trace of accesses cannot be used
 ├── MissingPartError       an optional part is not installed           exit 2
@@ -117,6 +118,10 @@ class FleetError(UserError):
 
 class LabError(UserError):
     """A lab, or a program of it, cannot be built, fetched, started or found."""
+
+
+class SessionError(UserError):
+    """A session of this machine cannot be made, found or changed."""
 
 
 class SettingsError(UserError):

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from fairlead.authority import CertificateAuthority, LeafCertificate
 from fairlead.device.digests import parse_repr_digest, repr_digest
 from fairlead.invite import TokenRefusal, parse_key
 from fairlead.store.join.protocol import JoinProtocol, StoreUse
@@ -291,6 +290,8 @@ def serving(store: FakeStore, certificate: tuple[Path, Path] | None = None) -> I
 
 def certificate(folder: Path, name: str) -> tuple[tuple[Path, Path], str]:
     """Return a certificate with its key as files, and its fingerprint."""
+    from fairlead.authority import CertificateAuthority, LeafCertificate  # noqa: PLC0415  # devices have none
+
     authority = CertificateAuthority.new("tests", timedelta(days=1))
     cert, key = authority.issue(LeafCertificate(name, name, hosts=("127.0.0.1",)), timedelta(days=1))
     files = folder / f"{name}.crt", folder / f"{name}.key"

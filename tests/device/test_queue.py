@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.device.queue import KnownFile, UploadQueue
-from fairlead.errors import DeviceError
-from tests.device.worlds import NOW, device_world, joined_place
+from fairlead.errors import DeviceError, OutputError
+from tests.device.worlds import NOW, DeviceWorld, device_world, joined_place
 
 
 def test_a_queued_upload_is_the_content_as_it_was(tmp_path: Path) -> None:
@@ -91,3 +91,18 @@ def test_a_damaged_queue_says_where_the_contents_are(tmp_path: Path) -> None:
     Path(place.database).write_bytes(b"no database" * 100)
     with pytest.raises(DeviceError, match="queue cannot be opened"):
         UploadQueue(place)
+
+
+def test_a_full_disk_is_one_line_and_keeps_what_was_queued(tmp_path: Path) -> None:
+    with device_world(tmp_path) as world:
+        world.put("a", b"1")
+        world.queue._db.execute("PRAGMA max_page_count = 1")  # as a full disk: no page can be added
+        with pytest.raises(OutputError, match="the queue cannot be written: database or disk is full"):
+            fill(world)
+        assert world.queue.uploads()[0].path == "a"
+
+
+def fill(world: DeviceWorld) -> None:
+    """Queue uploads until the queue takes no more."""
+    for number in range(1000):
+        world.put(f"b{number}", b"2")

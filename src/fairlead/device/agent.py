@@ -23,7 +23,7 @@ from fairlead.device.report import (
 from fairlead.device.session import SessionClient
 from fairlead.device.upload import NEW_INVITE, Sent, Uploader, refused_credential
 from fairlead.device.verdict import UploadStep, pause_after
-from fairlead.errors import DeviceError, FairleadError, StoreUnavailableError, TransferError
+from fairlead.errors import DeviceError, FairleadError, StoreUnavailableError
 
 REPORT_EVERY: Final = 60.0
 _REFUSED_PAUSE: Final = 300.0
@@ -94,7 +94,7 @@ class DeviceAgent:
             if now >= self._times.report:
                 self._send_report(client, now)
             pause = self._empty_queue(client, now, stopping)
-        except (DeviceError, TransferError) as error:
+        except FairleadError as error:  # also a full disk: it is tried again
             self._fail(error, now)
             return
         self._reached(now, pause)

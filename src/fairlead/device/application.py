@@ -11,7 +11,9 @@ from typing import Final
 from fairlead.errors import DeviceError
 
 _IMAGE: Final = re.compile(r"(?:\S+@)?(sha256:[0-9a-f]{64})")
-_BINARY: Final = b"\x7fELF"
+_INTERPRETER: Final = re.compile(
+    r"(?:python|pypy|node|deno|bun|ruby|perl|php|lua|luajit|java|Rscript|(?:ba|da|z|k)?sh)[0-9.]*"
+)
 _BLOCK: Final = 1 << 20
 
 
@@ -42,14 +44,17 @@ def split_command(text: str) -> list[str]:
 def application_file(command: Sequence[str], folder: str = ".", path: str | None = None) -> str | None:
     """Return the file that makes a command what it is; None: it names none.
 
-    It is the first word that names a file which is no binary: `app.py` in `python3 app.py`, whose interpreter
-    is another file on each kind of machine; else the program itself.
+    It is the program, or, of an interpreter, the first argument that names a file: `app.py` in
+    `python3 app.py`, for the interpreter is another file on each kind of machine.
     """
-    program = command[0] if os.sep in command[0] else shutil.which(command[0], path=path)
-    first = os.path.join(folder, program) if program else ""
-    files = [first, *(os.path.join(folder, word) for word in command[1:] if not word.startswith("-"))]
-    found = [os.path.realpath(file) for file in files if file and os.path.isfile(file)]
-    return next((file for file in found if not _is_binary(file)), found[0] if found else None)
+    if _INTERPRETER.fullmatch(os.path.basename(command[0])):
+        files = (os.path.join(folder, word) for word in command[1:] if not word.startswith("-"))
+        if script := next((file for file in files if os.path.isfile(file)), None):
+            return os.path.realpath(script)
+    program = (
+        os.path.join(folder, command[0]) if os.sep in command[0] else shutil.which(command[0], path=path)
+    )
+    return os.path.realpath(program) if program and os.path.isfile(program) else None
 
 
 def command_digest(command: Sequence[str], folder: str = ".", path: str | None = None) -> str | None:
@@ -87,11 +92,3 @@ def _file_digest(path: str) -> str | None:
     except OSError:
         return None
     return f"sha256:{digest.hexdigest()}"
-
-
-def _is_binary(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(_BINARY)) == _BINARY
-    except OSError:
-        return True

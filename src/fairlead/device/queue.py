@@ -6,14 +6,14 @@ upload leaves the queue in the same transaction that records what the store now 
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from fairlead.device.place import DevicePlace, locked
 from fairlead.device.spool import StagedContent, stage
-from fairlead.errors import DeviceError
+from fairlead.errors import DeviceError, OutputError
 
 _BUSY_SECONDS: Final = 30.0
 _SCHEMA: Final = """
@@ -115,9 +115,9 @@ class UploadQueue:
     def _insert(self, staged: StagedContent, path: str, now: float, replace: bool) -> QueuedUpload:
         known = self.known(path)
         base = known.etag if known else None
-        after = self._db.execute("SELECT max(id) FROM uploads WHERE path = ?", (path,)).fetchone()[0]
+        after = self._execute("SELECT max(id) FROM uploads WHERE path = ?", (path,)).fetchone()[0]
         content = (staged.name, staged.size, staged.sha256)
-        cursor = self._db.execute(
+        cursor = self._execute(
             "INSERT INTO uploads (path, content, size, sha256, base, after, replace, queued) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (path, *content, base, after, replace, now),
@@ -126,16 +126,16 @@ class UploadQueue:
 
     def get(self, number: int) -> QueuedUpload | None:
         """Return an upload; None: it is not queued any more."""
-        row = self._db.execute("SELECT * FROM uploads WHERE id = ?", (number,)).fetchone()
+        row = self._execute("SELECT * FROM uploads WHERE id = ?", (number,)).fetchone()
         return _upload(row) if row else None
 
     def uploads(self) -> list[QueuedUpload]:
         """Return all uploads, the oldest first."""
-        return [_upload(row) for row in self._db.execute("SELECT * FROM uploads ORDER BY id")]
+        return [_upload(row) for row in self._execute("SELECT * FROM uploads ORDER BY id")]
 
     def next_due(self, now: float) -> QueuedUpload | None:
         """Return the oldest upload that may be tried now; uploads of one path keep their order."""
-        row = self._db.execute(
+        row = self._execute(
             "SELECT * FROM uploads AS u WHERE NOT refused AND next_try <= ? AND NOT EXISTS "
             "(SELECT 1 FROM uploads AS e WHERE e.path = u.path AND e.id < u.id) ORDER BY id LIMIT 1",
             (now,),
@@ -144,12 +144,12 @@ class UploadQueue:
 
     def next_time(self) -> float | None:
         """Return when the next upload may be tried; None: none waits for a time."""
-        row = self._db.execute("SELECT min(next_try) FROM uploads WHERE NOT refused").fetchone()
+        row = self._execute("SELECT min(next_try) FROM uploads WHERE NOT refused").fetchone()
         return None if row[0] is None else float(row[0])
 
     def totals(self) -> tuple[int, int, int]:
         """Return how many uploads wait, how many of them are refused, and the bytes of all."""
-        row = self._db.execute("SELECT count(*), total(refused), total(size) FROM uploads").fetchone()
+        row = self._execute("SELECT count(*), total(refused), total(size) FROM uploads").fetchone()
         return int(row[0]), int(row[1]), int(row[2])
 
     def base_of(self, upload: QueuedUpload) -> str | None:
@@ -164,38 +164,38 @@ class UploadQueue:
         with self._transaction():
             self._remember(file)
             if conflict is not None:
-                self._db.execute(
+                self._execute(
                     "INSERT INTO conflicts VALUES (?, ?, ?)", (conflict.path, conflict.kept, conflict.time)
                 )
-            self._db.execute("DELETE FROM uploads WHERE id = ?", (upload.id,))
+            self._execute("DELETE FROM uploads WHERE id = ?", (upload.id,))
         self._remove_content(upload)
 
     def postpone(self, upload: QueuedUpload, problem: str, next_try: float, *, counts: bool = True) -> None:
         """Record why a try failed, and when the next one is due."""
-        self._db.execute(
+        self._execute(
             "UPDATE uploads SET tries = tries + ?, next_try = ?, problem = ? WHERE id = ?",
             (int(counts), next_try, problem, upload.id),
         )
 
     def refuse(self, upload: QueuedUpload, problem: str) -> None:
         """Record that the store will not take an upload: it is kept, and not tried again by itself."""
-        self._db.execute(
+        self._execute(
             "UPDATE uploads SET tries = tries + 1, refused = 1, problem = ? WHERE id = ?",
             (problem, upload.id),
         )
 
     def retry_all(self) -> None:
         """Let every upload be tried now, also those that were refused."""
-        self._db.execute("UPDATE uploads SET refused = 0, next_try = 0")
+        self._execute("UPDATE uploads SET refused = 0, next_try = 0")
 
     def drop(self, upload: QueuedUpload) -> None:
         """Remove an upload that its user gave up."""
-        self._db.execute("DELETE FROM uploads WHERE id = ?", (upload.id,))
+        self._execute("DELETE FROM uploads WHERE id = ?", (upload.id,))
         self._remove_content(upload)
 
     def known(self, path: str) -> KnownFile | None:
         """Return what this device knows of a file in the store."""
-        row = self._db.execute(
+        row = self._execute(
             "SELECT path, etag, size, sha256, upload FROM files WHERE path = ?", (path,)
         ).fetchone()
         return KnownFile(*row) if row else None
@@ -207,7 +207,7 @@ class UploadQueue:
 
     def conflicts(self) -> list[Conflict]:
         """Return the conflicts that were found, the latest first."""
-        rows = self._db.execute("SELECT path, kept, time FROM conflicts ORDER BY time DESC LIMIT 1000")
+        rows = self._execute("SELECT path, kept, time FROM conflicts ORDER BY time DESC LIMIT 1000")
         return [Conflict(*row) for row in rows]
 
     def content_path(self, upload: QueuedUpload) -> str:
@@ -219,7 +219,7 @@ class UploadQueue:
         with locked(self._lock_path, exclusive=True) as held:
             if not held:  # an upload is being queued right now
                 return 0
-            named = {row[0] for row in self._db.execute("SELECT content FROM uploads")}
+            named = {row[0] for row in self._execute("SELECT content FROM uploads")}
             left = [name for name in os.listdir(self._place.spool) if name not in named]
             for name in left:
                 os.unlink(os.path.join(self._place.spool, name))
@@ -230,7 +230,7 @@ class UploadQueue:
         return os.path.join(self._place.folder, "spool.lock")
 
     def _remember(self, file: KnownFile) -> None:
-        self._db.execute(
+        self._execute(
             "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)",
             (file.path, file.etag, file.size, file.sha256, file.upload),
         )
@@ -239,15 +239,25 @@ class UploadQueue:
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(self._place.spool, upload.content))
 
+    def _execute(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise OutputError(
+                f"{self._place.database}: the queue cannot be written: {error}",
+                "make room on the disk; what was queued before is kept",
+            ) from None
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:
+                self._execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
+        self._execute("COMMIT")
 
 
 def _upload(row: tuple[object, ...]) -> QueuedUpload:

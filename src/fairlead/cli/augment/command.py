@@ -3,9 +3,9 @@
 from types import ModuleType
 from typing import Any, Final
 
-from fairlead.cli.augment import create, invite, stored, tier
+from fairlead.cli.augment import create, invite, resize, stored, tier
 
-_VERBS: Final[tuple[ModuleType, ...]] = (create, stored, invite, tier)
+_VERBS: Final[tuple[ModuleType, ...]] = (create, stored, resize, invite, tier)
 """Modules of this package, each with a function `add` that adds its verbs, in the order of the help text."""
 
 

@@ -5,7 +5,7 @@ import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from fairlead.cli.augment import cluster
+from fairlead.cli.augment import cluster, local
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Fit, Table
@@ -30,10 +30,10 @@ def add(verbs: Any) -> None:
     """Add the command."""
     command = verbs.add_parser(
         "create",
-        help="lend a device a slice of a cluster",
+        help="lend a device a slice of a cluster, or of this machine",
         description="Store an Augmentation in a cluster: `fairlead serve operator` makes its volume, the "
         "store that the device reaches, and the application beside it. With --wait the exit code is 1 if "
-        "it is not ready in time.",
+        "it is not ready in time. With --local the session is processes and folders of this machine.",
     )
     cluster.add_name(command)
     _add_device(command)
@@ -42,6 +42,7 @@ def add(verbs: Any) -> None:
     command.add_argument(
         "--dry-run", action="store_true", help="show the objects that it would become, and ask no cluster"
     )
+    local.add_create(command)
     resources.add_wait(command, "the store answers and the application runs")
     command.set_defaults(run=_create)
 
@@ -115,6 +116,8 @@ def _add_service(command: argparse.ArgumentParser) -> None:
 
 
 def _create(options: argparse.Namespace) -> int:
+    if options.local:
+        return local.run_create(options)
     seconds = resources.wait_seconds(options)
     wanted = _wanted(options, options.namespace or "default")
     decided = _decide(wanted)

@@ -4,6 +4,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.augment import local
 from fairlead.cli.output.show import show
 from fairlead.cli.shell import options as shared
 
@@ -20,11 +21,11 @@ def add(verbs: Any) -> None:
         "good for one join, and the fingerprint of the store's certificate. The token is signed with the "
         "session's key: the store need not be reached.",
     )
+    command.add_argument("name", metavar="NAME", nargs="?", help="with --local: the session")
+    local.add_local(command)
+    command.add_argument("--url", metavar="URL", help="the address of the store, as devices reach it")
     command.add_argument(
-        "--url", metavar="URL", required=True, help="the address of the store, as devices reach it"
-    )
-    command.add_argument(
-        "--key-file", metavar="FILE", required=True, help="the key of invites that `fairlead serve store` has"
+        "--key-file", metavar="FILE", help="the key of invites that `fairlead serve store` has"
     )
     command.add_argument(
         "--cert", metavar="FILE", help="the store's certificate (PEM); plain HTTP does without"
@@ -45,16 +46,22 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     from fairlead.device.membership import parse_url
+    from fairlead.errors import SettingsError
     from fairlead.invite import mint_invite
 
-    expires = time.time() + _life(options.valid_for)
+    life = _life(options.valid_for)
+    if options.local:
+        return local.run_invite(options, life)
+    if options.name is not None or not (options.url and options.key_file):
+        raise SettingsError(
+            "which store is it?", "name a session with --local, or a store with --url and --key-file"
+        )
+    expires = time.time() + life
     url = parse_url(options.url) + "/"
     fingerprint = _fingerprint(options.cert, url)
     try:
         token = mint_invite(_key(options.key_file), expires, options.device)
     except ValueError as error:
-        from fairlead.errors import SettingsError
-
         raise SettingsError(f"--device: {error}", "use lower-case letters, digits and hyphens") from None
     print_invite(options, url, token, fingerprint, expires)
     return 0

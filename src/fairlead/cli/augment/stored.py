@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, Final
 
-from fairlead.cli.augment import cluster
+from fairlead.cli.augment import cluster, local
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
@@ -32,6 +32,7 @@ def add(verbs: Any) -> None:
     )
     listing.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     resources.add_cluster(listing)
+    local.add_local(listing)
     shared.add_list(listing, _LIST)
     listing.set_defaults(run=_list)
     one = verbs.add_parser(
@@ -41,6 +42,7 @@ def add(verbs: Any) -> None:
         "not ready.",
     )
     cluster.add_name(one)
+    local.add_local(one)
     one.set_defaults(run=_show)
     delete = verbs.add_parser(
         "delete",
@@ -49,12 +51,16 @@ def add(verbs: Any) -> None:
         "data, unless --delete-data is given; an augmentation of the same name finds them.",
     )
     cluster.add_name(delete)
+    local.add_local(delete)
     delete.add_argument("--delete-data", action="store_true", help="delete its claims, too: the data is lost")
     resources.add_wait(delete, "nothing else of it is left")
     delete.set_defaults(run=_delete)
 
 
 def _list(options: argparse.Namespace) -> int:
+    if options.local:
+        return local.run_list(options)
+
     async def work(access: ResourceAccess) -> list[Json]:
         namespace = None if options.all_namespaces else access.namespace
         listed = await access.client.list(access.stored.client_kind(), namespace)
@@ -86,6 +92,8 @@ def _row(found: Json) -> tuple[str, ...]:
 
 
 def _show(options: argparse.Namespace) -> int:
+    if options.local:
+        return local.run_show(options)
     from fairlead.ownedobjects import stored
 
     async def work(access: ResourceAccess) -> Json:
@@ -97,6 +105,8 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _delete(options: argparse.Namespace) -> int:
+    if options.local:
+        return local.run_delete(options)
     seconds = resources.wait_seconds(options)
 
     async def work(access: ResourceAccess) -> tuple[Json, Json | None]:

@@ -27,7 +27,6 @@ _UNIT: Final = """\
 #   loginctl enable-linger   # keep it running without a login
 [Unit]
 Description=fairlead device {name}
-Documentation=https://{host}/
 After=network-online.target
 
 [Service]
@@ -133,14 +132,12 @@ def _is_readable(stop: "socket.socket") -> bool:
 
 def _unit(options: argparse.Namespace) -> int:
     import shutil
-    from urllib.parse import urlsplit
 
     from fairlead.device.place import devices_folder
 
     place = place_of(options)
     program = shutil.which("fairlead")
     state = os.path.dirname(os.path.dirname(devices_folder(os.environ)))
-    host = urlsplit(place.read_membership().url).netloc
     command = os.path.abspath(program) if program else f"{sys.executable} -m fairlead"
-    print(_UNIT.format(name=place.name, host=host, program=command, state=state), end="")
+    print(_UNIT.format(name=place.name, program=command, state=state), end="")
     return 0

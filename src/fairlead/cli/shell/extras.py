@@ -71,6 +71,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     name = f"{options.command} {verb}".strip()
     own = EXTRAS.get(name, EXTRAS.get(options.command, "all"))
     extras = [own] if own else []
+    if options.command == "augment" and getattr(options, "local", False):
+        return ("augment", "run")
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
     if name == "reproduce pipeline" and options.lab:
