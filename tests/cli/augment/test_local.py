@@ -174,7 +174,9 @@ def test_a_session_with_two_tiers_serves_files_of_both(world: LocalWorld) -> Non
     tiers = ("--size", "64Mi", "--fast", "1Mi", "--slow", str(slow))
     world.ok("augment", "create", "shop", "--local", "--device", "pi", *tiers)
     invite = json.loads(world.ok("augment", "invite", "shop", "--local", "-o", "json"))
-    world.ok("device", "join", invite["url"], "--token", invite["token"], "--fingerprint", invite["fingerprint"])
+    world.ok(
+        "device", "join", invite["url"], "--token", invite["token"], "--fingerprint", invite["fingerprint"]
+    )
     for number in range(3):
         (world.folder / "file").write_bytes(bytes([number]) * 700_000)
         world.ok("device", "put", "file", "--to", f"f{number}")

@@ -213,7 +213,9 @@ def _start(place: "SessionPlace", session: "LocalSession") -> "LocalSession":
         answers = _wait(lambda: read_report(place, session) is not None)
     if not answers:
         why = last_problem(place) or ("no reason" if keeper_process(place) else "its keeper has ended")
-        raise SessionError(f"the store of session {place.name} does not answer: {why}", "mend that, and repeat")
+        raise SessionError(
+            f"the store of session {place.name} does not answer: {why}", "mend that, and repeat"
+        )
     alive = session.job and (job_document(session.job, os.environ) or {}).get("state") in _ALIVE
     if session.spec.command and not alive:
         session = replace(session, job=submit_application(place, session, os.environ))

@@ -104,7 +104,7 @@ def _lines(document: "dict[str, Any]") -> "list[str]":
 
 
 def _ago(then: float, now: float) -> str:
-    return f"{format_duration(max(0, round(now - then)))} ago"
+    return f"{format_duration(round(now - then))} ago" if now - then >= 1 else "just now"
 
 
 def _date(seconds: float) -> str:
