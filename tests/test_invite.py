@@ -53,6 +53,7 @@ def test_invites_differ() -> None:
         ("", "no invite"),
         ("fli1." + "x" * 1000, "no invite"),
     ],
+    ids=["past", "now", "other-key", "cut", "words", "admin", "not-ascii", "no-time", "empty", "long"],
 )
 def test_another_text_is_no_invite(text: str, reason: str) -> None:
     refusal = verify_invite(KEY, text, NOW)

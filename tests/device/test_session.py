@@ -85,6 +85,7 @@ def test_a_join_whose_reply_was_lost_is_repeated(tmp_path: Path) -> None:
         (mint_invite(b"another key of a session", 2e9, "pi"), "not signed with the key of this session"),
         (mint_invite(KEY, 2e9, "other"), "unknown device pi: this invite is for other"),
     ],
+    ids=["expired", "other-key", "other-device"],
 )
 def test_a_refused_join_is_one_line_and_loses_no_membership(tmp_path: Path, text: str, reason: str) -> None:
     with joined(tmp_path) as (store, place):

@@ -133,6 +133,7 @@ def test_a_store_that_ended_before_it_had_a_record_lets_the_same_device_join(
         (mint_invite(KEY, NOW + 60), "Ä", NONCE, 400, "name"),
         (mint_invite(KEY, NOW + 60), "pi", "short", 400, "nonce"),
     ],
+    ids=["expired", "other-key", "none", "other-device", "name", "nonce"],
 )
 def test_a_refused_join_says_why_and_uses_nothing_up(
     world: JoinWorld, invite: str, name: str, nonce: str, status: int, reason: str
