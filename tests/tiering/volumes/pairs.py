@@ -19,7 +19,7 @@ class Volumes:
         self.pair = VolumePair.of(str(top / "fast"), str(top / "slow"))
         self.fast, self.slow = Path(self.pair.fast), Path(self.pair.slow)
 
-    def mover(self, settle: float = 1.0) -> FileMover:
+    def mover(self, settle: float = 0.0) -> FileMover:
         """Return a mover."""
         return FileMover(self.pair, settle=settle)
 

@@ -99,7 +99,7 @@ def test_an_open_writer_wins(volumes: Volumes) -> None:
             assert move(key).reason == "a program has it open for writing"
             file.write(b"er")
     assert (volumes.read("a"), volumes.read("b")) == (b"slower", b"faster")
-    assert mover.demote("b").reason == "it was written a moment ago"
+    assert volumes.mover(settle=60).demote("b").reason == "it was written a moment ago"
     assert volumes.left_over() == []
 
 
@@ -125,7 +125,7 @@ def test_a_writer_that_comes_during_a_copy_wins_and_waits_for_a_piece(key: str, 
         elif not opened.is_set():
             time.sleep(0.05)  # the writer may take its time: a later piece meets it
 
-    mover = FileMover(volumes.pair, each_piece=each_piece)
+    mover = FileMover(volumes.pair, settle=0.0, each_piece=each_piece)
     result = mover.promote(key) if key == "a" else mover.demote(key)
     writer.join(10)
     while not result.done and result.reason != "a program opened it for writing":

@@ -47,6 +47,9 @@ class S3FifoPolicy(FastTier):
 
     def adopt(self, key: str, size: int) -> None:
         """Count it in the large queue."""
+        if size > self.capacity:
+            self.demoted.append(key)
+            return
         self._main.push(key, size)
         self._uses[key] = 0
         self._make_room(0)

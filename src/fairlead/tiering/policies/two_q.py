@@ -41,6 +41,9 @@ class TwoQPolicy(FastTier):
 
     def adopt(self, key: str, size: int) -> None:
         """Count it as a file that returned."""
+        if size > self.capacity:
+            self.demoted.append(key)
+            return
         self._main.push(key, size)
         self._make_room(0)
 

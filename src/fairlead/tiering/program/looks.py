@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from fairlead.errors import SettingsError
@@ -47,8 +48,11 @@ class TierLooks:
         self._due = None
         files = look(self._pair)
         for key, target in files.renamed.items():
-            if follow_rename(self._pair, key, target):
-                self._log(f"{key}: renamed from {target}; its slow file follows")
+            try:
+                if follow_rename(self._pair, key, target):
+                    self._log(f"{key}: renamed from {target}; its slow file follows")
+            except OSError:
+                self.soon()  # it was renamed again
         self._sweep(files)
         self._tell(files)
 
@@ -56,7 +60,7 @@ class TierLooks:
         """Remove orphans that were orphans at the last look, too: a rename may be under way."""
         orphans = frozenset(files.orphans)
         for key in orphans & self._orphans:
-            if remove_orphan(self._pair, key):
+            if self._remove(key):
                 self._counts.orphans += 1
                 self._log(f"{key}: deleted; its slow file is removed")
         self._orphans = orphans - self._orphans
@@ -65,6 +69,11 @@ class TierLooks:
         for key in frozenset(files.broken) - self._broken:
             self._log(f"{key}: its slow file {self._pair.slow_path(key)} is gone")
         self._broken = frozenset(files.broken)
+
+    def _remove(self, key: str) -> bool:
+        with suppress(FileNotFoundError):
+            return remove_orphan(self._pair, key)
+        return False
 
     def _tell(self, files: TierFiles) -> None:
         for key in [key for key in self._placement.keys() if key not in files.fast]:  # noqa: SIM118  # no dict

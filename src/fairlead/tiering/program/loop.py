@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from fairlead.access import Access, AccessOp
-from fairlead.errors import SettingsError
+from fairlead.errors import OutputError, SettingsError
+from fairlead.outfile import is_disk_fault
 from fairlead.tiering.program.chooser import PolicyChooser
 from fairlead.tiering.program.looks import TierLooks
 from fairlead.tiering.program.opening import opened_pair
@@ -24,6 +25,7 @@ from fairlead.tiering.volumes.pair import VolumePair, Where, is_key
 from fairlead.units import Bytes, Seconds, format_bytes
 
 _TICK: Final = 1.0
+_SELDOM: Final = 60.0
 _ONCE: Final = 2.0
 """Seconds: an access that both inotify and a store report is one access."""
 
@@ -50,7 +52,7 @@ class TierProgram:
         self._looks = TierLooks(pair, self._placement, self.counts, log)
         self._heard: dict[str, float] = {}
         self._is_stopping = False
-        self._full_said = 0.0
+        self._full_said = -_SELDOM
 
     def run(self) -> None:
         """Run until the socket is readable."""
@@ -88,10 +90,15 @@ class TierProgram:
 
     def _tick(self) -> None:
         self._say(self._mover.settle())
-        self._trace.flush()
+        try:
+            self._trace.flush()
+            write_status(self._pair.state, self._document())
+        except (OSError, OutputError) as error:
+            if isinstance(error, OSError) and not is_disk_fault(error):
+                raise
+            self._say_full(f"{self._pair.fast}: no room for the trace and the status; files stay as they are")
         if self._watcher.is_stale or self._looks.is_due():
             self._look()
-        write_status(self._pair.state, self._document())
 
     def _look(self) -> None:
         self._watcher.is_stale = False
@@ -179,10 +186,15 @@ class TierProgram:
             self._placement.done(move, size)
             return
         self._placement.failed(move, time.monotonic(), is_full=result.is_full)
-        if result.is_full and time.monotonic() - self._full_said > 60:
-            self._full_said = time.monotonic()
+        if result.is_full:
             volume = self._pair.fast if move.up else self._pair.slow
-            self._log(f"{volume}: no room for {move.key} ({format_bytes(size)}); it stays where it is")
+            self._say_full(f"{volume}: no room for {move.key} ({format_bytes(size)}); it stays where it is")
+
+    def _say_full(self, line: str) -> None:
+        """Say that a volume is full, once a minute."""
+        if time.monotonic() - self._full_said > _SELDOM:
+            self._full_said = time.monotonic()
+            self._log(line)
 
     def _note(self, move: PendingMove, result: MoveResult) -> None:
         counts = self.counts

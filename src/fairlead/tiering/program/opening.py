@@ -11,7 +11,7 @@ from fairlead.errors import SettingsError
 from fairlead.outfile import atomic_write
 from fairlead.tiering.program.scan import link_all, state_folders
 from fairlead.tiering.volumes.lease import ReadLease, lease_refusal
-from fairlead.tiering.volumes.pair import VolumePair
+from fairlead.tiering.volumes.pair import STATE, VolumePair
 from fairlead.tiering.volumes.rename import exchange
 
 _ID: Final = "volume-id"
@@ -41,7 +41,7 @@ def opened_pair(fast: str, slow: str) -> Iterator[tuple[VolumePair, list[str]]]:
 
 def is_whole(pair: VolumePair) -> bool:
     """Return whether both volumes are there: an unmounted one looks empty."""
-    one, other = (_read(f"{folder}/{_ID}") for folder in state_folders(pair))
+    one, other = (_read(f"{folder}/{STATE}/{_ID}") for folder in (pair.fast, pair.slow))
     return bool(one) and one == other
 
 

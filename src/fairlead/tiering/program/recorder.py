@@ -69,10 +69,13 @@ class StoreTrace:
             self._place, self._rest = 0, ""
         if size == self._place:
             return
-        with open(self._path, encoding="utf-8", errors="replace") as file:
-            file.seek(self._place)
-            text = self._rest + file.read()
-            self._place = file.tell()
+        try:
+            with open(self._path, encoding="utf-8", errors="replace") as file:
+                file.seek(self._place)
+                text = self._rest + file.read()
+                self._place = file.tell()
+        except OSError:
+            return
         whole, _, self._rest = text.rpartition("\n")
         for row in csv.reader(whole.split("\n")):
             try:

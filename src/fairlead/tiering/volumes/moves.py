@@ -135,8 +135,10 @@ class FileMover:
 
     def _settle_one(self, key: str, entry: str) -> str:
         incoming = entry.startswith(f"{self._pair.state}/in/")
-        line = (settle_incoming if incoming else settle_outgoing)(self._pair, key, entry, self._opened)
-        if line is None:  # a program writes to it
+        line: str | None = None
+        with suppress(OSError):  # a program was faster: look again later
+            line = (settle_incoming if incoming else settle_outgoing)(self._pair, key, entry, self._opened)
+        if line is None:  # or a program writes to it
             self._unsettled.append(Unsettled(key, entry, time.monotonic() + self._settle))
         return line or ""
 
@@ -200,7 +202,8 @@ class FileMover:
             raise DroppedMove("it is no plain file")
         if status.st_nlink != 1:
             raise DroppedMove("it has several names (hard links)")
-        if 0 <= time.time() - status.st_mtime < self._settle:
+        # Also by the time of the inode: a program may still act on a file that it has just renamed.
+        if any(0 <= time.time() - each < self._settle for each in (status.st_mtime, status.st_ctime)):
             raise DroppedMove("it was written a moment ago")
 
     def _looking(self, source: int, before: os.stat_result, lease: ReadLease) -> Callable[[], None]:
