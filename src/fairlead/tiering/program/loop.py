@@ -52,6 +52,7 @@ class TierProgram:
         self._looks = TierLooks(pair, self._placement, self.counts, log)
         self._heard: dict[str, float] = {}
         self._is_stopping = False
+        self._written: dict[str, Any] = {}
         self._full_said = -_SELDOM
 
     def run(self) -> None:
@@ -92,13 +93,20 @@ class TierProgram:
         self._say(self._mover.settle())
         try:
             self._trace.flush()
-            write_status(self._pair.state, self._document())
+            self._write_status()
         except (OSError, OutputError) as error:
             if isinstance(error, OSError) and not is_disk_fault(error):
                 raise
             self._say_full(f"{self._pair.fast}: no room for the trace and the status; files stay as they are")
         if self._watcher.is_stale or self._looks.is_due():
             self._look()
+
+    def _write_status(self) -> None:
+        """Write the status if anything has changed: an idle mover writes nothing."""
+        document = self._document()
+        if document != self._written:
+            write_status(self._pair.state, document | {"updated": round(time.time(), 3)})
+            self._written = document
 
     def _look(self) -> None:
         self._watcher.is_stale = False
@@ -210,7 +218,6 @@ class TierProgram:
             "fast": self._pair.fast,
             "slow": self._pair.slow,
             "pid": os.getpid(),
-            "updated": round(time.time(), 3),
             "policy": self._chooser.name,
             "why": self._chooser.why,
             "capacity": self._settings.capacity,
