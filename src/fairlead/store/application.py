@@ -14,6 +14,7 @@ from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder, Credentials, secret_of
 from fairlead.store.dav.application import METHODS, DavApplication
 from fairlead.store.http.body import body_of
+from fairlead.store.parts import PartialUploads
 from fairlead.store.paths import is_reserved, path_of
 from fairlead.store.rate import RateLimit
 from fairlead.store.reads import Answer, read_file
@@ -46,6 +47,7 @@ class StoreApplication:
     """Answers requests."""
 
     contents: Contents
+    parts: PartialUploads
     dav: DavApplication
     credentials: Credentials
     rate: RateLimit
@@ -90,7 +92,9 @@ class StoreApplication:
         with self.contents.freeze.writing():
             if method == "PUT":
                 with self._upload_slot():
-                    answer = write_file(self.contents, self.dav, path, environ, holder, body_of(environ))
+                    answer = write_file(
+                        self.contents, self.parts, self.dav, path, environ, holder, body_of(environ)
+                    )
                 return _send(answer, start_response)
             # Its answer is complete before the write is counted as done.
             return list(self._dav(path, environ, start_response, holder))

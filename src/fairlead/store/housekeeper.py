@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead.store.contents import Contents
+from fairlead.store.parts import PartialUploads
 
 _TICK: Final = 0.2
 _FLUSH: Final = 1.0
@@ -17,9 +18,10 @@ _SHARE: Final = 50.0
 class Housekeeper(threading.Thread):
     """A thread that does it, until it is stopped."""
 
-    def __init__(self, contents: Contents, say: Callable[[str], None]) -> None:
+    def __init__(self, contents: Contents, parts: PartialUploads, say: Callable[[str], None]) -> None:
         super().__init__(name="housekeeper", daemon=True)
         self._contents = contents
+        self._parts = parts
         self._say = say
         self._ending = threading.Event()
 
@@ -34,6 +36,7 @@ class Housekeeper(threading.Thread):
                     self._contents.trace.flush()
                     flush = now
                 if now >= walk:
+                    self._parts.expire()
                     took = self._contents.account.walk()
                     walk = time.monotonic() + max(_WALK, _SHARE * took)
             except OSError as error:

@@ -23,6 +23,7 @@ from fairlead.store.http.server import StoreServer
 from fairlead.store.jail import Jail
 from fairlead.store.join.handler import DeviceCredentials, JoinHandler, open_protocol
 from fairlead.store.join.registry import DeviceRegistry
+from fairlead.store.parts import PartialUploads
 from fairlead.store.properties import Properties
 from fairlead.store.quota import Account, QuotaFile
 from fairlead.store.rate import RateLimit
@@ -50,8 +51,10 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
         os.makedirs(state, mode=0o700, exist_ok=True)
         properties = stack.enter_context(closing(Properties(f"{state}/properties.sqlite")))
         credentials, handler = _devices(settings, state, contents, say)
+        parts = PartialUploads(contents)
         application = StoreApplication(
             contents,
+            parts,
             DavApplication(contents, properties),
             AnyOf((TokenFile(settings.token_file, say), *credentials)),
             RateLimit(settings.rate),
@@ -61,7 +64,7 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
         )
         tls = server_tls(settings.tls, "", say) if settings.tls else None
         server = StoreServer(listen(settings.listen), application, tls, settings.limits, say)
-        stack.enter_context(Housekeeper(contents, say))
+        stack.enter_context(Housekeeper(contents, parts, say))
         stack.enter_context(_served(server))
         yield f"{'https' if settings.tls else 'http'}://{server.address}/"
 

@@ -4,6 +4,7 @@ Other programs write in the same folders. A walk finds what they did: every half
 is refused for lack of space.
 """
 
+import glob
 import os
 import threading
 import time
@@ -15,10 +16,14 @@ from typing import Final
 from fairlead.errors import SettingsError
 from fairlead.serve.web.reloaded import ReloadedFiles, error_text
 from fairlead.store.refusal import RefusedError
+from fairlead.store.uploads import PART
 from fairlead.units import parse_bytes
 
 _FRESH: Final = 10.0
 """A walk counts as the present this many times as long as it took, when a request would be refused."""
+
+_PAUSE: Final = 0.2
+"""Seconds for which a request waits at most for the next walk, before it is refused by the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +111,19 @@ class Account:
             self._grown += max(0, amount)
 
     def walk(self, fresh: float = 0.0) -> float:
-        """Count all files again, unless that was done `fresh` seconds ago; return how long it took."""
+        """Count all files again, not within `fresh` seconds of the last time; return how long it took."""
         with self._walking:
-            began = time.monotonic()
-            if began - self._walked < fresh:
+            pause = self._walked + fresh - time.monotonic()
+            if pause > _PAUSE:
                 return 0.0
+            time.sleep(max(0.0, pause))
+            began = time.monotonic()
             with self._lock:
                 self._grown = 0
+            # Uploads that are received in parts outlive their requests, and count.
+            parts = f"{self._own}/staging/{PART}*"
             used = sum(size_below(folder, self._own) for folder in self._folders)
+            used += sum(os.path.getsize(path) for path in glob.glob(parts))
             with self._lock:
                 # A file that came meanwhile may be counted twice, until the next walk: never too few.
                 self._used = used + self._grown

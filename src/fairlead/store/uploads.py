@@ -12,8 +12,14 @@ from fairlead.store.digests import PIECE, ExpectedDigests, store_digest
 from fairlead.store.disk import Disk
 from fairlead.store.folder_sync import FolderSync
 from fairlead.store.jail import FileTarget
-from fairlead.store.quota import QuotaReservation
 from fairlead.store.refusal import RefusedError
+
+
+class SpaceReservation(Protocol):
+    """Space that is kept for an upload."""
+
+    def extend(self, total: int) -> None:
+        """Keep this much in all; RefusedError where there is no room."""
 
 
 class RequestBody(Protocol):
@@ -37,11 +43,20 @@ class Staged:
     digests: Mapping[str, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What was received of a part."""
+
+    size: int
+    fault: OSError | None
+    """Why it is not all."""
+
+
 class Staging:
     """The folder of uploads in progress, and the way of an upload to its name."""
 
     def __init__(self, folder: str, disk: Disk, *, sync: bool) -> None:
-        self._folder = folder
+        self.folder = folder
         self._disk = disk
         self._sync = sync
         self._folders = FolderSync()
@@ -50,14 +65,14 @@ class Staging:
 
     def clear(self) -> None:
         """Remove what an earlier process left: uploads that were never acknowledged."""
-        with os.scandir(self._folder) as entries:
+        with os.scandir(self.folder) as entries:
             for entry in entries:
                 if entry.name.startswith(_PREFIX):
                     self._disk.remove(entry.path)
 
-    def receive(self, body: RequestBody, expected: ExpectedDigests, reservation: QuotaReservation) -> Staged:
+    def receive(self, body: RequestBody, expected: ExpectedDigests, reservation: SpaceReservation) -> Staged:
         """Receive a body into a staged file, and verify its length and digests; the caller ends it."""
-        path = f"{self._folder}/{_PREFIX}{secrets.token_hex(12)}"
+        path = f"{self.folder}/{_PREFIX}{secrets.token_hex(12)}"
         handle = self._disk.create(path)
         try:
             size, digests = self._copy(body, handle, expected, reservation)
@@ -67,15 +82,33 @@ class Staging:
                     400, f"the {wrong} digest of what arrived is not the stated one: send it again"
                 )
             store_digest(handle, digests["sha-256"])
-            if self._sync:
-                self._disk.sync(handle)
+            self.sync_file(handle)
         except BaseException:
             self.discard(Staged(path, handle, 0, {}))
             raise
         return Staged(path, handle, size, digests)
 
+    def append(self, path: str, body: RequestBody, *, new: bool) -> "Appended":
+        """Append a body to a file that is received in parts; what arrived before a cut stays."""
+        handle = self._disk.create(path) if new else self._disk.reopen(path)
+        size, buffer = 0, _buffer_for(body.length)
+        try:
+            while count := body.receive(buffer):
+                self._disk.write(handle, buffer[:count])
+                size += count
+        except (ConnectionError, TimeoutError) as fault:
+            return Appended(size, fault)
+        finally:
+            os.close(handle)
+        return Appended(size, None)
+
+    def sync_file(self, handle: int) -> None:
+        """Wait until an open file is on the disk."""
+        if self._sync:
+            self._disk.sync(handle)
+
     def _copy(
-        self, body: RequestBody, handle: int, expected: ExpectedDigests, reservation: QuotaReservation
+        self, body: RequestBody, handle: int, expected: ExpectedDigests, reservation: SpaceReservation
     ) -> tuple[int, Mapping[str, bytes]]:
         hashes = {"sha-256": hashlib.sha256()}
         if expected.sha512:
@@ -135,6 +168,8 @@ class Staging:
 
 
 _PREFIX: Final = "upload-"
+PART: Final = "part-"
+"""What the names of files begin with that are received in parts."""
 _STEP: Final = 1 << 20
 """Bytes by which a reservation grows where the length is not known."""
 

@@ -10,6 +10,7 @@ from fairlead.store.conditions import Version, failed_condition, version_of
 from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder
 from fairlead.store.digests import field_of, parse_digests
+from fairlead.store.parts import PartialUploads, parse_part
 from fairlead.store.reads import Answer
 from fairlead.store.refusal import RefusedError
 from fairlead.store.uploads import RequestBody
@@ -26,6 +27,7 @@ class Locks(Protocol):
 
 def write_file(
     contents: Contents,
+    parts: PartialUploads,
     locks: Locks,
     path: str,
     environ: dict[str, Any],
@@ -34,6 +36,8 @@ def write_file(
 ) -> Answer:
     """Answer PUT."""
     _check_request(path, environ)
+    if "HTTP_CONTENT_RANGE" in environ:
+        return _write_part(contents, parts, locks, path, environ, holder, body)
     expected = parse_digests(environ.get("HTTP_REPR_DIGEST", ""), environ.get("HTTP_CONTENT_DIGEST", ""))
     with contents.jail.place(path) as place, locks.writing(path, environ, holder):
         existed = check_conditions(contents, path, environ)
@@ -45,6 +49,34 @@ def write_file(
         new = environ.get("HTTP_IF_NONE_MATCH", "").strip() == "*"
         status, staged = contents.upload(path, place, body, expected, check, exclusive=new)
         return written(status, staged.digests, existed=existed)
+
+
+def _write_part(
+    contents: Contents,
+    parts: PartialUploads,
+    locks: Locks,
+    path: str,
+    environ: dict[str, Any],
+    holder: CredentialHolder,
+    body: RequestBody,
+) -> Answer:
+    """Answer PUT of a part: with 202 and what has arrived, until all of it has."""
+    expected = parse_digests(environ.get("HTTP_REPR_DIGEST", ""))
+    part = parse_part(environ["HTTP_CONTENT_RANGE"], body.length)
+    if "sha-256" not in expected.values:
+        raise RefusedError(400, "a part of a file needs the Repr-Digest (sha-256) of the whole file")
+    with contents.jail.place(path) as place, locks.writing(path, environ, holder):
+        existed = check_conditions(contents, path, environ)
+        upload = parts.receive(path, part, expected, body)
+        if not upload.is_complete:
+            return Answer("202 Accepted", [upload.offset_header, ("Content-Length", "0")])
+
+        def check() -> None:
+            nonlocal existed
+            existed = check_conditions(contents, path, environ)
+
+        status, digest = parts.finish(path, place, upload, expected, check)
+        return written(status, {"sha-256": digest}, existed=existed)
 
 
 def check_conditions(contents: Contents, path: str, environ: Mapping[str, Any]) -> bool:
@@ -77,5 +109,3 @@ def _check_request(path: str, environ: Mapping[str, Any]) -> None:
         raise RefusedError(405, "the name of a file has no slash at its end; MKCOL makes a folder")
     if environ.get("HTTP_CONTENT_ENCODING", "identity").lower() != "identity":
         raise RefusedError(415, "encoded bodies are not decoded: send the file as it is")
-    if "HTTP_CONTENT_RANGE" in environ:
-        raise RefusedError(400, "a part of a file cannot be written in place")
