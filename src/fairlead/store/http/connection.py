@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _DRAINED: Final = 64 << 10
 """Bytes of an unread body that are received so that the connection can be used again."""
+_MOMENT: Final = 2.0
+"""Milliseconds."""
 _RESET: Final = struct.pack("ii", 1, 0)
 _ONCE: Final = (b"content-length", b"transfer-encoding", b"authorization", b"host")
 
@@ -139,21 +141,36 @@ class ClientConnection(HTTPConnection):
         self.served = 0
 
     def communicate(self) -> bool:
-        """Answer one request; return whether the connection may have another."""
+        """Answer requests that come at once; return whether the connection may have another later."""
         self.socket.settimeout(self.server.limits.silence)
         try:
-            request = self.RequestHandlerClass(self.server, self)
-            request.parse_request()
-            if not request.ready:
-                return False
-            self.served += 1
-            request.respond()
+            while self._answer():
+                if not self._has_next():
+                    return True
         except TimeoutError:  # what it has not taken must not stay in the kernel
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            return False
         except OSError:  # the client is gone
+            pass
+        return False
+
+    def _answer(self) -> bool:
+        """Answer one request; return whether there may be another."""
+        request = self.RequestHandlerClass(self.server, self)
+        request.parse_request()
+        if not request.ready:
             return False
+        self.served += 1
+        request.respond()
         return not request.close_connection
+
+    def _has_next(self) -> bool:
+        """Wait a moment for the next request: many clients send it at once, and the gate takes longer."""
+        if self.server.is_busy:
+            return False
+        if not self.rfile.has_head and self.rfile.wait(_MOMENT):
+            with self.rfile.without_waiting():
+                self.rfile.fill()
+        return self.rfile.has_head
 
     def close(self) -> None:
         """Close the connection; after an unread body the gate does it, once the answer is read."""

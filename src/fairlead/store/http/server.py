@@ -47,6 +47,11 @@ class StoreServer(Server):
         """Connections that are open, in the gate and with workers."""
         return len(self._open)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request waits for a worker, or the server ends."""
+        return not self.ready or self.requests.qsize > 0
+
     def tls_context(self) -> ssl.SSLContext | None:
         """Return the context for a new connection, with the certificate that its files hold now."""
         if self._tls is None:

@@ -130,8 +130,12 @@ class ConnectionStream:
         """Mark it closed; the connection closes its socket."""
         self.closed = True
 
-    def _wait_to_write(self) -> None:
+    def wait(self, milliseconds: float, event: int = select.POLLIN) -> bool:
+        """Wait until the socket can be read, or written; False where the time ends before."""
         poll = select.poll()
-        poll.register(self.socket, select.POLLOUT)
-        if not poll.poll(self.limits.silence * 1000):
+        poll.register(self.socket, event)
+        return bool(poll.poll(milliseconds))
+
+    def _wait_to_write(self) -> None:
+        if not self.wait(self.limits.silence * 1000, select.POLLOUT):
             raise TimeoutError("the client takes nothing of the answer")
