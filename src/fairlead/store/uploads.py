@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from fairlead.store.digests import PIECE, ExpectedDigests, store_digest
 from fairlead.store.disk import Disk
-from fairlead.store.folder_sync import FolderSync
 from fairlead.store.jail import FileTarget
 from fairlead.store.refusal import RefusedError
 
@@ -59,7 +58,6 @@ class Staging:
         self.folder = folder
         self._disk = disk
         self._sync = sync
-        self._folders = FolderSync()
         self._commit = threading.Lock()
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
@@ -158,8 +156,7 @@ class Staging:
     def sync_folder(self, folder: int) -> None:
         """Wait until the names of an open folder are on the disk."""
         if self._sync:
-            status = os.fstat(folder)
-            self._folders.sync((status.st_dev, status.st_ino), lambda: self._disk.sync(folder))
+            self._disk.sync(folder)
 
     def discard(self, staged: Staged) -> None:
         """Remove a staged file."""
