@@ -170,6 +170,9 @@ bench-cut-lab: $(VENV)/.dev ## Hold the operator's plan against every cut as pod
 bench-device: $(VENV)/.dev ## Measure the agent of a device, idle and during an upload of 200 MB, against the bar of 40 MiB (SHORT=1)
 	$(BIN)/python -m bench.device $(if $(SHORT),--idle 10)
 
+bench-webdav: $(VENV)/.dev ## Measure the store beside Apache's mod_dav and rclone of Debian, without and with all synced (some minutes; SHORT=1; needs root)
+	$(BIN)/python -m bench.webdav $(if $(SHORT),--rounds 3 --files 200)
+
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
 	$(BIN)/python -m bench.telemetry_needs
@@ -224,4 +227,4 @@ $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav lock clean

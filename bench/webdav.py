@@ -8,13 +8,13 @@ each answer. Medians and ranges; exits 1 if a bar is missed.
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import platform
 import socket
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from base64 import b64encode
 from collections import defaultdict
@@ -94,20 +94,26 @@ def _sync(path: Path) -> None:
 def spread(
     server: Server, connections: int, names: list[str], work: Callable[[Client, str], object]
 ) -> float:
-    """Return the seconds in which several connections do the work for all names."""
+    """Return the seconds in which several connections, each a process, do the work for all names."""
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(connections + 1)
 
     def run(part: list[str]) -> None:
         client = Client(server)
+        ready.wait()
         for name in part:
             work(client, name)
         client.close()
 
-    threads = [threading.Thread(target=run, args=(names[each::connections],)) for each in range(connections)]
+    clients = [context.Process(target=run, args=(names[each::connections],)) for each in range(connections)]
+    for each in clients:
+        each.start()
+    ready.wait()
     began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for each in clients:
+        each.join()
+    if any(each.exitcode for each in clients):
+        sys.exit("a client failed")
     return time.perf_counter() - began
 
 
@@ -128,6 +134,7 @@ def measure(server: Server, source: int, files: int, large: int, sync: bool) -> 
     figures["GET MB/s"] = large / 1e6 / (time.perf_counter() - began)
     client.close()
     check(server, source, large)
+    (server.folder / "large").unlink()
     return figures
 
 

@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ User nobody
 Group nogroup
 DavLockDB {run}/locks
 EnableSendfile On
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 60
 DocumentRoot {folder}
 <Directory {folder}>
   Dav On
@@ -67,9 +71,14 @@ CONTENDERS: Final = (
 
 @contextmanager
 def serving(contender: Contender, scratch: Path) -> Iterator[Server]:
-    """Yield a running server of an empty folder, and remove the folder afterwards."""
-    folder, run, port = scratch / "folder", scratch / "run", _free_port()
-    folder.mkdir()
+    """Yield a running server of an empty folder.
+
+    The folder stays until the end of the benchmark: ext4 passes over inodes that were freed a moment ago, one
+    by one, so that the removal of many files would slow the next server down.
+    """
+    folder, port = Path(tempfile.mkdtemp(dir=scratch)), _free_port()
+    run = folder.with_suffix(".run")
+    folder.chmod(0o755)
     run.mkdir()
     command, environ = _COMMANDS[contender.kind](contender, folder, run, port)
     child = subprocess.Popen(
@@ -81,8 +90,6 @@ def serving(contender: Contender, scratch: Path) -> Iterator[Server]:
     finally:
         child.terminate()
         child.wait()
-        shutil.rmtree(folder)
-        shutil.rmtree(run)
 
 
 def version(kind: str) -> str:

@@ -122,6 +122,22 @@ def test_ranges(
     assert body is None or got.body == body
 
 
+def test_a_condition_holds_for_a_deletion_in_either_form_of_the_etag(served: Store) -> None:
+    (served.root / "aged").write_bytes(b"aged")
+    os.utime(served.root / "aged", (1, 1))
+    by_stat = served.ask("HEAD", "/aged").headers["ETag"]
+    assert served.ask("HEAD", "/aged").headers["ETag"] != by_stat
+    assert served.ask("DELETE", "/aged", If_Match='"other"').status == 412
+    assert served.ask("DELETE", "/aged", If_Match=by_stat).status == 204
+
+
+def test_a_replaced_program_stays_executable(served: Store) -> None:
+    served.ask("PUT", "/program", b"#!/bin/sh")
+    (served.root / "program").chmod(0o755)
+    assert served.ask("PUT", "/program", b"#!/bin/bash").status == 204
+    assert (served.root / "program").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_range_resumes_the_same_file_alone(served: Store) -> None:
     etag = served.ask("PUT", "/resumed", b"0123456789").headers["ETag"]
     assert served.ask("GET", "/resumed", Range="bytes=5-", If_Range=etag).body == b"56789"

@@ -10,6 +10,7 @@ from threading import Semaphore
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from fairlead.store.conditions import failed_condition
 from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder, Credentials, secret_of
 from fairlead.store.dav.application import METHODS, DavApplication
@@ -25,6 +26,7 @@ from fairlead.store.writes import write_file
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 _WRITING: Final = frozenset(("PUT", "PROPPATCH", "MKCOL", "DELETE", "COPY", "MOVE", "LOCK"))
+_CONDITIONAL: Final = frozenset(("PROPPATCH", "DELETE", "COPY", "MOVE", "LOCK"))
 _XML_LIMIT: Final = 256 << 10
 """Bytes of a body that is no file."""
 _REALM: Final = (
@@ -116,11 +118,25 @@ class StoreApplication:
         environ["wsgi.input"] = io.BytesIO(data)
         environ["CONTENT_LENGTH"] = str(len(data))
         environ["PATH_INFO"] = path.encode("utf-8").decode("latin-1")
+        self._check_conditions(path, environ)
         if "HTTP_DESTINATION" in environ:
             destination = path_of(urlsplit(environ["HTTP_DESTINATION"]).path)
             if is_reserved(destination):
                 raise RefusedError(403, "this destination is reserved")
         return self.dav(environ, start_response, holder)
+
+    def _check_conditions(self, path: str, environ: Environ) -> None:
+        """Check conditions on the file of a request that changes it; WsgiDAV knows one form of its ETags."""
+        if environ["REQUEST_METHOD"] not in _CONDITIONAL:
+            return
+        entry = self.contents.jail.entry(path)
+        if entry is None or entry.is_folder:
+            return
+        failed = failed_condition(environ, self.contents.version(entry), reading=False)
+        if failed is not None:
+            raise RefusedError(failed, "a condition does not hold: the file is another one")
+        for name in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_UNMODIFIED_SINCE"):
+            environ.pop(name, None)
 
     def _reserved(self, path: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if self.reserved is None:

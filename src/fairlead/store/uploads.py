@@ -3,8 +3,10 @@
 import hashlib
 import os
 import secrets
+import stat
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -135,6 +137,7 @@ class Staging:
         try:
             with self._commit:
                 check()
+                _keep_mode(staged.handle, place)
                 self._name(staged, place, exclusive=exclusive)
             status = os.fstat(staged.handle)
         except BaseException:
@@ -162,6 +165,16 @@ class Staging:
         """Remove a staged file."""
         os.close(staged.handle)
         self._disk.remove(staged.path)
+
+
+def _keep_mode(handle: int, place: FileTarget) -> None:
+    """Give a file the mode of the one that it replaces: a program that another pod runs stays one."""
+    with suppress(OSError):
+        status = os.lstat(place.name, dir_fd=place.folder)
+        if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) != stat.S_IMODE(
+            os.fstat(handle).st_mode
+        ):
+            os.fchmod(handle, stat.S_IMODE(status.st_mode) & 0o777)
 
 
 _PREFIX: Final = "upload-"
