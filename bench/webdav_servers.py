@@ -159,4 +159,4 @@ def _await(port: int, child: "subprocess.Popen[bytes]") -> None:
             time.sleep(0.05)
         else:
             return
-    sys.exit(f"a server did not start: {' '.join(map(str, child.args))}")
+    sys.exit(f"the server on port {port} did not start")
