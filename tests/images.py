@@ -46,6 +46,11 @@ def pipeline_archive() -> Path:
     return image_archive("pipeline")
 
 
+def store_archive() -> Path:
+    """Return the archive of the image of stores."""
+    return image_archive("store")
+
+
 @dataclass(frozen=True, slots=True)
 class UnpackedImage:
     """The contents of an image's archive."""

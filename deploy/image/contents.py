@@ -62,16 +62,18 @@ _FOLDERS: Final = ("dev", "proc", "run", "sys", "tmp", "var/lib")
 
 def assemble(root: Path, recipe: Recipe, python: Python, from_source: Sequence[str] = ()) -> None:
     """Fill an empty folder with the root file system; equal inputs give equal bytes, dates and modes."""
-    files = standard_library(python) | application(recipe, ensure_packages(recipe.lock, python, from_source))
+    packages = ensure_packages(recipe.lock, python, from_source, pure=recipe.pure)
+    files = standard_library(python, recipe.standard) | application(recipe, packages)
     modules = [path for path in files.values() if path.suffix == ".so"]
     _write(root, {PROGRAM: python.program, **files, **closure(python.program, modules, python.root)})
     compile_modules(root, (python.standard, APPLICATION), python)
     _set_modes_and_dates(root, int(os.environ.get("SOURCE_DATE_EPOCH") or 0))
 
 
-def standard_library(python: Python) -> dict[str, Path]:
+def standard_library(python: Python, needed: Sequence[str] = ()) -> dict[str, Path]:
     """Return the files of the standard library that the image gets, by path in the image."""
-    return _tree(python.modules, python.standard, (".py", ".so", ".txt"), _NOT_OF_PYTHON)
+    without = [name for name in _NOT_OF_PYTHON if name not in needed]
+    return _tree(python.modules, python.standard, (".py", ".so", ".txt"), without)
 
 
 def application(recipe: Recipe, packages: Path) -> dict[str, Path]:
@@ -99,7 +101,10 @@ def _tree(folder: Path, to: str, kinds: Sequence[str], without: Sequence[str] = 
     files = {}
     for path in folder.rglob("*"):
         inside = path.relative_to(folder)
-        names = [part.partition(".")[0] for part in inside.parts]
+        parts = (
+            inside.parts[:-1] if inside.name == "tests.py" else inside.parts
+        )  # jinja2 has a module so called
+        names = [part.partition(".")[0] for part in parts]
         unwanted = any(fnmatchcase(name, pattern) for name in names for pattern in (*_NEVER, *without))
         if path.suffix in kinds and not unwanted and path.is_file():
             files[f"{to}/{inside}"] = path

@@ -19,12 +19,17 @@ _OLDEST: Final = 17
 
 
 def ensure_packages(
-    lock: Path, python: Python, from_source: Sequence[str] = (), only: Collection[str] = ()
+    lock: Path,
+    python: Python,
+    from_source: Sequence[str] = (),
+    only: Collection[str] = (),
+    pure: Sequence[str] = (),
 ) -> Path:
     """Return a folder with the packages of a lock file; install them if the cache has none for this Python.
 
     Only wheels are installed, which run no code at installation; `from_source` names the exceptions.
-    For another architecture, `only` selects some of the packages.
+    For another architecture, `only` selects some of the packages. `pure` have no wheel and nothing to
+    compile: what is built of them here suits every architecture.
     """
     if python.root is not None and from_source:
         raise UserError(
@@ -37,7 +42,7 @@ def ensure_packages(
         if python.root is None
         else f"cp{python.version[0]}{python.version[1]}"
     )
-    made_for = [abi, python.architecture, python.libc, *from_source, *sorted(only)]
+    made_for = [abi, python.architecture, python.libc, *from_source, *sorted(only), *pure]
     digest = hashlib.sha256(json.dumps(made_for).encode() + lock.read_bytes()).hexdigest()
     key = f"{lock.stem}-packages-{digest[:12]}"
     folder = cache.folder(key)
@@ -45,30 +50,42 @@ def ensure_packages(
         with caches.hold_lock(cache, key, lambda: None):
             if not caches.is_complete(folder):
                 with caches.staging_folder(cache, key, {"made_for": made_for}) as staging:
-                    _install(lock, staging, python, from_source, only)
+                    _install(lock, staging, python, from_source, only, pure)
     return folder
 
 
 def _install(
-    lock: Path, folder: Path, python: Python, from_source: Sequence[str], only: Collection[str]
+    lock: Path,
+    folder: Path,
+    python: Python,
+    from_source: Sequence[str],
+    only: Collection[str],
+    pure: Sequence[str],
 ) -> None:
+    if python.root is None:
+        _pip(lock.name, folder, lock, [*from_source, *pure])
+        return
+    lines = requirements(lock.read_text(encoding="utf-8"), python, only)
+    built = [line for line in lines if line.partition("==")[0] in pure]
+    chosen = folder / "requirements.txt"
+    chosen.write_text("\n".join(line for line in lines if line not in built), encoding="utf-8")
+    _pip(lock.name, folder, chosen, from_source, ["--no-deps", *_target(python)])
+    if built:
+        chosen.write_text("\n".join(built), encoding="utf-8")
+        _pip(lock.name, folder, chosen, pure, ["--no-deps"])
+
+
+def _pip(lock: str, folder: Path, chosen: Path, from_source: Sequence[str], more: Sequence[str] = ()) -> None:
     sources = [word for name in from_source for word in ("--no-binary", name)]
-    options = ["--quiet", "--no-compile", "--require-hashes", "--only-binary", ":all:", *sources]
+    options = ["--quiet", "--no-compile", "--require-hashes", "--only-binary", ":all:", *sources, *more]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
-    chosen = lock
-    if python.root is not None:
-        chosen = folder / "requirements.txt"
-        chosen.write_text(
-            "\n".join(requirements(lock.read_text(encoding="utf-8"), python, only)), encoding="utf-8"
-        )
-        pip += ["--no-deps", *_target(python)]
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
         [*pip, "--target", folder, "--requirement", chosen], capture_output=True, check=False, text=True
     )
     if done.returncode:
         last_line = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise UserError(
-            f"the packages of {lock.name} cannot be installed: {last_line[0]}",
+            f"the packages of {lock} cannot be installed: {last_line[0]}",
             hint="the first build for a Python needs pip and a package index; later ones need neither",
         )
 

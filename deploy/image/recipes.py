@@ -1,7 +1,8 @@
 """The recipes of the images: name, packages, and the parts of fairlead that each leaves out.
 
 Each is small: agents need no scheduling engine and no numpy, the scheduler needs no code that scans a machine
-or talks to a kubelet, the operator places nothing, and the pods of a pipeline need no client of a cluster.
+or talks to a kubelet, the operator places nothing, and the pods of a pipeline or an augmentation need no
+client of a cluster.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ class Recipe:
     """Variables beside those of every image."""
     named: str = ""
     """Another name and tag than those of the release."""
+    standard: tuple[str, ...] = ()
+    """Modules of the standard library that the other images do without."""
+    pure: tuple[str, ...] = ()
+    """Packages without compiled parts that are published as source alone."""
     other_lock: Path | None = None
     """A user's lock file instead of that below requirements/."""
 
@@ -66,6 +71,9 @@ _OF_DECISIONS: Final = (
 )
 """What only the scheduler needs, and programs that explain its decisions."""
 
+_OF_STORES: Final = ("device", "store", "tiering")
+"""What only the store of an augmentation needs, and the devices that use it."""
+
 RECIPES: Final = {
     "agent": Recipe(
         "fairlead",
@@ -73,6 +81,7 @@ RECIPES: Final = {
         "agent",
         (
             *_TOOLS,
+            *_OF_STORES,
             *(
                 "analyze",
                 "cache",
@@ -92,15 +101,15 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, *_OF_NODES, "serve/operator", "whatif/pipeline"),
+        (*_TOOLS, *_OF_NODES, *_OF_STORES, "serve/operator", "whatif/pipeline"),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),
     "operator": Recipe(
         "fairlead-operator",
-        "Makes the objects that pipelines ask for.",
+        "Makes the objects that pipelines and augmentations ask for.",
         "operator",
-        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS),
+        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, *_OF_STORES),
         ("OPENBLAS_NUM_THREADS=1",),
     ),
     "pipeline": Recipe(
@@ -112,6 +121,7 @@ RECIPES: Final = {
                 *_WORKSTATION,
                 *_OF_NODES,
                 *_OF_DECISIONS,
+                *_OF_STORES,
                 "augmentobjects",
                 "authority.py",
                 "cluster",
@@ -122,5 +132,33 @@ RECIPES: Final = {
             "serve/operator",
             *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
+    ),
+    "store": Recipe(
+        "fairlead-store",
+        "Serves the files of a device.",
+        "store",
+        (
+            *(
+                *_WORKSTATION,
+                *_OF_NODES,
+                *_OF_DECISIONS,
+                "augmentobjects",
+                "authority.py",
+                "cluster",
+                "device",
+            ),
+            *(
+                "ownedobjects",
+                "pipeline",
+                "pipelineobjects",
+                "serve/follow.py",
+                "serve/leader",
+                "serve/machine",
+            ),
+            "serve/operator",
+            *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
+        ),
+        standard=("xml", "pyexpat", "_elementtree"),
+        pure=("wsgidav",),
     ),
 }

@@ -30,6 +30,7 @@ from tests.images import (
     operator_archive,
     pipeline_archive,
     scheduler_archive,
+    store_archive,
     unpack_image,
 )
 
@@ -58,13 +59,15 @@ ARCHIVES: dict[str, Callable[[], Path]] = {
     "scheduler": scheduler_archive,
     "operator": operator_archive,
     "pipeline": pipeline_archive,
+    "store": store_archive,
 }
-NEEDED = {"operator": {"cryptography"}, "pipeline": {"yaml"}}
+NEEDED = {"operator": {"cryptography"}, "pipeline": {"yaml"}, "store": {"yaml"}}
 """By image: what would be forbidden in the others."""
 RUNS = {
     "agent": {"fairlead.cluster.client", "fairlead.detect", "fairlead.kubelet", "fairlead.serve.agent"},
     "scheduler": {"fairlead.cluster.client", "fairlead.schedule", "fairlead.serve.scheduler.program"},
     "operator": {"fairlead.authority", "fairlead.cluster.client", "fairlead.serve.operator.program"},
+    "store": {"fairlead.store.program", "fairlead.tiering"},
     "pipeline": {"fairlead.pipeline.driver", "fairlead.pipeline.hosts.server", "fairlead.serve.web.thread"},
 }
 """Some modules that each must have."""
@@ -210,7 +213,7 @@ def test_no_image_has_modules_that_only_the_other_needs(image: BuiltImage) -> No
         "agent": {"grpclib", "fairlead/warden", "fairlead/serve/agent"},
         "scheduler": {"fairlead/schedule", "fairlead/serve/scheduler"},
         "operator": {"cryptography", "fairlead/pipelineobjects"},
-        "pipeline": {"yaml"},
+        "store": {"wsgidav", "fairlead/store"},
     }
     for recipe, own in only.items():
         assert names & own == (own if recipe == image.recipe else set())

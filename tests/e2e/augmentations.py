@@ -1,0 +1,188 @@
+"""An Augmentation on a real node: its volumes, the device that uses it, and what is left of it."""
+
+import asyncio
+import hashlib
+import json
+import ssl
+import subprocess
+import sys
+import threading
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import CONFIG_MAPS, PODS
+from fairlead.lab.node import namespaces
+from fairlead.lab.volumes import CLAIMS, CLASSES, VOLUMES, DirectoryVolumes, storage_class
+from tests.augmentobjects.test_real_api import AUGMENTATIONS
+from tests.e2e.api import wait_for
+from tests.images import store_archive
+from tests.kinds import define_kind, forget_kind
+from tests.labs import RealApi, RealNode
+from tests.pipelineobjects.deployed import POLICIES, SECRETS, SERVICES
+
+NAME = "cam"
+GROWS, STAYS = "test-grows", "test-stays"
+_DEVICE = """
+import base64, hashlib, json, ssl, sys, urllib.error, urllib.request
+verb, url, token, path, size, seed = sys.argv[1:7]
+context = ssl._create_unverified_context()  # the fingerprint was compared by the test
+def content():
+    block = hashlib.sha256(seed.encode()).digest() * 2048
+    return (block * (int(size) // len(block) + 1))[:int(size)]
+body = content() if verb == "PUT" else None
+request = urllib.request.Request(url + path, body, {"Authorization": "Bearer " + token}, method=verb)
+try:
+    with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+        read = answer.read()
+        print(json.dumps({"status": answer.status, "sha256": hashlib.sha256(read).hexdigest()}))
+except urllib.error.HTTPError as error:
+    print(json.dumps({"status": error.code, "text": error.read().decode(errors="replace")[:200]}))
+"""
+
+
+def expected(size: int, seed: str) -> str:
+    """Return the digest of a file that a device has put."""
+    block = hashlib.sha256(seed.encode()).digest() * 2048
+    return hashlib.sha256((block * (size // len(block) + 1))[:size]).hexdigest()
+
+
+@contextmanager
+def kind_installed(node: RealNode) -> Iterator[None]:
+    """Serve the kind Augmentation during the block, on a node that has the image, with classes of volumes."""
+    node.load(store_archive())
+    api = RealApi(node.config, node.kubeconfig, node.lab)
+    define_kind(api, "augmentations.yaml", AUGMENTATIONS)
+    ended = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_provide(node, ended)), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        asyncio.run(_abandon(node))
+        forget_kind(api, "augmentations.yaml")
+        wait_for("volumes to be removed", lambda: not _volumes(node))
+        ended.set()
+        thread.join()
+
+
+async def _provide(node: RealNode, ended: threading.Event) -> None:
+    """Make, enlarge and remove volumes until the test is over."""
+    async with Client.connect(node.config) as client:
+        classes = [storage_class(GROWS), storage_class(STAYS, can_grow=False)]
+        for each in classes:
+            await client.create(CLASSES.raw(), each)
+        task = asyncio.create_task(DirectoryVolumes(client, node.folder / "volumes").run())
+        while not ended.is_set() and not task.done():
+            await asyncio.sleep(0.1)
+        for each in classes:
+            await client.delete(CLASSES.raw(), each["metadata"]["name"])
+        if task.done():
+            task.result()
+        task.cancel()
+
+
+async def _abandon(node: RealNode) -> None:
+    """Let what a test that has failed left go without an operator."""
+    async with Client.connect(node.config) as client:
+        for each in (await client.list(AUGMENTATIONS)).items:
+            meta = each.metadata
+            await client.patch(AUGMENTATIONS, meta.name, {"metadata": {"finalizers": None}}, meta.namespace)
+        for each in (await client.list(CLAIMS.raw(), labels="fairlead.dev/augmentation")).items:
+            await client.delete(CLAIMS.raw(), each.metadata.name, each.metadata.namespace)
+
+
+def _volumes(node: RealNode) -> list[Any]:
+    async def read() -> list[Any]:
+        async with Client.connect(node.config) as client:
+            return list((await client.list(VOLUMES.raw())).items)
+
+    return asyncio.run(read())
+
+
+class LentSlice:
+    """The objects of the one Augmentation of a namespace, and its device."""
+
+    def __init__(self, node: RealNode, namespace: str, folder: Path) -> None:
+        self._node = node
+        self.namespace = namespace
+        self._program = folder / "device.py"
+        self._program.write_text(_DEVICE)
+
+    def objects(self, kind: Any) -> list[dict[str, Any]]:
+        """Return the objects of the namespace."""
+
+        async def read() -> list[dict[str, Any]]:
+            async with Client.connect(self._node.config) as client:
+                return [each.document() for each in (await client.list(kind.raw(), self.namespace)).items]
+
+        return asyncio.run(read())
+
+    def resource(self) -> dict[str, Any]:
+        """Return the Augmentation."""
+        (found,) = self.objects(AUGMENTATIONS)
+        return found
+
+    def says(self, kind: str) -> str:
+        """Return what a condition of the present spec says."""
+        found = self.resource()
+        status = found.get("status") or {}
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            return ""
+        at = next((each for each in status["conditions"] if each["type"] == kind), None)
+        return f"{at['status']} {at['reason']}: {at['message']}" if at else ""
+
+    def wait_until(self, kind: str, start: str) -> None:
+        """Wait until a condition says something."""
+        wait_for(f"{kind} to be {start}", lambda: self.says(kind).startswith(start), self.story)
+
+    def claim(self, name: str) -> dict[str, Any]:
+        """Return a claim."""
+        return next(each for each in self.objects(CLAIMS) if each["metadata"]["name"] == name)
+
+    def pod(self, part: str) -> dict[str, Any]:
+        """Return the pod of a part."""
+        label = "fairlead.dev/augmentation-part"
+        return next(each for each in self.objects(PODS) if each["metadata"]["labels"].get(label) == part)
+
+    def tokens(self) -> list[str]:
+        """Return the tokens that the store accepts."""
+
+        secret = next(
+            each for each in self.objects(SECRETS) if each["metadata"]["name"] == f"{NAME}-credentials"
+        )
+        return b64decode(secret["data"]["token"]).decode().split()
+
+    def device(self, verb: str, path: str, token: str, size: int = 0, seed: str = "") -> dict[str, Any]:
+        """Let the device send a request, from a network of its own that reaches the node."""
+        status = self.resource()["status"]
+        url = status["url"]
+        words = [sys.executable, str(self._program), verb, url, token, path, str(size), seed or path]
+        entered = namespaces.enter_network(self._node.lab.namespaces[0], words)
+        done = subprocess.run(entered, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stderr, self.story())
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def volume(self, claim: str = f"{NAME}-data") -> Path:
+        """Return the directory of a claim's volume."""
+        return self._node.folder / "volumes" / f"pvc-{self.claim(claim)['metadata']['uid']}"
+
+    def story(self) -> str:
+        """Return conditions and pods, for a message."""
+        found = [each.get("status") for kind in (AUGMENTATIONS, CLAIMS, PODS) for each in self.objects(kind)]
+        return json.dumps(found)[:8000]
+
+    def left(self) -> list[str]:
+        """Return what the Augmentation has left; one ConfigMap is of every namespace."""
+        kinds = (AUGMENTATIONS, SECRETS, SERVICES, POLICIES, PODS, CONFIG_MAPS, CLAIMS)
+        names = [each["metadata"]["name"] for kind in kinds for each in self.objects(kind)]
+        return [name for name in names if name != "kube-root-ca.crt"]
+
+
+def fingerprint_of(pem: bytes) -> str:
+    """Return the fingerprint of a certificate."""
+    return f"sha256:{hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).hexdigest()}"
