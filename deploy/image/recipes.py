@@ -158,7 +158,7 @@ RECIPES: Final = {
             "serve/operator",
             *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
-        standard=("xml", "pyexpat", "_elementtree"),
+        standard=("xml", "pyexpat", "_elementtree", "sqlite3", "_sqlite3"),
         pure=("wsgidav",),
     ),
 }

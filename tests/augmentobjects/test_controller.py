@@ -140,6 +140,9 @@ def test_a_smaller_size_is_a_quota_at_once_and_the_claim_stays(cluster: Cluster)
     cluster.live()
     cluster.change(lambda spec: spec["storage"].update(size="1Gi"))
     cluster.settle()
+    assert cluster.says("Sized").startswith("False Measuring: the store is asked what it holds")
+    cluster.report = {"used": 5 << 20}
+    cluster.settle()
     assert cluster.settings() == {"quota": f"{1 << 30}\n"}
     assert cluster.claim()["spec"]["resources"]["requests"]["storage"] == "2Gi"
     assert cluster.resource["status"]["quota"] == "1Gi"

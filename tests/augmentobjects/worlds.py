@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +13,15 @@ from fairlead.augmentobjects.controller import AugmentationController
 from fairlead.compat.times import UTC
 from fairlead.keys import RETAINED_FOR
 from fairlead.ownedobjects.kinds import NODES, STORAGE_CLASSES, digest
-from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled, ResourceKind
+from fairlead.reconcile import (
+    Announcement,
+    Manifest,
+    Observed,
+    PageReading,
+    PodPage,
+    Reconciled,
+    ResourceKind,
+)
 from fairlead.units import parse_quantity
 from tests.pipelineobjects.worlds import CountingIssuer, covers
 
@@ -53,13 +62,16 @@ class Cluster:
         self.issuer = CountingIssuer()
         numbers = itertools.count(1)
         self.controller = AugmentationController(
-            self.issuer, image="store:1", new_secret=lambda: f"secret-{next(numbers)}"
+            self.issuer, image="store:1", new_secret=lambda: f"secret-{next(numbers):032}"
         )
         self.now = NOW
         self.writes: list[str] = []
         self.events: list[Announcement] = []
         self.conflicts: dict[tuple[str, str], str] = {}
         self.again: float | None = None
+        self.report: Json | None = None
+        """What the store answers; None: nothing yet."""
+        self.asked: list[PodPage] = []
         self.is_gone = False
 
     def reconcile(self) -> Reconciled:
@@ -76,11 +88,16 @@ class Cluster:
             STORAGE_CLASSES: tuple({"metadata": {"name": name}} for name in self.classes),
         }
         observed = Observed(
-            copy.deepcopy(self.resource), owned, watched, self.now, conflicts=dict(self.conflicts)
+            copy.deepcopy(self.resource), owned, watched, self.now, dict(self.conflicts), self._pages()
         )
         decided = self.controller.reconcile(observed)
         self._apply(decided)
         return decided
+
+    def _pages(self) -> dict[PodPage, PageReading]:
+        if self.report is None:
+            return {}
+        return dict.fromkeys(self.asked, PageReading(self.now, json.dumps(self.report).encode()))
 
     def settle(self) -> list[str]:
         """Reconcile until nothing is written any more, and return what was."""
@@ -155,7 +172,10 @@ class Cluster:
                 each["status"] = {"phase": "Pending", "conditions": [reason]}
             else:
                 each["spec"]["nodeName"] = "n1"
-                each["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                ready = [{"type": "Ready", "status": "True"}]
+                image = {"name": key[1].removeprefix("cam-"), "imageID": f"localhost/x@sha256:{'a' * 64}"}
+                each["status"] = {"phase": "Running", "conditions": ready, "containerStatuses": [image]}
+                each["status"]["podIP"] = "10.0.0.9"
 
     def _apply(self, decided: Reconciled) -> None:
         self.conflicts = {}
@@ -173,6 +193,7 @@ class Cluster:
             self.resource["status"] = copy.deepcopy(dict(decided.status))
         self.events += decided.announcements
         self.again = decided.again_after
+        self.asked = list(decided.pages)
         self.is_gone = decided.is_finished
         if self.is_gone:
             self.objects = {

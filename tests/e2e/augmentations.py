@@ -3,13 +3,14 @@
 import asyncio
 import hashlib
 import json
+import os
 import ssl
 import subprocess
 import sys
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,8 @@ class LentSlice:
     def __init__(self, node: RealNode, namespace: str, folder: Path) -> None:
         self._node = node
         self.namespace = namespace
+        self.where = ("--kubeconfig", str(node.kubeconfig), "-n", namespace)
+        """The options that name the namespace."""
         self._program = folder / "device.py"
         self._program.write_text(_DEVICE)
 
@@ -170,6 +173,29 @@ class LentSlice:
     def volume(self, claim: str = f"{NAME}-data") -> Path:
         """Return the directory of a claim's volume."""
         return self._node.folder / "volumes" / f"pvc-{self.claim(claim)['metadata']['uid']}"
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod at once."""
+
+        async def inside() -> None:
+            async with Client.connect(self._node.config) as client:
+                await client.delete(PODS, name, self.namespace, grace=0)
+
+        asyncio.run(inside())
+
+    def process(self, part: str) -> int:
+        """Return the process id, on this machine, of the program of a pod."""
+        uid = self.pod(part)["metadata"]["uid"]
+
+        def look() -> int | None:
+            for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+                with suppress(OSError, StopIteration):
+                    words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+                    if f"pod{uid}" in Path(f"/proc/{pid}/cgroup").read_text() and "python" in words:
+                        return pid
+            return None
+
+        return wait_for(f"the process of the {part}", look, self.story)
 
     def story(self) -> str:
         """Return conditions and pods, for a message."""

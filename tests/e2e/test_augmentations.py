@@ -1,6 +1,8 @@
 """An Augmentation on a real node: created, used, rotated, resized, deleted; every byte compared."""
 
-from collections.abc import Iterator
+import json
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,12 @@ from fairlead.cli.main import main
 from tests.e2e.api import wait_for
 from tests.e2e.augmentations import GROWS, NAME, LentSlice, expected, kind_installed
 from tests.e2e.schedulers import running_scheduler
+from tests.e2e.test_pipelines import assert_confined
 from tests.labs import RealNode
 from tests.pipelineobjects.operated import operator
 
-FILES = {f"/file-{number}": 300_000 + number for number in range(6)}
+Command = Callable[..., str]
+FILES = {f"/file-{number}": 300_000 + number for number in range(3)}
 
 
 @pytest.fixture
@@ -36,15 +40,16 @@ def compare_files(lent: LentSlice, token: str) -> None:
 def test_a_slice_is_lent_used_resized_and_taken_back(
     lent: LentSlice, real_node: RealNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ("--kubeconfig", str(real_node.kubeconfig), "-n", lent.namespace)
-
     def command(verb: str, *more: str) -> str:
-        code = main(["augment", verb, NAME, *more, *where])
+        code = main(["augment", verb, NAME, *more, *lent.where])
         out, err = capsys.readouterr()
         assert code == 0, (out, err, lent.story())
         return out
 
-    program = "from pathlib import Path; import os, time\nfolder = Path(os.environ['FAIRLEAD_DATA'])\n"
+    program = (
+        "from pathlib import Path; import os, signal, sys, time\nfolder = Path(os.environ['FAIRLEAD_DATA'])\n"
+    )
+    program += "signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
     program += "while True: (folder / 'seen').write_text(str(len(list(folder.iterdir())))); time.sleep(0.1)"
     application = ("--image", "localhost/fairlead-store:0.1.0", "--command", f'python3 -c "{program}"')
     with operator(real_node, lent.namespace, tmp_path / "operator.log"):
@@ -55,5 +60,86 @@ def test_a_slice_is_lent_used_resized_and_taken_back(
         compare_files(lent, token)
         assert lent.device("GET", "/file-0", "wrong")["status"] == 401
         wait_for("the application to see them", lambda: "seen" in str(list(lent.volume().rglob("seen"))))
-        assert lent.device("DELETE", "/file-0", token)["status"] == 204
-        assert lent.device("PUT", "/file-0", token, FILES["/file-0"])["status"] == 201
+        volume = lent.volume()
+        rotate(lent, command)
+        token = lent.tokens()[0]
+        resize(lent, command, token, capsys)
+        replace_store(lent)
+        compare_files(lent, token)
+        assert_confined(lent.process("store"))
+        assert_confined(lent.process("application"))
+        invite = json.loads(command("invite", "-o", "json"))
+        assert invite["fingerprint"] == lent.resource()["status"]["fingerprint"]
+
+        command("delete", "--wait", "--timeout", "60s")
+        assert lent.left() == ["cam-data"], "the data stays"
+        command("create", *sized, "--wait", "--timeout", "60s")
+        assert lent.volume() == volume
+        token = lent.tokens()[0]
+        compare_files(lent, token)
+        command("delete", "--delete-data", "--wait", "--timeout", "60s")
+        wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
+        wait_for("the volume to go", lambda: not volume.exists(), lent.story)
+
+
+def rotate(lent: LentSlice, command: Command) -> None:
+    """Rotate the token: both are accepted, and the store is the same process."""
+    (old,) = lent.tokens()
+    before = lent.pod("store")["metadata"]["uid"]
+    command("rotate", "--wait")
+    new, previous = lent.tokens()
+    assert previous == old
+    wait_for(
+        "the new token to be accepted",
+        lambda: lent.device("GET", "/file-0", new)["status"] == 200,
+        lent.story,
+    )
+    assert lent.device("GET", "/file-0", old)["status"] == 200
+    assert lent.pod("store")["metadata"]["uid"] == before
+
+
+def resize(lent: LentSlice, command: Command, token: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Grow and shrink while files are written; then ask for less than is used."""
+    written: dict[str, int] = {}
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.is_set():
+            path = f"/load-{len(written)}"
+            if lent.device("PUT", path, token, 100_000)["status"] == 201:
+                written[path] = 100_000
+
+    load = threading.Thread(target=write)
+    load.start()
+    try:
+        for size in ("96Mi", "48Mi", "80Mi"):
+            before = len(written)
+            command("resize", size, "--wait", "--timeout", "60s")
+            assert lent.resource()["status"]["quota"] == size
+            wait_for("more files", lambda: len(written) > before)  # noqa: B023 - called at once
+    finally:
+        ended.set()
+        load.join()
+    assert lent.claim("cam-data")["status"]["capacity"]["storage"] == "96Mi"
+    compare_files(lent, token)
+    for path, length in written.items():
+        assert lent.device("GET", path, token).get("sha256") == expected(length, path)
+    wait_for("the use to be known", lambda: lent.resource()["status"].get("used", "0") >= "2Mi")
+    assert main(["augment", "resize", NAME, "1Mi", *lent.where]) == 2
+    assert "are in use, more than 1Mi: nothing was changed" in capsys.readouterr().err
+
+
+def replace_store(lent: LentSlice) -> None:
+    """Delete the pod of the store at once, and wait for the next one."""
+    before = lent.pod("store")["metadata"]
+    lent.delete_pod(before["name"])
+    wait_for("another store", lambda: uid_of(lent) not in ("", before["uid"]), lent.story)
+    lent.wait_until("Ready", "True")
+
+
+def uid_of(lent: LentSlice) -> str:
+    """Return the uid of the store's pod; empty: there is none."""
+    try:
+        return str(lent.pod("store")["metadata"]["uid"])
+    except StopIteration:
+        return ""

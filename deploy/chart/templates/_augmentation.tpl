@@ -12,7 +12,7 @@ x-kubernetes-validations:
   - rule: "!has(self.service) || !has(self.service.nodePort) || !has(self.service.type) || self.service.type != 'ClusterIP'"
     message: "a ClusterIP service has no nodePort"
 properties:
-  device: {type: string, minLength: 1, maxLength: 63, pattern: '^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$', description: 'The device that it is for, by the name under which it joins.'}
+  device: {type: string, minLength: 1, maxLength: 40, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', description: 'The device that it is for, by the name under which it joins.'}
   storage:
     type: object
     description: The device's files. They outlive the augmentation unless deleteData says otherwise.
@@ -145,6 +145,8 @@ description: What the operator has seen and decided.
 properties:
   observedGeneration: {type: integer, format: int64, description: The generation of the spec that this is about.}
   quota: {type: string, maxLength: 32, description: How much the store accepts now.}
+  used: {type: string, maxLength: 32, description: "What the store holds, in whole mebibytes."}
+  peak: {type: string, maxLength: 32, description: The most that it has held.}
   node: {type: string, maxLength: 253, description: The node of the store.}
   url: {type: string, maxLength: 512, description: Where the device reaches the store.}
   fingerprint: {type: string, maxLength: 71, description: The fingerprint of the store's certificate.}

@@ -21,6 +21,14 @@ from fairlead.augmentobjects.names import (
 )
 from fairlead.augmentobjects.pods import PodPlan, plan_pods, pods_by_part
 from fairlead.augmentobjects.problems import AugmentationCondition, accepted_state, problems_of
+from fairlead.augmentobjects.report import (
+    EVERY,
+    StoreReport,
+    joined_state,
+    read_report,
+    report_page,
+    same_state,
+)
 from fairlead.augmentobjects.resource import AugmentationResource, read_resource
 from fairlead.augmentobjects.sizes import SizeDecision, StorageFacts, decide_sizes
 from fairlead.augmentobjects.status import (
@@ -51,6 +59,7 @@ from fairlead.reconcile import Announcement, Manifest, Observed, Reconciled, Res
 from fairlead.units import Bytes, format_quantity, parse_quantity
 
 IMAGE: Final = f"localhost/fairlead-store:{__version__}"
+_MEBIBYTE: Final = 1 << 20
 _OWNED: Final = (VOLUME_CLAIMS, SECRETS, CONFIG_MAPS, SERVICES, NETWORK_POLICIES, PODS)
 
 
@@ -105,12 +114,22 @@ class AugmentationController:
             resource, stored.get(credentials_name(resource.name)), self.new_secret, observed.now
         )
         certificate = decide_certificate(resource, stored, self.issuer, observed.now)
-        sizes = decide_sizes(resource, _facts(observed, claims))
-        settings = {QUOTA: f"{sizes.quota}\n"}
         pods = pods_by_part(observed.owned.get(PODS, ()))
+        page = report_page(resource, pods.get(STORE), certificate.authority, credentials, observed.now)
+        reading = observed.pages.get(page) if page is not None else None
+        report = read_report(reading, observed.now)
+        sizes = decide_sizes(
+            resource, _facts(observed, claims, report, is_asked=page is not None and not reading)
+        )
+        settings = {QUOTA: f"{sizes.quota}\n"}
         plan = self._plan_pods(observed, resource, pods, claims, digest([settings, credentials.token]))
-        states = _states(resource, pods, plan, sizes)
+        states = (
+            *_states(resource, pods, plan, sizes),
+            joined_state(resource, report, observed.now),
+            *same_state(resource, report, pods),
+        )
         status = _status(observed, states) | _summary(observed, resource, claims, pods, sizes, certificate)
+        status |= _use(observed, report)
         return Reconciled(
             objects=(
                 *wanted_claims(resource, claims),
@@ -127,6 +146,7 @@ class AugmentationController:
                 *_events(plan, pods, credentials, certificate),
             ),
             again_after=_again_after(observed.now, plan, credentials, certificate),
+            pages={} if page is None else {page: EVERY},
         )
 
     def _plan_pods(
@@ -145,16 +165,30 @@ class AugmentationController:
         return plan_pods(resource, wanted, pods, is_located=is_located, now=observed.now)
 
 
-def _facts(observed: Observed, claims: Mapping[str, ObservedClaim]) -> StorageFacts:
+def _facts(
+    observed: Observed, claims: Mapping[str, ObservedClaim], report: StoreReport | None, *, is_asked: bool
+) -> StorageFacts:
     quota = (observed.resource.get("status") or {}).get("quota")
     classes = [each["metadata"]["name"] for each in observed.watched.get(STORAGE_CLASSES, ())]
     return StorageFacts(
         claims,
-        None,
+        report.used if report is not None else None,
         Bytes(parse_quantity(str(quota))) if quota else None,
         observed.conflicts,
         classes if STORAGE_CLASSES in observed.watched else None,
+        is_asked,
     )
+
+
+def _use(observed: Observed, report: StoreReport | None) -> dict[str, str]:
+    """Return how much is used, in whole mebibytes, and the most that was; as before where it is not known."""
+    before = observed.resource.get("status") or {}
+    known = {name: before[name] for name in ("used", "peak") if name in before}
+    if report is None or report.used is None:
+        return known
+    used = -(-report.used // _MEBIBYTE) * _MEBIBYTE
+    peak = max(used, parse_quantity(str(known.get("peak", "0"))))
+    return {"used": format_quantity(used), "peak": format_quantity(peak)}
 
 
 def _states(
@@ -241,7 +275,7 @@ def _refuse(observed: Observed, problems: Sequence[str]) -> Reconciled:
         ConditionState(AugmentationCondition.PROGRESSING, False, "Invalid", "the spec must be changed"),
     )
     before = observed.resource.get("status") or {}
-    names = ("quota", "node", "url", "fingerprint", "claims")
+    names = ("quota", "used", "peak", "node", "url", "fingerprint", "claims")
     status = {name: before[name] for name in names if name in before}
     status |= _status(observed, states) | {"pods": pods_document(pods)}
     keep = frozenset((kind.kind, each["metadata"]["name"]) for kind, each in _everything(observed))

@@ -37,6 +37,8 @@ class StorageFacts:
     """Why objects could not be made so, by kind and name."""
     classes: Collection[str] | None
     """The storage classes of the cluster; None: they are not known."""
+    is_asked: bool = False
+    """Whether the store was asked what it holds, and has not answered yet."""
 
 
 def decide_sizes(resource: AugmentationResource, facts: StorageFacts) -> SizeDecision:
@@ -45,6 +47,11 @@ def decide_sizes(resource: AugmentationResource, facts: StorageFacts) -> SizeDec
     capacity = data.capacity if data is not None else None
     quota = size if capacity is None else Bytes(min(size, capacity))
     is_below_use = facts.used is not None and quota < facts.used
+    if facts.is_asked and facts.quota is not None and quota < facts.quota:
+        quota = facts.quota if capacity is None else Bytes(min(facts.quota, capacity))
+        text = "the store is asked what it holds before its quota becomes smaller"
+        measuring = ConditionState(AugmentationCondition.SIZED, False, "Measuring", text)
+        return SizeDecision(quota, _storage_state(resource, facts), measuring)
     if is_below_use:
         held = facts.quota or capacity or facts.used or size
         quota = Bytes(max(held, facts.used or 0))

@@ -98,11 +98,13 @@ COMMANDS: dict[str, set[str]] = {
     },
     "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *IN_CLUSTER, *OUTPUT}
     - {"--wait", "--timeout"},
-    "augment resize": {"--local", "NAME", "SIZE"},
-    "augment rotate": {"--local", "NAME"},
+    "augment resize": {"--local", "NAME", "SIZE", "--fast", *IN_CLUSTER, *OUTPUT},
+    "augment rotate": {"--local", "NAME", *IN_CLUSTER, *OUTPUT},
+    "augment rightsize": {"-A", "--all-namespaces", *IN_CLUSTER[:4], *LISTING},
     "augment invite": {
         "--local",
         "NAME",
+        *IN_CLUSTER[:4],
         "--url",
         "--key-file",
         "--cert",

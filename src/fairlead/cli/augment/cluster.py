@@ -78,6 +78,8 @@ def document(found: Json) -> Json:
         "size": spec["storage"]["size"],
         "fast": spec["storage"].get("fast", ""),
         "quota": status.get("quota", ""),
+        "used": status.get("used", ""),
+        "peak": status.get("peak", ""),
         "ready": stored.is_true(found, "Ready"),
         "url": status.get("url", ""),
         "fingerprint": status.get("fingerprint", ""),

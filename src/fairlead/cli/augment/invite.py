@@ -5,8 +5,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.augment import local
+from fairlead.cli.augment.invite_cluster import InvitedSession, read_session
 from fairlead.cli.output.show import show
 from fairlead.cli.shell import options as shared
+from fairlead.cli.shell import resources
 
 if TYPE_CHECKING:
     from fairlead.units import Seconds
@@ -21,8 +23,14 @@ def add(verbs: Any) -> None:
         "good for one join, and the fingerprint of the store's certificate. The token is signed with the "
         "session's key: the store need not be reached.",
     )
-    command.add_argument("name", metavar="NAME", nargs="?", help="with --local: the session")
+    command.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="an augmentation, which has address, key and certificate (default: the options)",
+    )
     local.add_local(command)
+    resources.add_cluster(command)
     command.add_argument("--url", metavar="URL", help="the address of the store, as devices reach it")
     command.add_argument(
         "--key-file", metavar="FILE", help="the key of invites that `fairlead serve store` has"
@@ -46,25 +54,44 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     from fairlead.device.membership import parse_url
-    from fairlead.errors import SettingsError
     from fairlead.invite import mint_invite
 
     life = _life(options.valid_for)
     if options.local:
         return local.run_invite(options, life)
-    if options.name is not None or not (options.url and options.key_file):
-        raise SettingsError(
-            "which store is it?", "name a session with --local, or a store with --url and --key-file"
-        )
     expires = time.time() + life
-    url = parse_url(options.url) + "/"
-    fingerprint = _fingerprint(options.cert, url)
+    session = _session(options)
+    url = parse_url(session.url) + "/"
+    fingerprint = session.fingerprint
     try:
-        token = mint_invite(_key(options.key_file), expires, options.device)
+        token = mint_invite(session.key, expires, options.device or session.device)
     except ValueError as error:
+        from fairlead.errors import SettingsError
+
         raise SettingsError(f"--device: {error}", "use lower-case letters, digits and hyphens") from None
     print_invite(options, url, token, fingerprint, expires)
     return 0
+
+
+def _session(options: argparse.Namespace) -> InvitedSession:
+    """Return what is invited to: an augmentation of a cluster, or what the options say."""
+    from fairlead.errors import SettingsError
+
+    if options.name:
+        if options.url or options.key_file or options.cert:
+            raise SettingsError(
+                f"{options.name} has its own address, key and certificate",
+                "leave out --url, --key-file and --cert, or the name",
+            )
+        return read_session(options)
+    if not options.url or not options.key_file:
+        raise SettingsError(
+            "neither an augmentation nor a store is named", "name one, or add --url and --key-file"
+        )
+    from fairlead.device.membership import parse_url
+
+    key, url = _key(options.key_file), parse_url(options.url) + "/"
+    return InvitedSession(options.url, key, _fingerprint(options.cert, url), "")
 
 
 def print_invite(options: argparse.Namespace, url: str, token: str, fingerprint: str, expires: float) -> None:
