@@ -121,6 +121,24 @@ def test_the_application_has_its_share_and_sees_the_files_alone(cluster: Cluster
     assert secrets == [], "neither token nor key reaches the application"
 
 
+def test_two_tiers_are_two_claims_at_the_same_places_for_store_mover_and_application() -> None:
+    cluster = Cluster(augmentation())
+    cluster.resource["spec"]["storage"] = {"size": "2Gi", "fast": "1Gi", "classes": ["quick", "slow"]}
+    cluster.live()
+    classes = {name: cluster.claim(name)["spec"]["storageClassName"] for name in ("cam-fast", "cam-data")}
+    assert classes == {"cam-fast": "quick", "cam-data": "slow"}
+    store, mover = cluster.pod("store")["spec"]["containers"]
+    assert store["command"][3:5] == ["--root", "/fast/files"]
+    assert store["command"][store["command"].index("--also") + 1] == "/data/files"
+    where = ["--fast", "/fast/files", "--slow", "/data/files", "--capacity", str(1 << 30)]
+    assert mover["command"] == ["fairlead", "serve", "tier", *where]
+    assert mover["securityContext"]["readOnlyRootFilesystem"] is True
+    (program,) = cluster.pod("application")["spec"]["containers"]
+    assert {each["mountPath"] for each in program["volumeMounts"]} == {"/tmp", "/fast/files", "/data/files"}
+    assert {"name": "FAIRLEAD_DATA", "value": "/fast/files"} in program["env"]
+    assert cluster.says("StorageReady") == "True Bound: cam-data 2Gi, cam-fast 1Gi"
+
+
 def test_a_larger_size_grows_the_claim_and_then_the_quota(cluster: Cluster) -> None:
     cluster.live()
     pods = [cluster.pod(part)["metadata"]["creationTimestamp"] for part in ("store", "application")]

@@ -28,7 +28,7 @@ from tests.pipelineobjects.deployed import POLICIES, SECRETS, SERVICES
 NAME = "cam"
 GROWS, STAYS = "test-grows", "test-stays"
 _DEVICE = """
-import base64, hashlib, json, ssl, sys, urllib.error, urllib.request
+import hashlib, json, ssl, sys, time, urllib.error, urllib.request
 verb, url, token, path, size, seed = sys.argv[1:7]
 context = ssl._create_unverified_context()  # the fingerprint was compared by the test
 def content():
@@ -36,12 +36,20 @@ def content():
     return (block * (int(size) // len(block) + 1))[:int(size)]
 body = content() if verb == "PUT" else None
 request = urllib.request.Request(url + path, body, {"Authorization": "Bearer " + token}, method=verb)
-try:
-    with urllib.request.urlopen(request, context=context, timeout=60) as answer:
-        read = answer.read()
-        print(json.dumps({"status": answer.status, "sha256": hashlib.sha256(read).hexdigest()}))
-except urllib.error.HTTPError as error:
-    print(json.dumps({"status": error.code, "text": error.read().decode(errors="replace")[:200]}))
+for attempt in range(300):
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+            read = answer.read()
+            print(json.dumps({"status": answer.status, "sha256": hashlib.sha256(read).hexdigest()}))
+        break
+    except urllib.error.HTTPError as error:
+        print(json.dumps({"status": error.code, "text": error.read().decode(errors="replace")[:200]}))
+        break
+    except urllib.error.URLError as error:
+        # A node forwards to a store some moments after that is ready; nothing was sent yet.
+        if not isinstance(error.reason, ConnectionRefusedError) or attempt == 299:
+            raise
+        time.sleep(0.1)
 """
 
 

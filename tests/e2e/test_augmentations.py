@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.cli.main import main
 from tests.e2e.api import wait_for
-from tests.e2e.augmentations import GROWS, NAME, LentSlice, expected, kind_installed
+from tests.e2e.augmentations import GROWS, NAME, STAYS, LentSlice, expected, kind_installed
 from tests.e2e.schedulers import running_scheduler
 from tests.e2e.test_pipelines import assert_confined
 from tests.labs import RealNode
@@ -80,6 +80,28 @@ def test_a_slice_is_lent_used_resized_and_taken_back(
         command("delete", "--delete-data", "--wait", "--timeout", "60s")
         wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
         wait_for("the volume to go", lambda: not volume.exists(), lent.story)
+
+
+def test_files_beyond_the_fast_tier_are_on_the_slow_one(
+    lent: LentSlice, real_node: RealNode, tmp_path: Path
+) -> None:
+    with operator(real_node, lent.namespace, tmp_path / "operator.log"):
+        tiers = ("--size", "64Mi", "--fast", "1Mi", "--class", GROWS, "--class", STAYS)
+        create = ["augment", "create", NAME, "--device", "camera-7", *tiers, "--wait", *lent.where]
+        assert main(create) == 0, lent.story()
+        (token,) = lent.tokens()
+        large = {f"/large-{number}": 700_000 for number in range(3)}
+        for path, size in large.items():
+            assert lent.device("PUT", path, token, size)["status"] == 201
+        fast = lent.volume("cam-fast") / "files"
+        wait_for(
+            "files to move to the slow tier",
+            lambda: sum((fast / path[1:]).is_symlink() for path in large) >= 2,
+            lent.story,
+        )
+        for path, size in large.items():
+            assert lent.device("GET", path, token).get("sha256") == expected(size, path)
+        assert main(["augment", "delete", NAME, "--delete-data", "--wait", *lent.where]) == 0
 
 
 def rotate(lent: LentSlice, command: Command) -> None:

@@ -130,21 +130,13 @@ class AugmentationController:
         )
         status = _status(observed, states) | _summary(observed, resource, claims, pods, sizes, certificate)
         status |= _use(observed, report)
+        said = (*announce(_conditions(observed), states), *_events(plan, pods, credentials, certificate))
+        joined = (settings_map(resource, settings), *services(resource), network_policy(resource))
+        secrets = (*certificate.secrets, credentials.secret(resource))
         return Reconciled(
-            objects=(
-                *wanted_claims(resource, claims),
-                *certificate.secrets,
-                credentials.secret(resource),
-                settings_map(resource, settings),
-                *services(resource),
-                network_policy(resource),
-                *plan.objects,
-            ),
+            objects=(*wanted_claims(resource, claims), *secrets, *joined, *plan.objects),
             status=status,
-            announcements=(
-                *announce(_conditions(observed), states),
-                *_events(plan, pods, credentials, certificate),
-            ),
+            announcements=said,
             again_after=_again_after(observed.now, plan, credentials, certificate),
             pages={} if page is None else {page: EVERY},
         )

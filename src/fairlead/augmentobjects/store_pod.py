@@ -1,4 +1,4 @@
-"""The pod that serves the data of an Augmentation: `fairlead serve store`. Pure."""
+"""The pod that serves the data of an Augmentation, and moves it between its tiers. Pure."""
 
 from typing import Any, Final
 
@@ -44,7 +44,7 @@ def store_pod(resource: AugmentationResource, default_image: str) -> Json:
         **pod_base(resource),
         "terminationGracePeriodSeconds": _END,
         "initContainers": [folders_container(resource, default_image)],
-        "containers": [_container(resource, default_image)],
+        "containers": [_container(resource, default_image), *_tier_container(resource, default_image)],
         "volumes": [
             {"name": "tmp", "emptyDir": {}},
             *claim_volumes(resource),
@@ -89,6 +89,26 @@ def _container(resource: AugmentationResource, default_image: str) -> Json:
         ],
     }
     return container | ({"imagePullPolicy": resource.pull_policy} if resource.pull_policy else {})
+
+
+def _tier_container(resource: AugmentationResource, default_image: str) -> list[Json]:
+    """Return the container that moves files between two tiers; none where there is one."""
+    capacity = resource.spec.storage.fast
+    if capacity is None:
+        return []
+    command = ["fairlead", "serve", "tier", "--fast", f"{FAST_VOLUME}/{FILES}"]
+    command += ["--slow", f"{DATA_VOLUME}/{FILES}", "--capacity", str(capacity)]
+    container = {
+        "name": "tier",
+        "image": resource.image or default_image,
+        "command": command,
+        "env": [{"name": "HOME", "value": TMP}, {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
+        "resources": resources_of({}, _REQUESTS, None),
+        "securityContext": container_security(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": TMP}, *claim_mounts(resource)],
+    }
+    return [container | ({"imagePullPolicy": resource.pull_policy} if resource.pull_policy else {})]
 
 
 def pod_base(resource: AugmentationResource) -> Json:
