@@ -71,7 +71,7 @@ _OF_DECISIONS: Final = (
 )
 """What only the scheduler needs, and programs that explain its decisions."""
 
-_OF_STORES: Final = ("device", "store", "tiering")
+_OF_STORES: Final = ("augment", "cli/augment/tier_status.py", "device", "store", "tiering")
 """What only the store of an augmentation needs, and the devices that use it."""
 
 RECIPES: Final = {
@@ -142,6 +142,7 @@ RECIPES: Final = {
                 *_WORKSTATION,
                 *_OF_NODES,
                 *_OF_DECISIONS,
+                "augment",
                 "augmentobjects",
                 "authority.py",
                 "cluster",

@@ -178,6 +178,21 @@ class LentSlice:
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
+    def join(self, *words: str) -> None:
+        """Let the device join, with a home of its own."""
+        command = [sys.executable, "-m", "fairlead", "device", "join", *words]
+        home = self._program.parent / "home"
+        home.mkdir()
+        entered = namespaces.enter_network(self._node.lab.namespaces[0], command)
+        env = {**os.environ, "HOME": str(home), "XDG_STATE_HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+        done = subprocess.run(entered, capture_output=True, text=True, check=False, env=env)
+        assert done.returncode == 0, (done.stdout, done.stderr, self.story())
+
+    def restarts(self, part: str) -> int:
+        """Return how often containers of a pod were started again."""
+        listed = self.pod(part)["status"]["containerStatuses"]
+        return max(int(each["restartCount"]) for each in listed)
+
     def volume(self, claim: str = f"{NAME}-data") -> Path:
         """Return the directory of a claim's volume."""
         return self._node.folder / "volumes" / f"pvc-{self.claim(claim)['metadata']['uid']}"

@@ -1,6 +1,8 @@
 """An Augmentation on a real node: created, used, rotated, resized, deleted; every byte compared."""
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,26 +84,43 @@ def test_a_slice_is_lent_used_resized_and_taken_back(
         wait_for("the volume to go", lambda: not volume.exists(), lent.story)
 
 
-def test_files_beyond_the_fast_tier_are_on_the_slow_one(
-    lent: LentSlice, real_node: RealNode, tmp_path: Path
+@pytest.mark.skipif(os.environ.get("FAIRLEAD_CHAOS") != "long", reason="half a minute: FAIRLEAD_CHAOS=long")
+def test_a_device_joins_and_its_files_move_between_tiers_and_outlive_a_restart(
+    lent: LentSlice, real_node: RealNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def command(verb: str, *more: str) -> str:
+        code = main(["augment", verb, NAME, *more, *lent.where])
+        out, err = capsys.readouterr()
+        assert code == 0, (out, err, lent.story())
+        return out
+
     with operator(real_node, lent.namespace, tmp_path / "operator.log"):
         tiers = ("--size", "64Mi", "--fast", "1Mi", "--class", GROWS, "--class", STAYS)
-        create = ["augment", "create", NAME, "--device", "camera-7", *tiers, "--wait", *lent.where]
-        assert main(create) == 0, lent.story()
+        command("create", "--device", "camera-7", *tiers, "--wait")
         (token,) = lent.tokens()
         large = {f"/large-{number}": 700_000 for number in range(3)}
         for path, size in large.items():
             assert lent.device("PUT", path, token, size)["status"] == 201
+        invite = json.loads(command("invite", "-o", "json"))
+        pin = ("--token", invite["token"], "--fingerprint", invite["fingerprint"])
+        lent.join(invite["url"], *pin)
+        lent.wait_until("DeviceJoined", "True Joined: camera-7 has joined")
         fast = lent.volume("cam-fast") / "files"
         wait_for(
             "files to move to the slow tier",
             lambda: sum((fast / path[1:]).is_symlink() for path in large) >= 2,
             lent.story,
         )
+        real_node.restart("kubelet", kill=True)
+        os.kill(lent.process("store"), signal.SIGKILL)
+        wait_for("the store to be started again", lambda: lent.restarts("store") > 0, lent.story)
+        lent.wait_until("Ready", "True")
         for path, size in large.items():
             assert lent.device("GET", path, token).get("sha256") == expected(size, path)
-        assert main(["augment", "delete", NAME, "--delete-data", "--wait", *lent.where]) == 0
+        command("resize", "80Mi")
+        lent.wait_until("Sized", "False CannotGrow: claim cam-data cannot grow from 64Mi to 80Mi")
+        command("delete", "--delete-data", "--wait")
+        wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
 
 
 def rotate(lent: LentSlice, command: Command) -> None:
