@@ -165,6 +165,8 @@ def test_an_unknown_session_is_one_line(world: LocalWorld) -> None:
     for words in (["show", "x"], ["delete", "x"], ["resize", "x", "1Gi"], ["rotate", "x"], ["invite", "x"]):
         code, _, err = world.run("augment", *words, "--local")
         assert (code, "no session x on this machine" in err) == (2, True)
+    code, _, err = world.run("augment", "invite", "--local")
+    assert (code, "needs a session alone" in err) == (2, True)
     code, _, err = world.run("augment", "create", "x", "--local", "--device", "Pi 4", "--size", "1Gi")
     assert (code, "is not a name" in err) == (2, True)
 

@@ -181,12 +181,12 @@ def run_invite(options: argparse.Namespace, life: float) -> int:
     from fairlead.augment.place import SessionPlace
     from fairlead.augment.visit import session_key
     from fairlead.cli.augment.invite import print_invite
-    from fairlead.errors import SettingsError
+    from fairlead.errors import SessionError
     from fairlead.invite import mint_invite
 
-    if options.name is None:
-        raise SettingsError(
-            "--local needs the name of a session", "`fairlead augment list --local` shows them"
+    if options.name is None or options.key_file:
+        raise SessionError(
+            "--local needs a session alone", "`fairlead augment list --local` shows their names"
         )
     place = SessionPlace.existing(os.environ, options.name)
     session = place.read()

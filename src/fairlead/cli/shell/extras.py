@@ -73,6 +73,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     extras = [own] if own else []
     if options.command == "augment" and getattr(options, "local", False):
         return ("augment", "run")
+    if name == "augment invite" and options.name is not None:
+        return ("cluster",)
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
     if name == "reproduce pipeline" and options.lab:
