@@ -25,7 +25,7 @@ from tests.store.stores import store
 KEY = "the key of a session of tests"
 REPORT = DeviceReport("pi", {"cores": 4, "accelerators": []}, {"free_bytes": 1, "size_bytes": 2})
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
-SEEDS = range(50 if LONG else 4)
+SEEDS = range(50 if LONG else 2)
 ROUNDS = 3
 HOUSE = Path(__file__).parents[2]
 

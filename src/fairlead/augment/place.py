@@ -154,4 +154,4 @@ def _decode(body: Any) -> LocalSession:
     return LocalSession(AugmentationSpec(**spec), **own)
 
 
-SESSION: Final = VersionedFormat("record of a session", JSON, {1: Codec(_encode, _decode)})
+SESSION: Final = VersionedFormat("local-session", JSON, {1: Codec(_encode, _decode)})

@@ -81,4 +81,4 @@ def _decode(body: Any) -> Membership:
     return Membership(**known)
 
 
-MEMBERSHIP: Final = VersionedFormat("record of a joined device", JSON, {1: Codec(_encode, _decode)})
+MEMBERSHIP: Final = VersionedFormat("device-membership", JSON, {1: Codec(_encode, _decode)})

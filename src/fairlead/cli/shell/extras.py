@@ -21,6 +21,7 @@ EXTRAS: Final = {
     "examples": "",
     "manifests": "",
     "warden": "",
+    "augment": "cluster",
     "augment tier": "",
     "augment invite": "",
     "serve tier": "",

@@ -94,4 +94,4 @@ def _decode(body: Any) -> DeviceRecord:
     return DeviceRecord(**{name: body[name] for name in DeviceRecord.__slots__})
 
 
-RECORD: Final = VersionedFormat("record of a device in a store", JSON, {1: Codec(_encode, _decode)})
+RECORD: Final = VersionedFormat("joined-device", JSON, {1: Codec(_encode, _decode)})
