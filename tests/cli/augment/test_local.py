@@ -191,3 +191,14 @@ def test_a_session_with_two_tiers_serves_files_of_both(world: LocalWorld) -> Non
         assert (world.folder / "back").read_bytes() == bytes([number]) * 700_000
     world.ok("augment", "delete", "shop", "--local", "--delete-data")
     assert not slow.exists()
+
+
+def test_programs_read_what_was_changed(world: LocalWorld) -> None:
+    world.ok("augment", "create", "shop", "--local", "--device", "pi", "--size", "2Mi")
+    resized = json.loads(world.ok("augment", "resize", "shop", "3Mi", "--local", "-o", "json"))
+    assert resized["size_bytes"] == 3 << 20
+    assert json.loads(world.ok("augment", "rotate", "shop", "--local", "-o", "json"))["ready"]
+    code, _, err = world.run("augment", "resize", "shop", "3Mi", "--fast", "1Mi", "--local")
+    assert (code, "keeps its size" in err) == (2, True)
+    deleted = json.loads(world.ok("augment", "delete", "shop", "--local", "-o", "json"))
+    assert deleted == {"augmentation": "shop", "deleted": True, "kept_data": [world.place().data]}

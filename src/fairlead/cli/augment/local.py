@@ -111,14 +111,22 @@ def run_delete(options: argparse.Namespace) -> int:
         cancel_application(session.job, os.environ)
     folders = [place.data, *([session.slow] if session.slow else [])]
     _remove(place)
+    if options.output != "table":
+        kept = [] if options.delete_data else folders
+        show({"augmentation": place.name, "deleted": True, "kept_data": kept}, options.output)
     if not options.delete_data:
-        print(f"session {place.name} is deleted; its data stays in {' and '.join(folders)}")
+        _say(options, f"session {place.name} is deleted; its data stays in {' and '.join(folders)}")
         return 0
     for folder in folders:
         shutil.rmtree(folder)
     os.rmdir(place.folder)
-    print(f"session {place.name} and its data are deleted")
+    _say(options, f"session {place.name} and its data are deleted")
     return 0
+
+
+def _say(options: argparse.Namespace, line: str) -> None:
+    if options.output == "table":
+        print(line)
 
 
 def _remove(place: "SessionPlace") -> None:
@@ -141,6 +149,8 @@ def run_resize(options: argparse.Namespace) -> int:
 
     place = SessionPlace.existing(os.environ, options.name)
     session, size = place.read(), parse_size("SIZE", options.size)
+    if options.fast is not None:
+        raise SessionError("--fast: the fast tier of a session keeps its size", "leave it out")
     report = read_report(place, session)
     if report is None:
         raise SessionError(f"the store of session {place.name} does not answer", "start it, then resize it")
@@ -156,6 +166,9 @@ def run_resize(options: argparse.Namespace) -> int:
         )
     place.write_text("quota", f"{size}\n")
     place.write(resized(session, size))
+    if options.output != "table":
+        show(document(view_of(place)), options.output)
+        return 0
     print(f"session {place.name}: {format_bytes(size)}, {format_bytes(used)} of them used")
     return 0
 
@@ -171,6 +184,9 @@ def run_rotate(options: argparse.Namespace) -> int:
     devices = ask_to_rotate(place, place.read())
     previous = place.read_text("token").splitlines()[:1]
     place.write_text("token", "\n".join([secrets.token_urlsafe(32), *previous]) + "\n")
+    if options.output != "table":
+        show(document(view_of(place)), options.output)
+        return 0
     print(f"the token of session {place.name} is replaced; the one before is valid until the next rotation")
     print(f"devices replace theirs at their next report: {', '.join(devices) or 'none has joined'}")
     return 0
