@@ -27,6 +27,8 @@ class Recipe:
     """Folders and modules of fairlead that it does not need."""
     environment: tuple[str, ...] = ()
     """Variables beside those of every image."""
+    keeps_memory: bool = False
+    """Whether freed memory is kept: each frame of a stream would be mapped and unmapped."""
     named: str = ""
     """Another name and tag than those of the release."""
     standard: tuple[str, ...] = ()
@@ -132,6 +134,7 @@ RECIPES: Final = {
             "serve/operator",
             *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
+        keeps_memory=True,
     ),
     "store": Recipe(
         "fairlead-store",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fairlead.pipeline.control import Channel
+from fairlead.pipeline.malloc import keep_freed_memory
 from fairlead.pipeline.progress import ProgressPage
 from fairlead.pipeline.work.loop import PipelineWorker
 
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(arguments[1]):
         sys.exit(_FAILED)  # it ended before the kernel knew
+    keep_freed_memory(os.environ)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the coordinator drains
     channel = Channel.adopt(int(arguments[0]))
     select.select([channel.fileno()], [], [])

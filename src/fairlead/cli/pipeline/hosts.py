@@ -186,8 +186,10 @@ def _worker(options: argparse.Namespace) -> int:
     from fairlead.pipeline.hosts.server import HostServer
     from fairlead.pipeline.hosts.settings import HostSettings
     from fairlead.pipeline.link.tls import require_private
+    from fairlead.pipeline.malloc import keep_freed_memory
     from fairlead.signals import stop_signals
 
+    keep_freed_memory(os.environ)
     tls = tls_files(options)
     require_private(options.listen, tls, insecure=options.insecure, everywhere=options.insecure_network)
     if tls is None:

@@ -1,6 +1,7 @@
 """`fairlead pipeline run`: a pipeline to its end, or on from where an earlier run was."""
 
 import argparse
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     from fairlead.pipeline.check import require_sound
     from fairlead.pipeline.driver import PipelineDriver
     from fairlead.pipeline.fuse import plan_workers
+    from fairlead.pipeline.malloc import keep_freed_memory
     from fairlead.pipeline.replan.following import inner_stages
     from fairlead.pipeline.yaml_file import parse_pipeline, read_text
     from fairlead.signals import stop_signals
@@ -53,6 +55,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     replan.check_options(options)
     follow.check_options(options)
+    keep_freed_memory(os.environ)
     text = read_text(options.file)
     of_file = parse_pipeline(text, options.file)
     spec = require_sound(of_file)
