@@ -3,10 +3,11 @@
 A source and a stage on one host, a stage on another, the sink on a third: frames of 640 x 480 cross one
 link, small records the next one, both with mutual TLS. Deployed, these are pods that the operator made of a
 file that `fairlead pipeline deploy` stored, on a lab with one real node. Bare, two `fairlead pipeline worker`
-and a `run` have the same file, on the loopback of this machine, in a control group that weighs as much
-against other processes as that of the node's pods. Rounds are interleaved, each in another order than the one
-before; the first frames of a run do not count. Exit code 1: the deployed pipeline has less than 90 % of the
-other's frames/s.
+and a `run --follow` have the same file, and so the same processes, on the loopback of this machine, in a
+control group that weighs as much against others as that of the node's pods. Fused is a run that follows no
+file: its camera and flip share a process. Rounds are interleaved, each in another order than the one before;
+the first frames of a run do not count. Exit code 1: the deployed pipeline has less than 90 % of the frames/s
+of the same processes.
 """
 
 import argparse
@@ -98,21 +99,21 @@ def read_rate(lines: str) -> float:
 
 
 @contextmanager
-def bare(folder: Path) -> Iterator[Measure]:
-    """Serve the hosts by bare processes; the block gets what measures one run."""
+def bare(folder: Path, *options: str) -> Iterator[Measure]:
+    """Serve the hosts by bare processes; the block gets what measures one run with these options."""
     addresses = {host: f"127.0.0.1:{free_port()}" for host in HOSTS}
     file = write_pipeline(folder, {host: {"address": at} for host, at in addresses.items()})
     keys = folder / "keys"
     named = [word for host in HOSTS for word in ("--host", f"{host},127.0.0.1")]
     fairlead("pipeline", "certificates", str(keys), *named)
     with ExitStack() as stack:
-        inside = stack.enter_context(group())
+        inside = stack.enter_context(group(folder.name))
         for host, address in addresses.items():
             words = ["pipeline", "worker", "--listen", address, "--folder", str(folder), *tls(keys, host)]
             stack.enter_context(running(words, inside))
 
         def measure() -> float:
-            words = ("-q", "--hosts-within", f"{PATIENCE:.0f}s", *tls(keys, "coordinator"))
+            words = ("-q", "--hosts-within", f"{PATIENCE:.0f}s", *tls(keys, "coordinator"), *options)
             return read_rate(fairlead("pipeline", "run", file, *words, inside=inside))
 
         yield measure
@@ -173,9 +174,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def group() -> Iterator[list[str]]:
+def group(name: str) -> Iterator[list[str]]:
     """Make control groups like those of a node; the block gets the words that start a program in them."""
-    name = f"{cgroups.PREFIX}bench-{os.getpid()}"
+    name = f"{cgroups.PREFIX}bench-{os.getpid()}-{name}"
     cgroups.create(name)
     procs = [str(hierarchy / name / "cgroup.procs") for hierarchy in cgroups.hierarchies()]
     try:
@@ -213,11 +214,13 @@ def main() -> int:
     spec = LabSpec(LabProfile.NODE, "bench-deployed", owner=os.getpid())
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        alone = stack.enter_context(bare(folder / "bare"))
+        alone = stack.enter_context(bare(folder / "bare", "--follow"))
+        fused = stack.enter_context(bare(folder / "fused"))
         in_pods = stack.enter_context(deployed(folder / "pods", stack.enter_context(run_lab(spec))))
-        rounds = measure_rounds({"deployed": in_pods, "bare": alone}, options.rounds)
+        ways = {"deployed": in_pods, "bare": alone, "fused": fused}
+        rounds = measure_rounds(ways, options.rounds)
     ratio = statistics.median(each["deployed"] / each["bare"] for each in rounds)
-    for way in ("deployed", "bare"):
+    for way in ways:
         rates = sorted(each[way] for each in rounds)
         print(f"{way}: median {statistics.median(rates):.1f} frames/s, {rates[0]:.1f} to {rates[-1]:.1f}")
     print(f"deployed over bare, median of {len(rounds)} interleaved rounds: {ratio:.2f} (at least {LEAST})")

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from fairlead.device.files import write_private
 from fairlead.errors import SessionError
 from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.units import Bytes
+from fairlead.userstate import names_with, state_folder
 
 SESSION_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _FILE: Final = "session.json"
@@ -46,20 +46,12 @@ class LocalSession:
 
 def sessions_folder(environ: Mapping[str, str]) -> str:
     """Return the folder that holds one folder for each session."""
-    state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
-        state = os.path.join(environ.get("HOME", "") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "fairlead", "sessions")
+    return state_folder(environ, "sessions")
 
 
 def session_names(environ: Mapping[str, str]) -> list[str]:
     """Return the names of this user's sessions on this machine."""
-    folder = sessions_folder(environ)
-    with suppress(OSError):
-        return sorted(
-            name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, _FILE))
-        )
-    return []
+    return names_with(sessions_folder(environ), _FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Final
 from fairlead.device.files import write_private
 from fairlead.device.membership import DEVICE_NAME, MEMBERSHIP, Membership
 from fairlead.errors import DeviceError
+from fairlead.userstate import names_with, state_folder
 
 _PRIVATE: Final = 0o700
 _MEMBERSHIP: Final = "membership.json"
@@ -18,20 +19,12 @@ _MEMBERSHIP: Final = "membership.json"
 
 def devices_folder(environ: Mapping[str, str]) -> str:
     """Return the folder that holds one folder for each joined device."""
-    state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # the specification ignores relative paths
-        state = os.path.join(environ.get("HOME", "") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "fairlead", "devices")
+    return state_folder(environ, "devices")
 
 
 def device_names(environ: Mapping[str, str]) -> list[str]:
     """Return the names of the devices that are joined here."""
-    folder = devices_folder(environ)
-    with suppress(OSError):
-        return sorted(
-            name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, _MEMBERSHIP))
-        )
-    return []
+    return names_with(devices_folder(environ), _MEMBERSHIP)
 
 
 @dataclass(frozen=True, slots=True)

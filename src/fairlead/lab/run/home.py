@@ -24,6 +24,7 @@ from typing import Final
 
 from fairlead.errors import LabError
 from fairlead.lab.run.state import Lab, LabPhase, load
+from fairlead.userstate import state_folder
 
 DEFAULT_NAME: Final = "lab"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
@@ -73,12 +74,7 @@ class LabHome:
 
 def default(environ: Mapping[str, str]) -> LabHome:
     """Return this user's labs, at the place that the XDG Base Directory specification names."""
-    base = environ.get("XDG_STATE_HOME", "")
-    # The specification says to ignore a relative path.
-    state = (
-        Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    )
-    return LabHome(state / "fairlead" / "lab")
+    return LabHome(Path(state_folder(environ, "lab")))
 
 
 @contextmanager
