@@ -30,6 +30,8 @@ from fairlead.errors import ClusterError, LabError, MissingApiError, NotFoundErr
 from fairlead.lab.build.prerequisites import gather
 from fairlead.lab.build.programs import ensure
 from fairlead.lab.control import helm, prometheus
+from fairlead.lab.csi import images
+from fairlead.lab.csi import start as volumes
 from fairlead.lab.node import inside, namespaces
 from fairlead.lab.node.layout import PLAIN, NodeLayout
 from fairlead.lab.node.load import load
@@ -147,6 +149,12 @@ class RealNode:
     def run(self, *argv: str) -> "subprocess.CompletedProcess[str]":
         """Run a program inside the node: with its files, processes and network."""
         return inside.run(self.lab.namespaces[0], argv)
+
+    def provide_volumes(self) -> None:
+        """Start the lab's CSI driver, unless it runs."""
+        if obstacle := images.obstacle():
+            skip_without_lab(obstacle)
+        volumes.start(self.home, self.name, StepPrinter(io.StringIO()))
 
     def prometheus(self, rules: Path | None = None) -> str:
         """Start a Prometheus in the node, or restart it with other rules; return its address on the host."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import itertools
 import json
 import os
 import ssl
@@ -16,8 +17,8 @@ from typing import Any
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS
+from fairlead.lab.csi.objects import CLAIMS, CLASSES, DRIVER, VOLUMES, storage_class
 from fairlead.lab.node import namespaces
-from fairlead.lab.volumes import CLAIMS, CLASSES, VOLUMES, DirectoryVolumes, storage_class
 from tests.augmentobjects.test_real_api import AUGMENTATIONS
 from tests.e2e.api import wait_for
 from tests.images import store_archive
@@ -65,33 +66,25 @@ def kind_installed(node: RealNode) -> Iterator[None]:
     node.load(store_archive())
     api = RealApi(node.config, node.kubeconfig, node.lab)
     define_kind(api, "augmentations.yaml", AUGMENTATIONS)
-    ended = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(_provide(node, ended)), daemon=True)
-    thread.start()
+    node.provide_volumes()
+    asyncio.run(_set_classes(node, present=True))
     try:
         yield
     finally:
         asyncio.run(_abandon(node))
         forget_kind(api, "augmentations.yaml")
         wait_for("volumes to be removed", lambda: not _volumes(node))
-        ended.set()
-        thread.join()
+        asyncio.run(_set_classes(node, present=False))
 
 
-async def _provide(node: RealNode, ended: threading.Event) -> None:
-    """Make, enlarge and remove volumes until the test is over."""
+async def _set_classes(node: RealNode, *, present: bool) -> None:
+    """Create or delete the classes of the test."""
     async with Client.connect(node.config) as client:
-        classes = [storage_class(GROWS), storage_class(STAYS, can_grow=False)]
-        for each in classes:
-            await client.create(CLASSES.raw(), each)
-        task = asyncio.create_task(DirectoryVolumes(client, node.folder / "volumes").run())
-        while not ended.is_set() and not task.done():
-            await asyncio.sleep(0.1)
-        for each in classes:
-            await client.delete(CLASSES.raw(), each["metadata"]["name"])
-        if task.done():
-            task.result()
-        task.cancel()
+        for each in (storage_class(GROWS), storage_class(STAYS, can_grow=False)):
+            if present:
+                await client.create(CLASSES.raw(), each)
+            else:
+                await client.delete(CLASSES.raw(), each["metadata"]["name"])
 
 
 async def _abandon(node: RealNode) -> None:
@@ -194,8 +187,33 @@ class LentSlice:
         return max(int(each["restartCount"]) for each in listed)
 
     def volume(self, claim: str = f"{NAME}-data") -> Path:
-        """Return the directory of a claim's volume."""
-        return self._node.folder / "volumes" / f"pvc-{self.claim(claim)['metadata']['uid']}"
+        """Return where a claim's volume is mounted, as this machine sees it."""
+        handle = hashlib.sha256(f"pvc-{self.claim(claim)['metadata']['uid']}".encode()).hexdigest()
+        root = Path(f"/proc/{self._node.lab.namespaces[0].init.pid}/root/var/lib/kubelet")
+        return root / "plugins/kubernetes.io/csi" / DRIVER / handle / "globalmount"
+
+    @contextmanager
+    def synced(self) -> Iterator[None]:
+        """Let the kubelet sync the store's pod all the time: else it grows a file system within 15 s."""
+        ended = threading.Event()
+
+        async def label() -> None:
+            async with Client.connect(self._node.config) as client:
+                for number in itertools.count():
+                    if ended.is_set():
+                        return
+                    name = self.pod("store")["metadata"]["name"]
+                    labels = {"metadata": {"labels": {"sync": str(number)}}}
+                    await client.patch(PODS, name, labels, self.namespace)
+                    await asyncio.sleep(0.3)
+
+        thread = threading.Thread(target=lambda: asyncio.run(label()))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def delete_pod(self, name: str) -> None:
         """Delete a pod at once."""

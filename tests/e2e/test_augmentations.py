@@ -157,7 +157,8 @@ def resize(lent: LentSlice, command: Command, token: str, capsys: pytest.Capture
     try:
         for size in ("96Mi", "48Mi"):
             before = len(written)
-            command("resize", size, "--wait", "--timeout", "60s")
+            with lent.synced():
+                command("resize", size, "--wait", "--timeout", "60s")
             assert lent.resource()["status"]["quota"] == size
             wait_for("more files", lambda: len(written) > before)  # noqa: B023 - called at once
     finally:

@@ -96,6 +96,11 @@ def _add_up(verbs: Any) -> None:
         help="node: also a Prometheus that scrapes the pods of fairlead, and annotated ones",
     )
     verb.add_argument(
+        "--volumes",
+        action="store_true",
+        help="node: also a CSI driver, whose volumes are file systems on loop devices (storage class lab)",
+    )
+    verb.add_argument(
         "--layout",
         choices=_LAYOUTS,
         default=_LAYOUTS[0],
@@ -144,6 +149,7 @@ def _up(options: argparse.Namespace) -> int:
         owner=options.owner,
         prometheus=options.prometheus or options.rules is not None,
         rules=options.rules,
+        volumes=options.volumes,
         layout=layout.find_layout(options.layout),
         tuning=_tuning(options),
     )

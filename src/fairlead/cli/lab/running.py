@@ -29,6 +29,13 @@ def add(verbs: Any) -> None:
         verbs, "prometheus", "start a Prometheus in a lab, or replace its rules", _prometheus, output=True
     )
     add_rules(prometheus)
+    add_verb(
+        verbs,
+        "volumes",
+        "start a CSI driver in a lab, whose volumes are on loop devices",
+        _volumes,
+        output=True,
+    )
 
 
 def add_rules(verb: argparse.ArgumentParser) -> None:
@@ -109,4 +116,16 @@ def _prometheus(options: argparse.Namespace) -> int:
         print(lab.prometheus)
     else:
         show({"name": lab.name, "prometheus": lab.prometheus}, options.output)
+    return 0
+
+
+def _volumes(options: argparse.Namespace) -> int:
+    from fairlead.lab.csi import objects, start
+    from fairlead.lab.run.steps import StepPrinter
+
+    lab = start.start(home(), options.name, StepPrinter(sys.stderr))
+    if options.output == "table":
+        print(objects.CLASS)
+    else:
+        show({"name": lab.name, "driver": objects.DRIVER, "storage_class": objects.CLASS}, options.output)
     return 0

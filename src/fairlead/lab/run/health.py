@@ -6,6 +6,7 @@ from typing import Final
 
 from fairlead.lab.control import populate
 from fairlead.lab.control.commands import DEFAULT_PORTS
+from fairlead.lab.csi import start as volumes
 from fairlead.lab.node import inside
 from fairlead.lab.run import probe, ready
 from fairlead.lab.run.state import Lab, LabProgram, NodeNamespaces
@@ -23,6 +24,8 @@ _ENDPOINTS: Final = {
 
 def is_healthy(lab: Lab, program: LabProgram, since: float = 0.0) -> bool:
     """Return whether a program works, as its endpoint and the API server show, and has done so `since`."""
+    if volumes.is_driver(program):
+        return volumes.is_ready(lab, program)
     binary = Path(program.argv[0])
     kind = binary.name
     node_ns = next((candidate for candidate in lab.namespaces if candidate.node == program.node), None)

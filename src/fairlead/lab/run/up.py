@@ -14,6 +14,7 @@ from fairlead.lab.control import prometheus
 from fairlead.lab.control.commands import PORTS
 from fairlead.lab.control.plane import ControlPlaneStarter
 from fairlead.lab.control.tuning import LabTuning
+from fairlead.lab.csi import start as volumes
 from fairlead.lab.node import namespaces
 from fairlead.lab.node.layout import PLAIN, NodeLayout
 from fairlead.lab.node.start import NodeStarter
@@ -43,6 +44,8 @@ class LabSpec:
     """Whether a Prometheus runs in the first real node."""
     rules: Path | None = None
     """The folder of Prometheus's rules."""
+    volumes: bool = False
+    """Whether a CSI driver runs on the real nodes."""
     layout: NodeLayout = PLAIN
     """The paths of its real nodes' files."""
     tuning: LabTuning = field(default_factory=LabTuning)
@@ -73,6 +76,8 @@ def check_spec(where: LabHome, spec: LabSpec) -> None:
     prometheus.check_rules(spec.rules)
     if spec.prometheus and spec.profile is not LabProfile.NODE:
         raise LabError("Prometheus runs in a real node", hint="choose --profile node")
+    if spec.volumes and spec.profile is not LabProfile.NODE:
+        raise LabError("volumes are mounted on real nodes", hint="choose --profile node")
     if spec.layout != PLAIN and spec.profile is not LabProfile.NODE:
         raise LabError(f"only real nodes have the layout {spec.layout.name}", hint="choose --profile node")
     if spec.profile is LabProfile.API and spec.tuning.scheduler is not None:
@@ -83,6 +88,8 @@ def check_spec(where: LabHome, spec: LabSpec) -> None:
         obstacle = namespaces.obstacle(folder)
         if obstacle:
             raise LabError(obstacle, hint="the profiles api and control need no root and no namespaces")
+        if spec.volumes:
+            volumes.check()
         if not 1 <= spec.nodes <= namespaces.MOST_NODES:
             raise LabError(
                 f"{spec.nodes} real nodes", hint=f"choose a number from 1 to {namespaces.MOST_NODES}"
@@ -142,6 +149,8 @@ def _start_programs(
         NodeStarter(running, prerequisites, steps, spec.nodes, spec.tuning).start(spec.fleet)
         if spec.prometheus:
             prometheus.launch(where, running, steps, spec.rules)
+        if spec.volumes:
+            volumes.launch(running, steps)
     else:
         control = ControlPlaneStarter(running, prerequisites, steps, spec.tuning)
         control.write_keys()
