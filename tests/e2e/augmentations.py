@@ -202,7 +202,7 @@ class LentSlice:
                 for number in itertools.count():
                     if ended.is_set():
                         return
-                    name = self.pod("store")["metadata"]["name"]
+                    name = (await asyncio.to_thread(self.pod, "store"))["metadata"]["name"]
                     labels = {"metadata": {"labels": {"sync": str(number)}}}
                     await client.patch(PODS, name, labels, self.namespace)
                     await asyncio.sleep(0.3)
