@@ -27,6 +27,7 @@ from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, LabError, MissingApiError, NotFoundError
+from fairlead.lab.build.debian import ensure_tools
 from fairlead.lab.build.prerequisites import gather
 from fairlead.lab.build.programs import ensure
 from fairlead.lab.control import helm, prometheus
@@ -154,6 +155,10 @@ class RealNode:
         """Start the lab's CSI driver, unless it runs."""
         if obstacle := images.obstacle():
             skip_without_lab(obstacle)
+        try:
+            ensure_tools(packages=images.PACKAGES)
+        except LabError as error:
+            skip_without_lab(str(error).splitlines()[0])
         volumes.start(self.home, self.name, StepPrinter(io.StringIO()))
 
     def prometheus(self, rules: Path | None = None) -> str:

@@ -189,7 +189,8 @@ class LentSlice:
     def volume(self, claim: str = f"{NAME}-data") -> Path:
         """Return where a claim's volume is mounted, as this machine sees it."""
         handle = hashlib.sha256(f"pvc-{self.claim(claim)['metadata']['uid']}".encode()).hexdigest()
-        root = Path(f"/proc/{self._node.lab.namespaces[0].init.pid}/root/var/lib/kubelet")
+        process = Path("/proc") / str(self._node.lab.namespaces[0].init.pid)
+        root = process / "root" / "var/lib/kubelet"
         return root / "plugins/kubernetes.io/csi" / DRIVER / handle / "globalmount"
 
     @contextmanager

@@ -90,23 +90,13 @@ def _add_up(verbs: Any) -> None:
     verb.add_argument(
         "--owner", metavar="PID", type=int, help="`lab reap` may stop the lab once this process has exited"
     )
-    verb.add_argument(
-        "--prometheus",
-        action="store_true",
-        help="node: also a Prometheus that scrapes the pods of fairlead, and annotated ones",
-    )
-    verb.add_argument(
-        "--volumes",
-        action="store_true",
-        help="node: also a CSI driver, whose volumes are file systems on loop devices (storage class lab)",
-    )
+    running_verbs.add_programs(verb)
     verb.add_argument(
         "--layout",
         choices=_LAYOUTS,
         default=_LAYOUTS[0],
         help="node: put the files of kubelet and containerd where a distribution does (default: %(default)s)",
     )
-    running_verbs.add_rules(verb)
     _add_tuning(verb)
     shared.add_catalog(verb)
 

@@ -38,6 +38,21 @@ def add(verbs: Any) -> None:
     )
 
 
+def add_programs(verb: argparse.ArgumentParser) -> None:
+    """Add the options for what runs on real nodes besides."""
+    verb.add_argument(
+        "--prometheus",
+        action="store_true",
+        help="node: also a Prometheus that scrapes the pods of fairlead, and annotated ones",
+    )
+    add_rules(verb)
+    verb.add_argument(
+        "--volumes",
+        action="store_true",
+        help="node: also a CSI driver, whose volumes are file systems on loop devices (storage class lab)",
+    )
+
+
 def add_rules(verb: argparse.ArgumentParser) -> None:
     """Add the option for Prometheus rules."""
     verb.add_argument(
