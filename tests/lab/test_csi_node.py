@@ -15,6 +15,9 @@ from fairlead.lab.csi import messages as wire
 from fairlead.lab.csi.images import Images, obstacle
 from fairlead.lab.csi.node import IDENTITY, NodeService, endpoint
 from fairlead.lab.csi.objects import DRIVER, SMALLEST
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.state import LabProfile
+from fairlead.lab.run.up import LabSpec, check_spec
 from tests.kubelet.kubelets import Connection, dial, info, notify, plugin_folders
 
 NODE = "/csi.v1.Node"
@@ -139,3 +142,8 @@ def test_a_machine_without_loop_devices_or_xfs_says_so(tmp_path: Path) -> None:
     assert "modprobe xfs" in obstacle(tmp_path, kinds)
     kinds.write_text("nodev\tproc\n\txfs\n")
     assert obstacle(tmp_path, kinds) == ""
+
+
+def test_volumes_need_real_nodes(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="volumes are mounted on real nodes"):
+        check_spec(LabHome(tmp_path), LabSpec(LabProfile.CONTROL, volumes=True))
