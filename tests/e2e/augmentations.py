@@ -195,7 +195,7 @@ class LentSlice:
 
     @contextmanager
     def synced(self) -> Iterator[None]:
-        """Let the kubelet sync the store's pod all the time: else it grows a file system within 15 s."""
+        """Let the kubelet sync the store's pod all the time: else it grows a file system some 15 s later."""
         ended = threading.Event()
 
         async def label() -> None:
