@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,73 @@ def test_a_device_joins_and_its_files_move_between_tiers_and_outlive_a_restart(
         lent.wait_until("Sized", "False CannotGrow: claim cam-data cannot grow from 64Mi to 80Mi")
         command("delete", "--delete-data", "--wait")
         wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
+
+
+@pytest.mark.skipif(os.environ.get("FAIRLEAD_CHAOS") != "long", reason="half a minute: FAIRLEAD_CHAOS=long")
+def test_the_data_moves_to_a_smaller_claim_while_files_are_written(
+    lent: LentSlice, real_node: RealNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(verb: str, *more: str) -> str:
+        code = main(["augment", verb, NAME, *more, *lent.where])
+        out, err = capsys.readouterr()
+        assert code == 0, (out, err, lent.story())
+        return out
+
+    log = tmp_path / "operator.log"
+    with operator(real_node, lent.namespace, log):
+        command(
+            "create", "--device", "camera-7", "--size", "64Mi", "--class", GROWS, "--wait", "--timeout", "60s"
+        )
+        (token,) = lent.tokens()
+        put_files(lent, token)
+        old = lent.volume()
+        wait_for("the use to be known", lambda: "used" in lent.resource()["status"], lent.story)
+        with writing(lent, token) as written:
+            wait_for("some files", lambda: len(written) > 3)
+            command("resize", "32Mi", "--reclaim")
+            wait_for(
+                "the freeze",
+                lambda: "frozenSince" in (lent.resource()["status"].get("reclaim") or {}),
+                lent.story,
+            )
+        # Another operator goes on from what it finds.
+    with operator(real_node, lent.namespace, log), writing(lent, token) as later:
+        lent.wait_until("Reclaimed", "True Done")
+        wait_for("more files", lambda: len(later) > 3, lent.story)
+    with operator(real_node, lent.namespace, log):
+        lent.wait_until("Ready", "True")
+        assert lent.claim("cam-data-2")["status"]["capacity"]["storage"] == "32Mi"
+        wait_for("the old volume to go", lambda: not old.exists(), lent.story)
+        compare_files(lent, token)
+        files = lent.volume("cam-data-2") / "files"
+        for path, length in {**written, **later}.items():
+            assert hashlib.sha256((files / path[1:]).read_bytes()).hexdigest() == expected(length, path)
+        assert lent.resource()["status"]["reclaim"]["freezeSeconds"] < 120
+        assert main(["augment", "resize", NAME, "1Mi", "--reclaim", *lent.where]) == 2
+        command("delete", "--delete-data", "--wait", "--timeout", "60s")
+        wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
+
+
+@contextmanager
+def writing(lent: LentSlice, token: str) -> Iterator[dict[str, int]]:
+    """Write files during the block; yield those that the store has acknowledged."""
+    written: dict[str, int] = {}
+    ended, begin = threading.Event(), time.monotonic_ns()
+
+    def write() -> None:
+        while not ended.is_set():
+            path = f"/load-{begin}-{len(written)}"
+            with suppress(AssertionError):  # the store is replaced, and nobody answers
+                if lent.device("PUT", path, token, 50_000)["status"] == 201:
+                    written[path] = 50_000
+
+    load = threading.Thread(target=write)
+    load.start()
+    try:
+        yield written
+    finally:
+        ended.set()
+        load.join()
 
 
 def rotate(lent: LentSlice, command: Command) -> None:

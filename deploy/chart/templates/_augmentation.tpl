@@ -22,6 +22,8 @@ properties:
         message: "fast must be less than size: it is a part of it"
       - rule: "!has(self.classes) || size(self.classes) == 1 || has(self.fast)"
         message: "a second class is for a second tier: set fast, or name one class"
+      - rule: "!has(self.reclaim) || self.reclaim == 0 || !has(self.fast)"
+        message: "data on two tiers is not moved to a smaller claim: leave reclaim out; the quota is smaller at once"
       - rule: has(self.fast) == has(oldSelf.fast)
         message: "a fast tier cannot be added or removed later: create another augmentation"
       - rule: "has(self.classes) == has(oldSelf.classes) && (!has(self.classes) || self.classes == oldSelf.classes)"
@@ -30,7 +32,8 @@ properties:
         message: "accessMode cannot be changed: a volume keeps it; create another augmentation"
     properties:
       size:
-        {{- include "fairlead.augmentation.amount" "How much the device may store, such as 10Gi. A larger size grows the claim where its class allows that; a smaller one is a quota at once." | nindent 8 }}
+        {{- include "fairlead.augmentation.amount" "How much the device may store, such as 10Gi. A larger size grows the claim where its class allows that; a smaller one is a quota at once, and a smaller claim with reclaim." | nindent 8 }}
+      reclaim: {type: integer, format: int64, minimum: 0, description: 'Another number above zero has the data moved to a claim of this size, if that it is in is larger: copied, compared and switched, under a short freeze of writes. 0: it is not moved, and a move that is not done is given up.'}
       fast:
         {{- include "fairlead.augmentation.amount" "The part of it on the fast tier; without it there is one tier." | nindent 8 }}
       classes:
@@ -150,6 +153,16 @@ properties:
   node: {type: string, maxLength: 253, description: The node of the store.}
   url: {type: string, maxLength: 512, description: Where the device reaches the store.}
   fingerprint: {type: string, maxLength: 71, description: The fingerprint of the store's certificate.}
+  reclaim:
+    type: object
+    description: The move of the data to a smaller claim.
+    properties:
+      request: {type: integer, format: int64, description: The number of storage.reclaim that this is about.}
+      phase: {type: string, maxLength: 32, description: 'Waiting, Copying, Freezing, Verifying, Switching, Done or Failed.'}
+      reason: {type: string, maxLength: 64, description: Of a failure.}
+      message: {type: string, maxLength: 1024, description: What is done, or why it failed.}
+      frozenSince: {type: string, format: date-time, description: Since when writes are refused.}
+      freezeSeconds: {type: integer, format: int64, description: For how long they were refused.}
   claims:
     type: array
     description: The claims with the data.
@@ -180,5 +193,5 @@ properties:
         ready: {type: boolean}
         message: {type: string, maxLength: 1024, description: Why it is not ready.}
   conditions:
-    {{- include "fairlead.kind.conditions" "Accepted: the spec is sound. StorageReady: each claim has its volume. Sized: quota and claims are as asked. DeviceJoined: the device has joined. SameApplication: the pod runs what the device runs. Ready: it can be used. Progressing: objects change." | nindent 4 }}
+    {{- include "fairlead.kind.conditions" "Accepted: the spec is sound. StorageReady: each claim has its volume. Sized: quota and claims are as asked. Reclaimed: the data is in a smaller claim, where that is asked for. DeviceJoined: the device has joined. SameApplication: the pod runs what the device runs. Ready: it can be used. Progressing: objects change." | nindent 4 }}
 {{- end }}

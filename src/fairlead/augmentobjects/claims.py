@@ -1,7 +1,8 @@
 """The volume claims of an Augmentation, as observed and as wanted. Pure.
 
 A claim is retained: it outlives its Augmentation unless that says otherwise. A claim never asks for less than
-it has asked for already: Kubernetes refuses that, and the quota is what makes the size smaller.
+it has asked for already: Kubernetes refuses that, and the quota is what makes the size smaller. Data that
+was moved is in a claim with a higher number, and the label of that claim alone says that it counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,11 +11,14 @@ from typing import Any, Final
 
 from fairlead.augmentobjects.names import AUGMENTATIONS, DATA, FAST, claim_name, new_object
 from fairlead.augmentobjects.resource import AugmentationResource
-from fairlead.keys import AUGMENTATION_PART, RETAINED_FOR
+from fairlead.keys import AUGMENTATION_PART, AUGMENTATION_STAGE, RETAINED_FOR
 from fairlead.ownedobjects.kinds import VOLUME_CLAIMS
 from fairlead.reconcile import Manifest
 from fairlead.units import Bytes, format_quantity, parse_quantity
 
+TARGET: Final = "target"
+"""The stage of a claim to which data is copied; it may be deleted at any time."""
+SERVED: Final = "served"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 
@@ -32,6 +36,14 @@ class ObservedClaim:
     is_located: bool
     """Whether its volume exists, or is made on a chosen node: pods no longer decide where it is."""
     is_ending: bool
+    stage: str = ""
+    """`target` or `served` of a claim to which data was moved; empty: of the first one."""
+
+    @property
+    def number(self) -> int:
+        """Its number: 1 of the first one."""
+        last = self.name.rpartition("-")[2]
+        return int(last) if last.isdecimal() and self.name.endswith(f"-{self.part}-{last}") else 1
 
     @property
     def is_bound(self) -> bool:
@@ -66,13 +78,25 @@ def _observed(manifest: Manifest) -> ObservedClaim:
         spec.get("storageClassName") or "",
         bool(spec.get("volumeName")) or _SELECTED_NODE in (meta.get("annotations") or {}),
         bool(meta.get("deletionTimestamp")),
+        (meta.get("labels") or {}).get(AUGMENTATION_STAGE, ""),
     )
+
+
+def serving_number(name: str, observed: Mapping[str, ObservedClaim]) -> int:
+    """Return the number of the claim with the data of an Augmentation."""
+    numbers = [
+        claim.number
+        for claim in observed.values()
+        if claim.part == DATA and claim.stage == SERVED and claim.name == claim_name(name, DATA, claim.number)
+    ]
+    return max(numbers, default=1)
 
 
 def claim_names(resource: AugmentationResource) -> dict[str, str]:
     """Return the names of the claims by their part."""
     parts = (DATA,) if resource.spec.storage.fast is None else (DATA, FAST)
-    return {part: claim_name(resource.name, part) for part in parts}
+    numbers = {DATA: resource.data_claim}
+    return {part: claim_name(resource.name, part, numbers.get(part, 1)) for part in parts}
 
 
 def asked_size(resource: AugmentationResource, part: str) -> Bytes:
@@ -97,11 +121,20 @@ def wanted_claims(
     for part, name in claim_names(resource).items():
         known = observed.get(name)
         size = max(asked_size(resource, part), known.requested if known else 0)
-        manifests.append(_manifest(resource, part, name, Bytes(size)))
+        stage = SERVED if part == DATA and resource.data_claim > 1 else ""
+        manifests.append(_manifest(resource, part, name, Bytes(size), stage))
     return tuple(manifests)
 
 
-def _manifest(resource: AugmentationResource, part: str, name: str, size: Bytes) -> dict[str, Any]:
+def target_claim(resource: AugmentationResource, stage: str = TARGET) -> dict[str, Any]:
+    """Return the claim to which the data moves."""
+    name = claim_name(resource.name, DATA, resource.data_claim + 1)
+    return _manifest(resource, DATA, name, resource.spec.storage.size, stage)
+
+
+def _manifest(
+    resource: AugmentationResource, part: str, name: str, size: Bytes, stage: str = ""
+) -> dict[str, Any]:
     storage_class = asked_class(resource, part)
     spec = {
         "accessModes": [resource.access_mode],
@@ -112,5 +145,6 @@ def _manifest(resource: AugmentationResource, part: str, name: str, size: Bytes)
     manifest["metadata"]["labels"] |= {
         AUGMENTATION_PART: part,
         RETAINED_FOR: f"{AUGMENTATIONS.plural}.{resource.name}",
+        **({AUGMENTATION_STAGE: stage} if stage else {}),
     }
     return manifest

@@ -2,18 +2,28 @@
 
 import secrets as random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from fairlead import __version__
 from fairlead.augmentobjects.application_pod import application_pod
 from fairlead.augmentobjects.certificates import StoreCertificate, decide_certificate
-from fairlead.augmentobjects.claims import ObservedClaim, observed_claims, wanted_claims
+from fairlead.augmentobjects.claims import (
+    TARGET,
+    ObservedClaim,
+    claim_names,
+    observed_claims,
+    serving_number,
+    wanted_claims,
+)
 from fairlead.augmentobjects.credentials import StoreCredentials, decide_credentials
+from fairlead.augmentobjects.move_status import move_document, move_state
+from fairlead.augmentobjects.moves import Move, MoveFacts, decide_move
 from fairlead.augmentobjects.names import (
     APPLICATION,
     AUGMENTATIONS,
+    DATA,
     STORE,
     by_name,
     credentials_name,
@@ -23,6 +33,7 @@ from fairlead.augmentobjects.pods import PodPlan, plan_pods, pods_by_part
 from fairlead.augmentobjects.problems import AugmentationCondition, accepted_state, problems_of
 from fairlead.augmentobjects.report import (
     EVERY,
+    EVERY_FROZEN,
     StoreReport,
     joined_state,
     read_report,
@@ -38,7 +49,7 @@ from fairlead.augmentobjects.status import (
     progress_state,
     ready_state,
 )
-from fairlead.augmentobjects.store_pod import QUOTA, store_pod, with_annotation
+from fairlead.augmentobjects.store_pod import FREEZE, QUOTA, store_pod, with_annotation
 from fairlead.augmentobjects.wiring import network_policy, services, settings_map, url_of
 from fairlead.errors import AugmentationError
 from fairlead.keys import AUGMENTATION_SETTINGS
@@ -60,6 +71,8 @@ from fairlead.units import Bytes, format_quantity, parse_quantity
 
 IMAGE: Final = f"localhost/fairlead-store:{__version__}"
 _MEBIBYTE: Final = 1 << 20
+_FROZEN_AGAIN: Final = 10.0
+"""Seconds until the next look at a freeze, whatever happens: it is given up when it takes too long."""
 _OWNED: Final = (VOLUME_CLAIMS, SECRETS, CONFIG_MAPS, SERVICES, NETWORK_POLICIES, PODS)
 
 
@@ -109,6 +122,7 @@ class AugmentationController:
 
     def _make(self, observed: Observed, resource: AugmentationResource) -> Reconciled:
         claims = observed_claims(observed.owned.get(VOLUME_CLAIMS, ()))
+        resource = replace(resource, data_claim=serving_number(resource.name, claims))
         stored = by_name(tuple(observed.owned.get(SECRETS, ())))
         credentials = decide_credentials(
             resource, stored.get(credentials_name(resource.name)), self.new_secret, observed.now
@@ -121,24 +135,30 @@ class AugmentationController:
         sizes = decide_sizes(
             resource, _facts(observed, claims, report, is_asked=page is not None and not reading)
         )
-        settings = {QUOTA: f"{sizes.quota}\n"}
-        plan = self._plan_pods(observed, resource, pods, claims, digest([settings, credentials.token]))
+        facts = _move_facts(observed, claims, pods, report, sizes, self.image)
+        move = decide_move(resource, facts)
+        settings = {QUOTA: f"{sizes.quota}\n", **({FREEZE: f"{move.freeze}\n"} if move.freeze else {})}
+        running = replace(resource, application=None) if move.stops_application else resource
+        plan = self._plan_pods(observed, running, pods, claims, digest([settings, credentials.token]))
         states = (
-            *_states(resource, pods, plan, sizes),
+            *_states(resource, pods, plan, sizes, move),
             joined_state(resource, report, observed.now),
             *same_state(resource, report, pods),
         )
         status = _status(observed, states) | _summary(observed, resource, claims, pods, sizes, certificate)
         status |= _use(observed, report)
+        if document := move_document(resource, move, facts):
+            status["reclaim"] = document
         said = (*announce(_conditions(observed), states), *_events(plan, pods, credentials, certificate))
         joined = (settings_map(resource, settings), *services(resource), network_policy(resource))
         secrets = (*certificate.secrets, credentials.secret(resource))
         return Reconciled(
-            objects=(*wanted_claims(resource, claims), *secrets, *joined, *plan.objects),
+            objects=(*wanted_claims(resource, claims), *secrets, *joined, *plan.objects, *move.objects),
             status=status,
             announcements=said,
-            again_after=_again_after(observed.now, plan, credentials, certificate),
-            pages={} if page is None else {page: EVERY},
+            again_after=_again_after(observed.now, plan, credentials, certificate, move),
+            keep=_kept(claims, move),
+            pages={} if page is None else {page: EVERY_FROZEN if move.freeze else EVERY},
         )
 
     def _plan_pods(
@@ -152,7 +172,8 @@ class AugmentationController:
         program = application_pod(resource, self.image)
         store = with_annotation(store_pod(resource, self.image), AUGMENTATION_SETTINGS, settings)
         wanted = {**({APPLICATION: program} if program is not None else {}), STORE: store}
-        has_volumes = bool(claims) and all(claim.is_located for claim in claims.values())
+        serving = [claims[name] for name in claim_names(resource).values() if name in claims]
+        has_volumes = bool(serving) and all(claim.is_located for claim in serving)
         is_located = self.is_shown or has_volumes
         return plan_pods(resource, wanted, pods, is_located=is_located, now=observed.now)
 
@@ -172,6 +193,24 @@ def _facts(
     )
 
 
+def _move_facts(
+    observed: Observed,
+    claims: Mapping[str, ObservedClaim],
+    pods: Mapping[str, Manifest],
+    report: StoreReport | None,
+    sizes: SizeDecision,
+    image: str,
+) -> MoveFacts:
+    before = (observed.resource.get("status") or {}).get("reclaim") or {}
+    return MoveFacts(claims, pods, report, sizes.sized.is_true, before, image, observed.now)
+
+
+def _kept(claims: Mapping[str, ObservedClaim], move: Move) -> frozenset[tuple[str, str]]:
+    """Return the claims that stay although they do not serve: all whose data may be in no other one."""
+    names = (name for name, each in claims.items() if each.part == DATA and each.stage != TARGET)
+    return frozenset((VOLUME_CLAIMS.kind, name) for name in names if name not in move.release)
+
+
 def _use(observed: Observed, report: StoreReport | None) -> dict[str, str]:
     """Return how much is used, in whole mebibytes, and the most that was; as before where it is not known."""
     before = observed.resource.get("status") or {}
@@ -184,7 +223,11 @@ def _use(observed: Observed, report: StoreReport | None) -> dict[str, str]:
 
 
 def _states(
-    resource: AugmentationResource, pods: Mapping[str, Manifest], plan: PodPlan, sizes: SizeDecision
+    resource: AugmentationResource,
+    pods: Mapping[str, Manifest],
+    plan: PodPlan,
+    sizes: SizeDecision,
+    move: Move,
 ) -> tuple[ConditionState, ...]:
     wanted = (STORE,) if resource.application is None else (STORE, APPLICATION)
     ready = ready_state(pod_readiness(pods), wanted, sizes.storage)
@@ -193,7 +236,8 @@ def _states(
         sizes.storage,
         sizes.sized,
         ready,
-        progress_state(plan, ready, sizes.sized),
+        progress_state(plan, ready, sizes.sized, move.message if move.is_under_way else ""),
+        *move_state(move),
     )
 
 
@@ -249,12 +293,12 @@ def _events(
 
 
 def _again_after(
-    now: datetime, plan: PodPlan, credentials: StoreCredentials, certificate: StoreCertificate
+    now: datetime, plan: PodPlan, credentials: StoreCredentials, certificate: StoreCertificate, move: Move
 ) -> float | None:
     """Return when something is due although nothing changes."""
     due = [certificate.renew_after, plan.again_at, credentials.previous_until]
     left = [(at - now).total_seconds() for at in due if at is not None]
-    return max(1.0, min(left))
+    return max(1.0, min([*left, *([_FROZEN_AGAIN] if move.freeze else [])]))
 
 
 def _refuse(observed: Observed, problems: Sequence[str]) -> Reconciled:
@@ -267,7 +311,7 @@ def _refuse(observed: Observed, problems: Sequence[str]) -> Reconciled:
         ConditionState(AugmentationCondition.PROGRESSING, False, "Invalid", "the spec must be changed"),
     )
     before = observed.resource.get("status") or {}
-    names = ("quota", "used", "peak", "node", "url", "fingerprint", "claims")
+    names = ("quota", "used", "peak", "node", "url", "fingerprint", "claims", "reclaim")
     status = {name: before[name] for name in names if name in before}
     status |= _status(observed, states) | {"pods": pods_document(pods)}
     keep = frozenset((kind.kind, each["metadata"]["name"]) for kind, each in _everything(observed))

@@ -11,6 +11,10 @@ PORT: Final = 8443
 LONGEST_NAME: Final = 40
 STORE: Final = "store"
 APPLICATION: Final = "application"
+COPY: Final = "copy"
+"""The part of the pod that copies data while the store serves."""
+LAST_COPY: Final = "last-copy"
+"""The part of the pod that copies what has changed, and compares all."""
 DATA: Final = "data"
 FAST: Final = "fast"
 

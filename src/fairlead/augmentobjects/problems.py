@@ -15,6 +15,8 @@ class AugmentationCondition(StrEnum):
     """Every claim has its volume."""
     SIZED = "Sized"
     """The quota and the claims are as the spec asks."""
+    RECLAIMED = "Reclaimed"
+    """The data is in a claim of the size that is asked for."""
     JOINED = "DeviceJoined"
     """The device has joined, and says how it is."""
     SAME_APPLICATION = "SameApplication"
@@ -34,6 +36,10 @@ def problems_of(resource: AugmentationResource) -> list[str]:
         found.append(
             f"spec.storage.fast: {format_quantity(storage.fast)} is not less than the size of "
             f"{format_quantity(storage.size)}: ask for less, or leave it out"
+        )
+    if storage.fast is not None and resource.reclaim:
+        found.append(
+            "spec.storage.reclaim: data on two tiers is not moved: leave it out; the quota is smaller"
         )
     if len(storage.classes) > (1 if storage.fast is None else 2):
         found.append("spec.storage.classes: name one class for each tier: that of the fast one first")

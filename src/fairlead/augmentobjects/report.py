@@ -18,6 +18,8 @@ from fairlead.units import Bytes
 
 EVERY: Final = 10.0
 """Seconds between two readings."""
+EVERY_FROZEN: Final = 1.0
+"""While writes are frozen: nobody shall wait for us."""
 _PATH: Final = "/.fairlead/report"
 _FRESH: Final = timedelta(minutes=1)
 """How old an answer may be that counts."""
@@ -37,6 +39,12 @@ class StoreReport:
     last_seen: datetime | None = None
     digest: str = ""
     """Of the application on the device: `sha256:...`; empty: it has not said."""
+    frozen: str = ""
+    """Why writes are refused; empty: they are not."""
+    quiet_since: datetime | None = None
+    """Since when nothing was written for that reason; None: something may be."""
+    at: datetime | None = None
+    """When it answered."""
 
 
 def report_page(
@@ -66,12 +74,15 @@ def read_report(reading: PageReading | None, now: datetime) -> StoreReport | Non
         return None
     try:
         body = json.loads(reading.body)
-        used, seen = body.get("used"), body.get("last_seen")
+        used, seen, quiet = (body.get(name) for name in ("used", "last_seen", "quiet_since"))
         return StoreReport(
             Bytes(int(used)) if used is not None else None,
             str(body.get("device") or ""),
             datetime.fromtimestamp(float(seen), UTC) if seen else None,
             str((body.get("report") or {}).get("digest") or ""),
+            str(body.get("frozen") or ""),
+            datetime.fromtimestamp(float(quiet), UTC) if quiet else None,
+            reading.at,
         )
     except (AttributeError, OverflowError, TypeError, ValueError):
         return None

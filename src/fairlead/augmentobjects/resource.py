@@ -63,6 +63,10 @@ class AugmentationResource:
     """Counted up to have another token made."""
     deletes_data: bool = False
     """Whether the data goes with the Augmentation."""
+    reclaim: int = 0
+    """Counted up to have the data moved to a claim of the size that is asked for; 0: it is not."""
+    data_claim: int = 1
+    """The number of the claim with the data, as observed."""
 
     @property
     def share(self) -> AcceleratorShare | None:
@@ -103,6 +107,7 @@ def read_resource(manifest: Manifest) -> AugmentationResource:
         tolerations=tuple(body.get("tolerations") or ()),
         rotation=int(body.get("rotation") or 0),
         deletes_data=bool(body.get("deleteData")),
+        reclaim=int(storage.get("reclaim") or 0),
     )
 
 

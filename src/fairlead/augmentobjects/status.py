@@ -47,9 +47,13 @@ def ready_state(
     return ConditionState(kind, False, "Starting", total)
 
 
-def progress_state(plan: PodPlan, ready: ConditionState, sized: ConditionState) -> ConditionState:
-    """Return the condition that says what the controller does."""
+def progress_state(
+    plan: PodPlan, ready: ConditionState, sized: ConditionState, moving: str = ""
+) -> ConditionState:
+    """Return the condition that says what the controller does; `moving`: what a move of the data does."""
     kind = AugmentationCondition.PROGRESSING
+    if moving:
+        return ConditionState(kind, True, "Moving", moving)
     if plan.waits:
         return ConditionState(kind, True, "Replacing" if plan.end else "Waiting", plan.waits)
     if not ready.is_true:

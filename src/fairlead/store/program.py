@@ -78,7 +78,7 @@ def _devices(
         return (), None
     registry = DeviceRegistry(state, say)
     protocol = open_protocol(registry, files.invite_key, contents, files.session, say)
-    return (DeviceCredentials(registry),), JoinHandler(protocol)
+    return (DeviceCredentials(registry),), JoinHandler(protocol, contents.freeze)
 
 
 @contextmanager

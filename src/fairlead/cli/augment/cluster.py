@@ -47,7 +47,7 @@ def summary(found: Json | None) -> str:
 
     if found is None:
         return "gone"
-    for name in ("Accepted", "Sized"):
+    for name in ("Accepted", "Sized", "Reclaimed"):
         said = stored.condition(found, name)
         if said.get("status") == "False":
             return str(said["message"])
@@ -80,6 +80,7 @@ def document(found: Json) -> Json:
         "quota": status.get("quota", ""),
         "used": status.get("used", ""),
         "peak": status.get("peak", ""),
+        "reclaim": dict(status.get("reclaim") or {}),
         "ready": stored.is_true(found, "Ready"),
         "url": status.get("url", ""),
         "fingerprint": status.get("fingerprint", ""),

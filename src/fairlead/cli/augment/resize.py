@@ -31,12 +31,18 @@ def add(verbs: Any) -> None:
         "resize",
         help="give a device more storage, or less",
         description="Change the size of an augmentation. A larger one grows the claim; a smaller one is a "
-        "quota at once, and never less than what is used. With --wait the exit code is 1 if it is not so in "
-        "time.",
+        "quota at once, and never less than what is used. With --reclaim the data moves to a claim of the "
+        "smaller size as well. With --wait the exit code is 1 if it is not so in time.",
     )
     cluster.add_name(resize)
     resize.add_argument("size", metavar="SIZE", help="how much the device may store: 20Gi")
     resize.add_argument("--fast", metavar="SIZE", help="the part of it on the fast tier")
+    resize.add_argument(
+        "--reclaim",
+        action="store_true",
+        help="move the data to a smaller claim: it is copied while the store serves, then writes are refused "
+        "and the application is stopped until every byte was compared and the new claim serves",
+    )
     local.add_local(resize)
     resources.add_wait(resize, "the size is in force, or cannot be")
     resize.set_defaults(run=_resize)
@@ -62,20 +68,71 @@ def add(verbs: Any) -> None:
 
 
 def _resize(options: argparse.Namespace) -> int:
+    if options.local and options.reclaim:
+        raise AugmentationError(
+            "--reclaim: a session of this machine has a folder, and no claim to make smaller",
+            "leave it out: the quota is smaller at once, and free space is the machine's",
+        )
     if options.local:
         return local.run_resize(options)
+    if options.reclaim and options.fast is not None:
+        raise AugmentationError(
+            "--reclaim: data on two tiers is not moved to a smaller claim",
+            "leave it out: the quota is smaller",
+        )
     seconds, size = resources.wait_seconds(options), amount("SIZE", options.size)
     fast = amount("--fast", options.fast) if options.fast is not None else None
 
     async def work(access: ResourceAccess) -> Json:
         before = await access.read()
         _check_use(before, size)
-        storage = {"size": format_quantity(size)} | ({"fast": format_quantity(fast)} if fast else {})
+        storage: Json = {"size": format_quantity(size)} | ({"fast": format_quantity(fast)} if fast else {})
+        storage |= _reclaim(before, size, is_asked=options.reclaim)
         return await _change(access, {"storage": storage})
 
     found = _waited(options, seconds, work, _is_resized)
     cluster.show_augmentation(found, options)
-    return 0 if not options.wait or (_is_resized(found) and _reason(found) not in _FAILED) else 1
+    return (
+        0
+        if not options.wait or (_is_resized(found) and _reason(found) not in _FAILED and _is_moved(found))
+        else 1
+    )
+
+
+def _reclaim(found: Json, size: int, *, is_asked: bool) -> Json:
+    """Return the field that asks for a move, or gives one up; refuse a claim that is too small."""
+    from fairlead.augmentobjects.moves import needed_for
+
+    storage, status = found["spec"]["storage"], found.get("status") or {}
+    if not is_asked:
+        return {"reclaim": 0} if storage.get("reclaim") else {}
+    if storage.get("fast"):
+        raise AugmentationError(
+            "--reclaim: data on two tiers is not moved to a smaller claim",
+            "leave it out: the quota is smaller",
+        )
+    needed = needed_for(parse_quantity(str(status.get("used") or "0")))
+    if needed > size:
+        raise AugmentationError(
+            f"{status['used']} are in use, and with some room they need {format_quantity(needed)}, more than "
+            f"{format_quantity(size)}: nothing was changed",
+            "remove files first, or ask for more",
+        )
+    last = max(storage.get("reclaim") or 0, (status.get("reclaim") or {}).get("request") or 0)
+    return {"reclaim": last + 1}
+
+
+def _is_moved(found: Json) -> bool:
+    """Return whether a move that was asked for is done."""
+    asked = found["spec"]["storage"].get("reclaim")
+    return not asked or _move_phase(found) == "Done"
+
+
+def _move_phase(found: Json) -> str:
+    """Return how far the move of the present request is; empty: nobody has looked at it yet."""
+    said = (found.get("status") or {}).get("reclaim") or {}
+    asked = found["spec"]["storage"].get("reclaim")
+    return str(said.get("phase") or "") if said.get("request") == asked else ""
 
 
 def _check_use(found: Json, size: int) -> None:
@@ -137,7 +194,10 @@ def _reason(found: Json) -> str:
 
 def _is_resized(found: Json | None) -> bool:
     """Return whether a wait is over: the size is in force, or cannot be as it is."""
-    return found is None or _reason(found) in ("AsAsked", *_FAILED)
+    if found is None or _reason(found) in _FAILED:
+        return True
+    has_moved = not found["spec"]["storage"].get("reclaim") or _move_phase(found) in ("Done", "Failed")
+    return _reason(found) == "AsAsked" and has_moved
 
 
 def _rightsize(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from fairlead.invite import TokenRefusal, parse_key
 from fairlead.serve.web.reloaded import ReloadedFiles, error_text
 from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder, secret_of
+from fairlead.store.freeze import WriteFreeze
 from fairlead.store.join.protocol import PREFIX, JoinProtocol, StoreUse
 from fairlead.store.join.registry import DeviceRegistry
 from fairlead.store.refusal import RefusedError
@@ -36,14 +38,17 @@ class DeviceCredentials:
 class JoinHandler:
     """Answers requests below the reserved path."""
 
-    def __init__(self, protocol: JoinProtocol) -> None:
+    def __init__(self, protocol: JoinProtocol, freeze: WriteFreeze | None = None) -> None:
         self._protocol = protocol
+        self._freeze = freeze or WriteFreeze()
 
     def __call__(self, path: str, environ: dict[str, Any], body: RequestBody) -> Reply:
         """Return status, headers and body of an answer."""
         name, method = path.removeprefix(PREFIX), environ["REQUEST_METHOD"]
         secret = secret_of(environ.get("HTTP_AUTHORIZATION", ""))
-        reply = self._protocol.handle(method, name, secret, _RequestContent(body))
+        # A credential that is made while the store is moved would be known to the old volume alone.
+        with self._freeze.writing() if method == "POST" else nullcontext():
+            reply = self._protocol.handle(method, name, secret, _RequestContent(body))
         if reply.refusal:
             raise RefusedError(reply.status, reply.refusal)
         status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
@@ -71,7 +76,8 @@ def open_protocol(
 
     def use() -> StoreUse:
         usage = contents.account.usage()
-        return StoreUse(usage.used, usage.quota, contents.freeze.reason or "")
+        freeze = contents.freeze
+        return StoreUse(usage.used, usage.quota, freeze.reason or "", freeze.quiet_since)
 
     return JoinProtocol(registry, key.current, use, session)
 

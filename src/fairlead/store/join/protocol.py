@@ -29,6 +29,8 @@ class StoreUse:
     quota: int | None = None
     frozen: str = ""
     """Why writes are refused; empty: they are not."""
+    quiet_since: float | None = None
+    """Since when no write is in progress, in a freeze."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,8 @@ class JoinProtocol:
 
     def _use_document(self) -> dict[str, Any]:
         use = self._use()
-        return {"used": use.used, "quota": use.quota, "frozen": use.frozen}
+        quiet = {} if use.quiet_since is None else {"quiet_since": use.quiet_since}
+        return {"used": use.used, "quota": use.quota, "frozen": use.frozen, **quiet}
 
 
 def device_document(record: DeviceRecord) -> dict[str, Any]:
