@@ -182,8 +182,8 @@ def writing(lent: LentSlice, token: str) -> Iterator[dict[str, int]]:
         while not ended.is_set():
             path = f"/load-{begin}-{len(written)}"
             with suppress(AssertionError):  # the store is replaced, and nobody answers
-                if lent.device("PUT", path, token, 50_000)["status"] == 201:
-                    written[path] = 50_000
+                if lent.device("PUT", path, token, 20_000)["status"] == 201:
+                    written[path] = 20_000
 
     load = threading.Thread(target=write)
     load.start()

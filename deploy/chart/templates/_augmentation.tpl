@@ -33,7 +33,7 @@ properties:
     properties:
       size:
         {{- include "fairlead.augmentation.amount" "How much the device may store, such as 10Gi. A larger size grows the claim where its class allows that; a smaller one is a quota at once, and a smaller claim with reclaim." | nindent 8 }}
-      reclaim: {type: integer, format: int64, minimum: 0, description: 'Another number above zero has the data moved to a claim of this size, if that it is in is larger: copied, compared and switched, under a short freeze of writes. 0: it is not moved, and a move that is not done is given up.'}
+      reclaim: {type: integer, format: int64, minimum: 0, description: 'Another number above zero has the data moved to a claim of this size, if the present one is larger: copied, compared and switched, under a short freeze of writes. 0: it is not moved, and a move that is not done is given up.'}
       fast:
         {{- include "fairlead.augmentation.amount" "The part of it on the fast tier; without it there is one tier." | nindent 8 }}
       classes:
@@ -160,7 +160,7 @@ properties:
       request: {type: integer, format: int64, description: The number of storage.reclaim that this is about.}
       phase: {type: string, maxLength: 32, description: 'Waiting, Copying, Freezing, Verifying, Switching, Done or Failed.'}
       reason: {type: string, maxLength: 64, description: Of a failure.}
-      message: {type: string, maxLength: 1024, description: What is done, or why it failed.}
+      message: {type: string, maxLength: 1024, description: 'What is done, or why it failed.'}
       frozenSince: {type: string, format: date-time, description: Since when writes are refused.}
       freezeSeconds: {type: integer, format: int64, description: For how long they were refused.}
   claims:

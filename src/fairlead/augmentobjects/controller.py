@@ -19,7 +19,7 @@ from fairlead.augmentobjects.claims import (
 )
 from fairlead.augmentobjects.credentials import StoreCredentials, decide_credentials
 from fairlead.augmentobjects.move_status import move_document, move_state
-from fairlead.augmentobjects.moves import Move, MoveFacts, decide_move
+from fairlead.augmentobjects.moves import DataMove, MoveFacts, decide_move
 from fairlead.augmentobjects.names import (
     APPLICATION,
     AUGMENTATIONS,
@@ -205,7 +205,7 @@ def _move_facts(
     return MoveFacts(claims, pods, report, sizes.sized.is_true, before, image, observed.now)
 
 
-def _kept(claims: Mapping[str, ObservedClaim], move: Move) -> frozenset[tuple[str, str]]:
+def _kept(claims: Mapping[str, ObservedClaim], move: DataMove) -> frozenset[tuple[str, str]]:
     """Return the claims that stay although they do not serve: all whose data may be in no other one."""
     names = (name for name, each in claims.items() if each.part == DATA and each.stage != TARGET)
     return frozenset((VOLUME_CLAIMS.kind, name) for name in names if name not in move.release)
@@ -227,7 +227,7 @@ def _states(
     pods: Mapping[str, Manifest],
     plan: PodPlan,
     sizes: SizeDecision,
-    move: Move,
+    move: DataMove,
 ) -> tuple[ConditionState, ...]:
     wanted = (STORE,) if resource.application is None else (STORE, APPLICATION)
     ready = ready_state(pod_readiness(pods), wanted, sizes.storage)
@@ -293,7 +293,7 @@ def _events(
 
 
 def _again_after(
-    now: datetime, plan: PodPlan, credentials: StoreCredentials, certificate: StoreCertificate, move: Move
+    now: datetime, plan: PodPlan, credentials: StoreCredentials, certificate: StoreCertificate, move: DataMove
 ) -> float | None:
     """Return when something is due although nothing changes."""
     due = [certificate.renew_after, plan.again_at, credentials.previous_until]

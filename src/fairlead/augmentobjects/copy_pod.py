@@ -23,6 +23,24 @@ _END: Final = 5
 
 def copy_pod(resource: AugmentationResource, default_image: str, part: str) -> dict[str, Any]:
     """Return the pod of a pass, `copy` or `last-copy`, with the digest of what it is made from."""
+    target = claim_name(resource.name, DATA, resource.data_claim + 1)
+    spec = {
+        **pod_base(resource),
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": _END,
+        "containers": [_container(resource, default_image, part)],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {}},
+            {"name": "source", "persistentVolumeClaim": {"claimName": claim_names(resource)[DATA]}},
+            {"name": "target", "persistentVolumeClaim": {"claimName": target}},
+        ],
+    }
+    pod = new_object(PODS, resource.namespace, resource.name, f"{resource.name}-{part}", spec=spec)
+    pod["metadata"]["labels"][AUGMENTATION_PART] = part
+    return with_hash(pod)
+
+
+def _container(resource: AugmentationResource, default_image: str, part: str) -> dict[str, Any]:
     command = ["/usr/bin/python3", "-m", "fairlead.store.copying", DATA_VOLUME, TARGET_VOLUME]
     command += ["--capacity", str(resource.spec.storage.size), *(["--last"] if part == LAST_COPY else [])]
     environment = {
@@ -32,7 +50,7 @@ def copy_pod(resource: AugmentationResource, default_image: str, part: str) -> d
         # Another request is another pod: what an earlier one has copied does not count for it.
         "FAIRLEAD_REQUEST": str(resource.reclaim),
     }
-    container = {
+    return {
         "name": COPY,
         "image": resource.image or default_image,
         "command": command,
@@ -47,21 +65,6 @@ def copy_pod(resource: AugmentationResource, default_image: str, part: str) -> d
         ],
         **({"imagePullPolicy": resource.pull_policy} if resource.pull_policy else {}),
     }
-    target = claim_name(resource.name, DATA, resource.data_claim + 1)
-    spec = {
-        **pod_base(resource),
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": _END,
-        "containers": [container],
-        "volumes": [
-            {"name": "tmp", "emptyDir": {}},
-            {"name": "source", "persistentVolumeClaim": {"claimName": claim_names(resource)[DATA]}},
-            {"name": "target", "persistentVolumeClaim": {"claimName": target}},
-        ],
-    }
-    pod = new_object(PODS, resource.namespace, resource.name, f"{resource.name}-{part}", spec=spec)
-    pod["metadata"]["labels"][AUGMENTATION_PART] = part
-    return with_hash(pod)
 
 
 def phase_of(pod: Manifest) -> str:
@@ -86,6 +89,6 @@ def run_time(pod: Manifest) -> tuple[datetime, datetime] | None:
 
 def _terminated(pod: Manifest) -> Mapping[str, Any]:
     listed = (pod.get("status") or {}).get("containerStatuses") or ()
-    found = next((each for each in listed if each.get("name") == COPY), {})
+    found: Mapping[str, Any] = next((each for each in listed if each.get("name") == COPY), {})
     ended: Mapping[str, Any] = (found.get("state") or {}).get("terminated") or {}
     return ended

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from fairlead.augmentobjects.moves import Move, MoveFacts, MovePhase, is_store_ready
+from fairlead.augmentobjects.moves import DataMove, MoveFacts, MovePhase, is_store_ready
 from fairlead.augmentobjects.problems import AugmentationCondition
 from fairlead.augmentobjects.resource import AugmentationResource
 from fairlead.compat.times import UTC, parse_iso
 from fairlead.ownedobjects.conditions import ConditionState
 
 
-def move_state(move: Move) -> tuple[ConditionState, ...]:
+def move_state(move: DataMove) -> tuple[ConditionState, ...]:
     """Return the condition that says how far the move is; none where none is asked for."""
     if move.phase is None:
         return ()
@@ -21,7 +21,7 @@ def move_state(move: Move) -> tuple[ConditionState, ...]:
     return (ConditionState(kind, is_done, move.reason or str(move.phase), move.message, is_warning=failed),)
 
 
-def move_document(resource: AugmentationResource, move: Move, facts: MoveFacts) -> dict[str, Any]:
+def move_document(resource: AugmentationResource, move: DataMove, facts: MoveFacts) -> dict[str, Any]:
     """Return the entry of the status; empty: none."""
     if move.phase is None:
         return {}
@@ -35,7 +35,7 @@ def move_document(resource: AugmentationResource, move: Move, facts: MoveFacts) 
     }
 
 
-def _frozen(before: Mapping[str, Any], move: Move, facts: MoveFacts) -> dict[str, Any]:
+def _frozen(before: Mapping[str, Any], move: DataMove, facts: MoveFacts) -> dict[str, Any]:
     """Return since when writes are refused, and at the end for how many seconds they were."""
     since = before.get("frozenSince")
     known = {"freezeSeconds": before["freezeSeconds"]} if "freezeSeconds" in before else {}

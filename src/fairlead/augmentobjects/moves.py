@@ -69,7 +69,7 @@ class MoveFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class DataMove:
     """What is done now."""
 
     phase: MovePhase | None = None
@@ -96,7 +96,7 @@ def needed_for(used: int) -> Bytes:
     return Bytes(used + max(_MEBIBYTE, used // 20))
 
 
-def decide_move(resource: AugmentationResource, facts: MoveFacts) -> Move:
+def decide_move(resource: AugmentationResource, facts: MoveFacts) -> DataMove:
     """Return what is done now."""
     serving = facts.claims.get(claim_name(resource.name, DATA, resource.data_claim))
     older = frozenset(each.name for each in _data(facts) if each.number < resource.data_claim)
@@ -107,28 +107,28 @@ def decide_move(resource: AugmentationResource, facts: MoveFacts) -> Move:
         return _rest(resource, facts)
     size = resource.spec.storage.size
     if serving.requested <= size:
-        return Move(MovePhase.DONE, f"claim {serving.name} asks for {format_quantity(serving.requested)}")
+        return DataMove(MovePhase.DONE, f"claim {serving.name} asks for {format_quantity(serving.requested)}")
     late = _late(facts)
     return late or _check(resource, facts) or _copy(resource, facts)
 
 
-def _rest(resource: AugmentationResource, facts: MoveFacts) -> Move:
+def _rest(resource: AugmentationResource, facts: MoveFacts) -> DataMove:
     """Return what is left of a move that is over, or that nobody asks for any more."""
     phase = facts.before.get("phase")
     if resource.reclaim and facts.before.get("request") == resource.reclaim and phase in OVER:
         message, reason = str(facts.before.get("message") or ""), str(facts.before.get("reason") or "")
-        return Move(MovePhase(phase), message, reason=reason)
-    return Move()
+        return DataMove(MovePhase(phase), message, reason=reason)
+    return DataMove()
 
 
-def _release(resource: AugmentationResource, facts: MoveFacts, older: frozenset[str]) -> Move:
+def _release(resource: AugmentationResource, facts: MoveFacts, older: frozenset[str]) -> DataMove:
     """Return the steps after the switch: the old claim goes once the store is ready on the new one."""
     name, phase = claim_name(resource.name, DATA, resource.data_claim), MovePhase.SWITCHING
     if _foreign_store(resource, facts):
-        return Move(phase, f"the store moves to claim {name}", _reason(resource))
+        return DataMove(phase, f"the store moves to claim {name}", _reason(resource))
     if not is_store_ready(facts.pods):
-        return Move(phase, f"claim {name} has the data; the old one stays until the store is ready on it")
-    return Move(phase, f"{', '.join(sorted(older))} goes: the store serves claim {name}", release=older)
+        return DataMove(phase, f"claim {name} has the data; the old one stays until the store is ready on it")
+    return DataMove(phase, f"{', '.join(sorted(older))} goes: the store serves claim {name}", release=older)
 
 
 def is_store_ready(pods: Mapping[str, Manifest]) -> bool:
@@ -149,7 +149,7 @@ def _foreign_store(resource: AugmentationResource, facts: MoveFacts) -> bool:
     return bool(data) and claim_name(resource.name, DATA, resource.data_claim) not in data
 
 
-def _late(facts: MoveFacts) -> Move | None:
+def _late(facts: MoveFacts) -> DataMove | None:
     since = facts.before.get("frozenSince")
     if since and facts.now - parse_iso(since) > FREEZE:
         text = f"writes were frozen for {FREEZE.seconds // 60} minutes, and the copy was not done"
@@ -157,7 +157,7 @@ def _late(facts: MoveFacts) -> Move | None:
     return None
 
 
-def _check(resource: AugmentationResource, facts: MoveFacts) -> Move | None:
+def _check(resource: AugmentationResource, facts: MoveFacts) -> DataMove | None:
     """Return what comes before a move, or makes it impossible; None: it can go on."""
     used, size = facts.report.used if facts.report is not None else None, resource.spec.storage.size
     if used is not None and needed_for(used) > size:
@@ -169,15 +169,15 @@ def _check(resource: AugmentationResource, facts: MoveFacts) -> Move | None:
     if LAST_COPY in facts.pods or COPY in facts.pods:
         return None
     if used is None:
-        return Move(MovePhase.WAITING, "the store is asked what it holds")
+        return DataMove(MovePhase.WAITING, "the store is asked what it holds")
     if not facts.is_sized:
-        return Move(
+        return DataMove(
             MovePhase.WAITING, "the quota comes first: the condition Sized says why it is not in force"
         )
     return None
 
 
-def _copy(resource: AugmentationResource, facts: MoveFacts) -> Move:
+def _copy(resource: AugmentationResource, facts: MoveFacts) -> DataMove:
     """Return the steps before the switch."""
     name = claim_name(resource.name, DATA, resource.data_claim + 1)
     target, size = facts.claims.get(name), resource.spec.storage.size
@@ -193,7 +193,7 @@ def _copy(resource: AugmentationResource, facts: MoveFacts) -> Move:
         if state is PodState.ENDED and phase_of(facts.pods[part]) == "Failed":
             return _failed("CopyFailed", last_words(facts.pods[part]))
     if states[COPY] in _UNUSED:
-        return Move(MovePhase.WAITING, "the pod of an earlier copy ends", objects=(claim,))
+        return DataMove(MovePhase.WAITING, "the pod of an earlier copy ends", objects=(claim,))
     if states[COPY] is PodState.ENDED and states[LAST_COPY] in _UNUSED:
         return _again(resource, pods)
     if states[LAST_COPY] is not None:
@@ -204,19 +204,19 @@ def _copy(resource: AugmentationResource, facts: MoveFacts) -> Move:
     if target is not None and not target.is_bound:
         text = f"claim {name} waits for a volume; if it stays so: "
         text += f"kubectl -n {resource.namespace} describe pvc {name}"
-    return Move(MovePhase.COPYING, text, objects=(claim, pods[COPY]))
+    return DataMove(MovePhase.COPYING, text, objects=(claim, pods[COPY]))
 
 
-def _clear(target: ObservedClaim) -> Move:
+def _clear(target: ObservedClaim) -> DataMove:
     what = "goes first" if target.stage == TARGET else "is in the way: rename or delete it"
-    return Move(MovePhase.WAITING, f"claim {target.name} of an earlier move {what}")
+    return DataMove(MovePhase.WAITING, f"claim {target.name} of an earlier move {what}")
 
 
-def _freeze(resource: AugmentationResource, facts: MoveFacts, pods: Mapping[str, Json]) -> Move:
+def _freeze(resource: AugmentationResource, facts: MoveFacts, pods: Mapping[str, Json]) -> DataMove:
     """Return the step that waits until nobody writes, and then begins the last pass."""
     frozen, report = _reason(resource), facts.report
     since = facts.before.get("frozenSince")
-    waits = Move(
+    waits = DataMove(
         MovePhase.FREEZING,
         "writes are refused, and those in progress end; the application is stopped",
         frozen,
@@ -231,7 +231,7 @@ def _freeze(resource: AugmentationResource, facts: MoveFacts, pods: Mapping[str,
     return waits
 
 
-def _verify(resource: AugmentationResource, facts: MoveFacts, pods: Mapping[str, Json]) -> Move:
+def _verify(resource: AugmentationResource, facts: MoveFacts, pods: Mapping[str, Json]) -> DataMove:
     """Return the steps of the last pass, which counts if nobody wrote since before it began."""
     last, frozen, report = facts.pods[LAST_COPY], _reason(resource), facts.report
     text = "the last pass compares every byte"
@@ -248,19 +248,21 @@ def _verify(resource: AugmentationResource, facts: MoveFacts, pods: Mapping[str,
     if not _is_quiet(report, frozen) or (report.quiet_since or ended) > started:
         return _again(resource, pods)
     text, objects = "all is the same: the new claim counts from now on", (target_claim(resource, SERVED),)
-    return Move(MovePhase.SWITCHING, text, frozen, stops_application=True, objects=objects)
+    return DataMove(MovePhase.SWITCHING, text, frozen, stops_application=True, objects=objects)
 
 
-def _again(resource: AugmentationResource, pods: Mapping[str, Json]) -> Move:
+def _again(resource: AugmentationResource, pods: Mapping[str, Json]) -> DataMove:
     """Return the step back to the freeze: the store or the application was started again meanwhile."""
     text = "something may have written during the last pass: it is repeated"
     objects = (target_claim(resource), pods[COPY])
-    return Move(MovePhase.FREEZING, text, _reason(resource), stops_application=True, objects=objects)
+    return DataMove(MovePhase.FREEZING, text, _reason(resource), stops_application=True, objects=objects)
 
 
-def _frozen(resource: AugmentationResource, pods: Mapping[str, Json], phase: MovePhase, text: str) -> Move:
+def _frozen(
+    resource: AugmentationResource, pods: Mapping[str, Json], phase: MovePhase, text: str
+) -> DataMove:
     objects = (target_claim(resource), pods[COPY], pods[LAST_COPY])
-    return Move(phase, text, _reason(resource), stops_application=True, objects=objects)
+    return DataMove(phase, text, _reason(resource), stops_application=True, objects=objects)
 
 
 def _is_quiet(report: StoreReport, frozen: str) -> bool:
@@ -274,8 +276,8 @@ def _is_verified(pod: Manifest) -> bool:
         return False
 
 
-def _failed(reason: str, message: str) -> Move:
-    return Move(
+def _failed(reason: str, message: str) -> DataMove:
+    return DataMove(
         MovePhase.FAILED, f"{message}; nothing has changed, and resize --reclaim tries again", reason=reason
     )
 

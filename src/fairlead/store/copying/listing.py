@@ -14,7 +14,7 @@ _OF_FILE_SYSTEM: Final = "lost+found"
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FolderListing:
     """What is below a folder, by the path in it; a folder comes before what is in it."""
 
     entries: dict[str, os.stat_result] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Listing:
         return sum(stat.S_ISREG(status.st_mode) for status in self.entries.values())
 
 
-def list_folder(root: str, own: str = "") -> Listing:
+def list_folder(root: str, own: str = "") -> FolderListing:
     """List a folder; `own` is a name at its root that is no part of it. StoreCopyError: it cannot be read."""
     entries: dict[str, os.stat_result] = {}
     left_out = []
@@ -47,7 +47,7 @@ def list_folder(root: str, own: str = "") -> Listing:
             entries[path] = status
         else:
             left_out.append(path)
-    return Listing(entries, tuple(left_out))
+    return FolderListing(entries, tuple(left_out))
 
 
 def _walk(root: str, folder: str, own: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -14,7 +14,7 @@ from typing import Final
 from fairlead.errors import StoreCopyError
 from fairlead.store.copying import entries
 from fairlead.store.copying.entries import STAGING
-from fairlead.store.copying.listing import Listing, list_folder
+from fairlead.store.copying.listing import FolderListing, list_folder
 from fairlead.units import Bytes, format_quantity
 
 _ROUNDS: Final = 5
@@ -65,14 +65,14 @@ class CopyJob:
             "end the program that writes there; try again",
         )
 
-    def _list(self) -> Listing:
+    def _list(self) -> FolderListing:
         listing = list_folder(self.source)
         if self.capacity is not None and listing.size > self.capacity:
             text = f"{format_quantity(listing.size)} do not fit into {format_quantity(self.capacity)}"
             raise StoreCopyError(text, "ask for a larger size, or remove files")
         return listing
 
-    def _sync(self, listing: Listing, is_same: Callable[[str], bool]) -> tuple[int, int]:
+    def _sync(self, listing: FolderListing, is_same: Callable[[str], bool]) -> tuple[int, int]:
         """Make the target what a listing says; return how much was copied, and removed."""
         staging = os.path.join(self.target, STAGING)
         try:
@@ -86,7 +86,7 @@ class CopyJob:
             raise entries.explain_full(error, self.target) or _failed(self.target, error) from None
         return copied, removed
 
-    def _remove_others(self, listing: Listing) -> int:
+    def _remove_others(self, listing: FolderListing) -> int:
         others = [path for path in list_folder(self.target, STAGING).entries if path not in listing.entries]
         for path in others:
             parent = os.path.join(self.target, os.path.dirname(path))
@@ -95,7 +95,7 @@ class CopyJob:
             entries.remove(os.path.join(self.target, path))
         return len(others)
 
-    def _copy_all(self, listing: Listing, staging: str, is_same: Callable[[str], bool]) -> int:
+    def _copy_all(self, listing: FolderListing, staging: str, is_same: Callable[[str], bool]) -> int:
         copied, first_names = 0, dict[tuple[int, int], str]()
         for path, status in listing.entries.items():
             source, target = os.path.join(self.source, path), os.path.join(self.target, path)
@@ -114,7 +114,7 @@ class CopyJob:
                     copied += 1
         return copied
 
-    def _finish_folders(self, listing: Listing) -> None:
+    def _finish_folders(self, listing: FolderListing) -> None:
         for path, status in reversed(listing.entries.items()):
             if stat.S_ISDIR(status.st_mode):
                 with suppress(FileNotFoundError):
@@ -127,7 +127,7 @@ class CopyJob:
         finally:
             os.close(handle)
 
-    def _looks_same(self, path: str, listing: Listing) -> bool:
+    def _looks_same(self, path: str, listing: FolderListing) -> bool:
         """Return whether the target has it already, by kind, size, time and mode."""
         try:
             there = os.lstat(os.path.join(self.target, path))
@@ -142,7 +142,7 @@ class CopyJob:
             return False  # names that were one file are several now
         return _looks(here) == _looks(there)
 
-    def _is_same(self, path: str, listing: Listing) -> bool:
+    def _is_same(self, path: str, listing: FolderListing) -> bool:
         """Return whether both sides have the same bytes and attributes."""
         source, target = os.path.join(self.source, path), os.path.join(self.target, path)
         if not self._looks_same(path, listing):
@@ -155,7 +155,7 @@ class CopyJob:
         return same and entries.digest_of(source) == entries.digest_of(target)
 
     def _result(
-        self, listing: Listing, copied: int, removed: int, *, is_verified: bool = False
+        self, listing: FolderListing, copied: int, removed: int, *, is_verified: bool = False
     ) -> CopyResult:
         return CopyResult(
             listing.files, Bytes(listing.size), copied, removed, len(listing.left_out), is_verified
@@ -166,11 +166,11 @@ def _looks(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_mode, status.st_size, status.st_mtime_ns
 
 
-def _same_listing(before: Listing, after: Listing) -> bool:
+def _same_listing(before: FolderListing, after: FolderListing) -> bool:
     return _identities(before) == _identities(after)
 
 
-def _identities(listing: Listing) -> dict[str, tuple[int, ...]]:
+def _identities(listing: FolderListing) -> dict[str, tuple[int, ...]]:
     """Return what changes with every change: ctime cannot be set by programs."""
     return {
         path: (each.st_ino, each.st_mode, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
