@@ -127,7 +127,7 @@ def test_a_device_joins_and_its_files_move_between_tiers_and_outlive_a_restart(
         wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
 
 
-@pytest.mark.skipif(os.environ.get("FAIRLEAD_CHAOS") != "long", reason="half a minute: FAIRLEAD_CHAOS=long")
+@pytest.mark.skipif(os.environ.get("FAIRLEAD_CHAOS") != "long", reason="two minutes: FAIRLEAD_CHAOS=long")
 def test_the_data_moves_to_a_smaller_claim_while_files_are_written(
     lent: LentSlice, real_node: RealNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.settings import Address
+from fairlead.store.freeze import WriteFreeze
 from fairlead.store.program import check
+from fairlead.store.refusal import RefusedError
 from fairlead.store.settings import StoreFiles, StoreSettings
 from fairlead.units import Bytes
 from tests.store.stores import TOKEN, Store, store
@@ -217,6 +219,36 @@ def test_a_freeze_refuses_writes_and_says_when_the_last_one_has_ended(tmp_path: 
         assert served.files() == {"a": b"a"}
         freeze.unlink()
         assert served.ask("PUT", "/b", b"b").status == 201
+
+
+def test_quiet_is_for_one_reason_and_ends_with_the_freeze(tmp_path: Path) -> None:
+    path, now = tmp_path / "missing" / "freeze", [100.0]
+    path.parent.mkdir()
+    freeze = WriteFreeze(str(path), lambda: now[0])
+
+    def said() -> float | None:
+        freeze.announce()
+        return freeze.quiet_since
+
+    assert said() is None
+    with freeze.writing():
+        path.write_text("first")
+        assert said() is None, "a write is in progress"
+    assert said() == 100.0
+    now[0] = 101.0
+    with pytest.raises(RefusedError), freeze.writing():
+        pass
+    assert said() == 100.0, "what is refused writes nothing"
+    path.write_text("second")
+    assert freeze.quiet_since is None, "it was quiet for another reason"
+    assert said() == 101.0
+    path.unlink()
+    with freeze.writing():
+        pass  # between two looks
+    path.write_text("second")
+    assert freeze.quiet_since is None
+    now[0] = 102.0
+    assert said() == 102.0
 
 
 def test_accesses_are_traced(tmp_path: Path) -> None:

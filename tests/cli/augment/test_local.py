@@ -120,6 +120,8 @@ def test_a_session_is_resized_rotated_and_survives_the_end_of_its_programs(world
     assert "sent big" in world.ok("device", "sync", "--retry")
     code, _, err = world.run("augment", "resize", "shop", "1Mi", "--local")
     assert (code, "1.0 MiB is less than the 2.9 MiB that are used" in err) == (2, True)
+    code, _, err = world.run("augment", "resize", "shop", "3Mi", "--local", "--reclaim")
+    assert (code, "--reclaim: a session of this machine has a folder" in err) == (2, True)
     assert "next report: pi" in world.ok("augment", "rotate", "shop", "--local")
     before = Path(os.environ["XDG_STATE_HOME"], "fairlead/devices/pi/membership.json").read_text()
     assert "the credential was rotated" in world.ok("device", "sync")

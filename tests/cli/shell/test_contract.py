@@ -98,7 +98,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "pipeline top": {"FILE|NAME|PID", "--once", "-d", "--delay", *IN_CLUSTER, *OUTPUT}
     - {"--wait", "--timeout"},
-    "augment resize": {"--local", "NAME", "SIZE", "--fast", *IN_CLUSTER, *OUTPUT},
+    "augment resize": {"--local", "NAME", "SIZE", "--fast", "--reclaim", *IN_CLUSTER, *OUTPUT},
     "augment rotate": {"--local", "NAME", *IN_CLUSTER, *OUTPUT},
     "augment rightsize": {"-A", "--all-namespaces", *IN_CLUSTER[:4], *LISTING},
     "augment invite": {

@@ -102,6 +102,9 @@ def test_over_quota_and_frozen_uploads_wait_and_nothing_is_lost(tmp_path: Path) 
         frozen = world.put("b", b"1")
         assert (frozen.step, frozen.pause) == (UploadStep.PAUSE, 5.0)
         assert world.client.report(REPORT)["frozen"] == "it is being resized"
+        token = world.client.membership.token
+        refused = world.store.ask("POST", "/.fairlead/rotate", b"", token)
+        assert refused.status == 503, "a credential that is made now would stay behind"
         assert world.store.files() == {}
         assert len(world.queue.uploads()) == 2
 
