@@ -126,7 +126,7 @@ def test_figures_of_pods_stand_beside_those_of_the_same_cut() -> None:
 def test_missing_images_are_named_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"operator-image\.tar: no such image") as error:
         find_images(tmp_path)
-    assert "make image" in str(error.value.hint)
+    assert "fairlead docs image" in str(error.value.hint)
     for name in ("operator", "pipeline"):
         with tarfile.open(tmp_path / f"fairlead-{name}-image.tar", "w") as archive:
             archive.addfile(tarfile.TarInfo("manifest.json"))

@@ -30,7 +30,7 @@ def find_images(folder: Path) -> PipelineImages:
         if not archive.exists():
             raise LabError(
                 f"{archive}: no such image",
-                "build it with `make image` in a checkout of this version, and name its folder with --images",
+                "make it of this version (`fairlead docs image`), and name its folder with --images",
             )
         check(archive)
     return found

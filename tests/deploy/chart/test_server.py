@@ -141,7 +141,7 @@ def test_install_upgrade_and_uninstall_leave_only_profiles(helm: Helm, real_clus
     helm("uninstall", "another")
 
 
-OTHERS = ("CustomResourceDefinition", "pipelines.fairlead.dev")
+OTHERS = {("CustomResourceDefinition", f"{kind}.fairlead.dev") for kind in ("augmentations", "pipelines")}
 
 
 async def _list_own(cluster: RealCluster) -> set[tuple[str, str]]:
@@ -151,6 +151,6 @@ async def _list_own(cluster: RealCluster) -> set[tuple[str, str]]:
         for name, kind in KINDS.items():
             listing = await client.list(kind, cluster.namespace if kind.namespaced else None, labels=OURS)
             names = {item.metadata.name for item in listing.items}
-            # Policies of other tests have their namespace in their names; others define the kind Pipeline.
-            objects |= {(name, each) for each in names if "-test-" not in each} - {OTHERS}
+            # Policies of other tests have their namespace in their names; others define other kinds.
+            objects |= {(name, each) for each in names if "-test-" not in each} - OTHERS
     return objects

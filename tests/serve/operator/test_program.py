@@ -21,8 +21,9 @@ def test_without_a_controller_it_says_so() -> None:
 
 @pytest.mark.parametrize("image", ["registry.example.org/people:3", ""])
 def test_pipelines_that_name_no_image_get_that_of_the_settings(image: str) -> None:
-    (make,) = CONTROLLERS
-    decided = make(OperatorSettings("one", pipeline_image=image)).reconcile(Observed(pipeline(), {}, {}, NOW))
+    settings = OperatorSettings("one", pipeline_image=image)
+    (controller,) = [made for make in CONTROLLERS if (made := make(settings)).resource.kind == "Pipeline"]
+    decided = controller.reconcile(Observed(pipeline(), {}, {}, NOW))
     pods = [each for each in decided.objects if each["kind"] == "Pod"]
     images = {each["image"] for pod in pods for each in pod["spec"]["containers"]}
     assert images == {image or f"localhost/fairlead-pipeline:{__version__}"}

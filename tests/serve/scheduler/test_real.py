@@ -113,7 +113,9 @@ def test_a_pending_pod_gets_a_reason_and_is_bound_when_another_is_deleted(
         )
         (late,) = [pod for pod in pods if pod.metadata.name == "late"]
         assert "accelerators can take late" in late.condition(SCHEDULED).message
-        events = (await world.client.list(EVENTS, world.namespace)).items
+        async with asyncio.timeout(300.0):
+            while not (events := (await world.client.list(EVENTS, world.namespace)).items):
+                await asyncio.sleep(0.05)  # it follows the condition
         assert {event.reason for event in events} == {"FailedScheduling"}
         await world.delete("large-0")
         await world.until(bound("late"))

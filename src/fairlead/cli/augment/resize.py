@@ -70,7 +70,7 @@ def add(verbs: Any) -> None:
 def _resize(options: argparse.Namespace) -> int:
     if options.local and options.reclaim:
         raise AugmentationError(
-            "--reclaim: a session of this machine has a folder, and no claim to make smaller",
+            "--reclaim: a session of this machine has a folder, and no claim to shrink",
             "leave it out: the quota is smaller at once, and free space is the machine's",
         )
     if options.local:

@@ -65,8 +65,8 @@ def add(verbs: Any) -> None:
     command.add_argument(
         "--images",
         metavar="DIR",
-        help="of --lab: the folder with the archives of the operator's and the pipelines' images, as "
-        "`make image` writes them (default: build)",
+        help="of --lab: the folder with the archives of the operator's and the pipelines' images "
+        "(`fairlead docs image` says how to make them; default: build)",
     )
     command.add_argument("--rounds", metavar="N", type=int, default=3, help="interleaved rounds (default: 3)")
     command.add_argument("--plot", metavar="FILE", help="also draw the figures by size, as an SVG picture")
