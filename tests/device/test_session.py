@@ -207,6 +207,21 @@ def test_an_agent_rotates_when_its_session_asks(tmp_path: Path) -> None:
         assert after.rotate_after > time.time()
 
 
+def test_an_agent_that_runs_rotates_when_its_user_asks(tmp_path: Path) -> None:
+    with joined(tmp_path) as (_, place), UploadQueue(place) as queue:
+        agent, lines = agent_of(place, queue)
+        agent.step(time.time())
+        before = place.read_membership()
+        place.write_membership(replace(before, rotate_after=1.0))
+        agent.on_wakeup()
+        agent.step(time.time())
+        agent.close()
+        assert lines == ["the credential was rotated"]
+        after = place.read_membership()
+        assert after.token != before.token
+        assert after.rotate_after > time.time()
+
+
 def test_an_agent_whose_credential_is_revoked_keeps_the_queue_for_a_new_one(
     tmp_path: Path,
 ) -> None:

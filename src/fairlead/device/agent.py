@@ -118,8 +118,9 @@ class DeviceAgent:
             save_report(self._place, self._report)
         counts = {"waiting": waiting, "refused": refused, "bytes": size}
         self._report = refreshed(self._report, self._place, digest, counts)
+        asked = client.membership.rotate_after  # also by `fairlead device rotate`: the reply replaces it
         session = client.report(self._report)
-        if now >= client.membership.rotate_after > 0:
+        if any(0 < due <= now for due in (asked, client.membership.rotate_after)):
             client.rotate()
             session = client.report(self._report)
             self._say("the credential was rotated")
