@@ -116,7 +116,10 @@ def test_the_application_has_its_share_and_sees_the_files_alone(cluster: Cluster
     assert pod["metadata"]["annotations"]["fairlead.dev/gpu-compute"] == "25%"
     mounts = {each["mountPath"]: each.get("subPath") for each in container["volumeMounts"]}
     assert mounts == {"/tmp": None, "/data/files": "files"}
-    assert {"name": "FAIRLEAD_DATA", "value": "/data/files"} in container["env"]
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    assert variables["FAIRLEAD_DATA"] == "/data/files"
+    assert variables["FAIRLEAD_AUGMENTATION_DEVICE"] == cluster.resource["spec"]["device"]
+    assert "FAIRLEAD_DEVICE" not in variables, "the agent names the accelerator by it"
     secrets = [each for each in pod["spec"]["volumes"] if "secret" in each]
     assert secrets == [], "neither token nor key reaches the application"
 

@@ -16,7 +16,11 @@ _SECONDS: Final = 60.0
 def submit_application(place: SessionPlace, session: LocalSession, environ: Mapping[str, str]) -> str:
     """Queue the application, and return the id of its job; it starts when its share is free."""
     spec = session.spec
-    own = {"FAIRLEAD_DATA": place.data, "FAIRLEAD_AUGMENTATION": spec.name, "FAIRLEAD_DEVICE": spec.device}
+    own = {
+        "FAIRLEAD_DATA": place.data,
+        "FAIRLEAD_AUGMENTATION": spec.name,
+        "FAIRLEAD_AUGMENTATION_DEVICE": spec.device,
+    }
     words = ["submit", "-q", "--name", f"augment-{spec.name}"]
     if spec.accelerator_memory is not None:
         words += ["--gpu-mem", str(spec.accelerator_memory)]

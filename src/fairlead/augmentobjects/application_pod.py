@@ -67,6 +67,6 @@ def _environment(resource: AugmentationResource) -> list[dict[str, str]]:
         "HOME": TMP,
         FOLDER_VARIABLE: f"{volume}/{FILES}",
         "FAIRLEAD_AUGMENTATION": resource.name,
-        "FAIRLEAD_DEVICE": resource.spec.device,
+        "FAIRLEAD_AUGMENTATION_DEVICE": resource.spec.device,
     }
     return [{"name": name, "value": value} for name, value in {**own, **resource.spec.env}.items()]
