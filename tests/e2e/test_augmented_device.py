@@ -5,7 +5,8 @@ import json
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,13 @@ from tests.e2e.devicehosts import ADDRESS, CABLE, DeviceHost, device_host
 from tests.e2e.install import Site
 from tests.e2e.machines import TINY_MIB, TWO_T4, two_tiny
 from tests.e2e.nodecrashes import node_down
-from tests.e2e.pods import Pods, environ_of
+from tests.e2e.pods import Pods, environ_of, is_running
 from tests.e2e.schedulers import placement_rights, running_scheduler
 from tests.labs import RealNode
 from tests.pipelineobjects.operated import operator
 
 SHARE = 512
+SMALLER = f"{NAME}-data-2"
 FREE = len(TWO_T4) * TINY_MIB
 _PROGRAM = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()"
 Command = Callable[..., str]
@@ -73,13 +75,13 @@ class DeviceFiles:
         assert queue["refused"] == 0, self._story()
         return int(queue["waiting"])
 
-    def compare(self) -> None:
-        """Compare every byte on the volume, and of some files what the device gets."""
-        folder = self._lent.volume() / "files"
+    def compare(self, claim: str = f"{NAME}-data") -> None:
+        """Compare every byte: on the volume, and as the device gets it."""
+        folder = self._lent.volume(claim) / "files"
         found = (path for path in folder.iterdir() if path.is_file())  # uploads have a folder of the store
         stored = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
         assert stored == self.digests
-        for name in sorted(self.digests)[:4]:
+        for name in self.digests:
             self._device.run("get", name, str(self.fetched))
             assert hashlib.sha256(self.fetched.read_bytes()).hexdigest() == self.digests[name]
 
@@ -116,9 +118,11 @@ def test_a_device_uses_its_slice_across_the_restart_of_a_whole_node(
             assert_has_share(lent, site)
             resize(lent, files, command)
             files.wait_sent()
-            files.compare()
+            assert_has_share(lent, site)
+            files.compare(SMALLER)
         device.run("leave")
-        volume = lent.volume()
+        assert list((device.home / "fairlead" / "devices").iterdir()) == []
+        volume = lent.volume(SMALLER)
         command("delete", "--delete-data", "--wait")
         wait_for("nothing to be left", lambda: lent.left() == [], lent.story)
         wait_for("the volume to go", lambda: not volume.exists(), lent.story)
@@ -156,6 +160,7 @@ def rotate(lent: LentSlice, device: DeviceHost, command: Command) -> None:
 def crash_node(lent: LentSlice, device: DeviceHost, site: Site, files: DeviceFiles) -> None:
     """Let the node lose its power while the device goes on: what it queued then arrives later."""
     before = lent.process("store")
+    uids = {part: lent.pod(part)["metadata"]["uid"] for part in ("store", "application")}
     with node_down(site.lab) as killed:
         assert killed >= 4, "the store, the application, the agent and the DNS server"
         assert not Path(f"/proc/{before}").exists()
@@ -166,45 +171,59 @@ def crash_node(lent: LentSlice, device: DeviceHost, site: Site, files: DeviceFil
         assert "Traceback" not in refused.stderr
         assert files.waiting() == 4
     wait_for("a ready agent", site.ready_agent, site.diagnostics)
-    wait_for("the store and the application", lambda: has_two_processes(lent), lent.story)
+    wait_for("the store and the application", lambda: have_started_again(lent, uids), lent.story)
     lent.wait_until("Ready", "True")
     files.wait_sent()
     files.compare()
 
 
-def has_two_processes(lent: LentSlice) -> bool:
-    """Return whether both pods run, after their containers were started again or the pods replaced."""
-    pods = {
-        each["metadata"]["labels"].get("fairlead.dev/augmentation-part"): each for each in lent.objects(PODS)
-    }
+def have_started_again(lent: LentSlice, uids: Mapping[str, str]) -> bool:
+    """Return whether both pods run, in containers that were started again or as other pods."""
+    label = "fairlead.dev/augmentation-part"
+    pods = {each["metadata"]["labels"].get(label): each for each in lent.objects(PODS)}
     return all(
-        (status := pods.get(part, {}).get("status", {})).get("phase") == "Running"
-        and all(each["ready"] for each in status.get("containerStatuses", ()))
-        for part in ("store", "application")
+        (pod := pods.get(part)) is not None
+        and is_running(pod)
+        and (pod["metadata"]["uid"] != uid or lent.restarts(part) > 0)
+        for part, uid in uids.items()
     )
 
 
 def resize(lent: LentSlice, files: DeviceFiles, command: Command) -> None:
-    """Grow and shrink while the device uploads."""
-    ended = threading.Event()
-    count = 0
+    """Grow, shrink, and move to a smaller claim, while the device uploads."""
+    with uploading(files) as written:
+        for size in ("96Mi", "48Mi"):
+            with lent.synced():
+                command("resize", size, "--wait")
+            assert lent.resource()["status"]["quota"] == size
+            wait_for("more files", more_than(written), lent.story)
+        assert lent.claim(f"{NAME}-data")["status"]["capacity"]["storage"] == "96Mi"
+        command("resize", "40Mi", "--reclaim", "--wait")
+        lent.wait_until("Reclaimed", "True Done")
+        wait_for("more files", more_than(written), lent.story)
+    assert lent.claim(SMALLER)["status"]["capacity"]["storage"] == "40Mi"
+
+
+@contextmanager
+def uploading(files: DeviceFiles) -> Iterator[list[str]]:
+    """Let the device queue one file after the other during the block; yield their names."""
+    ended, names = threading.Event(), list[str]()
 
     def write() -> None:
-        nonlocal count
         while not ended.is_set():
-            files.put(f"load-{count}", 100_000 + count)
-            count += 1
+            files.put(f"load-{len(names)}", 50_000 + len(names))
+            names.append(f"load-{len(names)}")
 
     load = threading.Thread(target=write)
     load.start()
     try:
-        for size in ("96Mi", "48Mi"):
-            before = count
-            with lent.synced():
-                command("resize", size, "--wait")
-            assert lent.resource()["status"]["quota"] == size
-            wait_for("more files", lambda: count > before)  # noqa: B023 - called at once
+        yield names
     finally:
         ended.set()
         load.join()
-    assert lent.claim(f"{NAME}-data")["status"]["capacity"]["storage"] == "96Mi"
+
+
+def more_than(names: list[str]) -> Callable[[], bool]:
+    """Return whether there are more names than now."""
+    before = len(names)
+    return lambda: len(names) > before
