@@ -93,6 +93,8 @@ async def _abandon(node: RealNode) -> None:
         for each in (await client.list(AUGMENTATIONS)).items:
             meta = each.metadata
             await client.patch(AUGMENTATIONS, meta.name, {"metadata": {"finalizers": None}}, meta.namespace)
+        for each in (await client.list(PODS.raw(), labels="fairlead.dev/augmentation")).items:
+            await client.delete(PODS, each.metadata.name, each.metadata.namespace, grace=1)
         for each in (await client.list(CLAIMS.raw(), labels="fairlead.dev/augmentation")).items:
             await client.delete(CLAIMS.raw(), each.metadata.name, each.metadata.namespace)
 
