@@ -131,6 +131,11 @@ def test_rounds_become_the_median_and_the_worst() -> None:
     assert "round" not in row
 
 
+def test_of_an_even_number_of_rounds_the_median_lies_between_the_middle_two() -> None:
+    (row,) = medians([_round(1, 30.0, within=16, failures=[]), _round(2, 20.0, within=16, failures=[])])
+    assert (row["makespan_s"], row["makespans_s"]) == (25.0, [30.0, 20.0])
+
+
 def _round(number: int, seconds: float, *, within: int, failures: list[str]) -> dict[str, object]:
     slowdown = {"predicted_worst": 9.0, "measured_worst": 3.0, "engines_within": within, "engines": 16}
     return {

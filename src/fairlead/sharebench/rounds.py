@@ -1,12 +1,14 @@
 """Several rounds of the same arrangements as one row for each: medians, and what went worst; pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median_low
+from statistics import median, median_low
 from typing import Any
 
 
 def medians(rounds: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row for each arrangement: the round with the median makespan, and the worst of all rounds.
+    """Return one row for each arrangement: the median makespan, its round, and the worst of all rounds.
+
+    Of an even number of rounds, the faster one of the two in the middle stands for the rest of the row.
 
     Makespans of all rounds are listed. Failures are those of all rounds, an output that differs once differs,
     and slowdowns are the largest measured ones.
@@ -22,6 +24,7 @@ def _median(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     middle = rows[makespans.index(median_low(makespans))]
     return {
         **{key: value for key, value in middle.items() if key != "round"},
+        "makespan_s": round(median(makespans), 3),
         "makespans_s": makespans,
         "failures": [failure for row in rows for failure in row["failures"]],
         "outputs_equal": _all_equal([row["outputs_equal"] for row in rows]),
