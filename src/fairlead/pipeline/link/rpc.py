@@ -8,7 +8,7 @@ from typing import Final
 
 from fairlead.errors import FairleadError
 from fairlead.pipeline.link.http2 import grpc
-from fairlead.pipeline.link.http2.channel import Buffer, SocketChannel
+from fairlead.pipeline.link.http2.channel import Buffer
 from fairlead.pipeline.link.http2.connection import Http2Connection, start_reading
 from fairlead.pipeline.link.http2.dial import connect
 from fairlead.pipeline.link.http2.grpc import GrpcStatus
@@ -78,14 +78,14 @@ class OpenedStream:
             self._connection.shutdown()
         elif opening is not None:
             with suppress(OSError):
-                socket.socket.shutdown(opening, socket.SHUT_RDWR)
+                opening.shutdown(socket.SHUT_RDWR)
 
     def _open(self) -> Stream:
         try:
-            sock = connect(self._address, self._tls, self._take_socket)
+            channel = connect(self._address, self._tls, self._take_socket)
         except OSError as error:
             raise StreamBrokenError(str(error)) from error
-        connection = Http2Connection(SocketChannel(sock), most_message=CHUNK_BYTES, is_client=True)
+        connection = Http2Connection(channel, most_message=CHUNK_BYTES, is_client=True)
         with self._lock:
             self._connection = connection
             if self._cancelled:

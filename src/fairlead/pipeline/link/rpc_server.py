@@ -14,6 +14,7 @@ from fairlead.pipeline.link.http2.connection import Http2Connection
 from fairlead.pipeline.link.http2.contexts import ALPN, server_context
 from fairlead.pipeline.link.http2.dial import split_address
 from fairlead.pipeline.link.http2.grpc import GrpcStatus
+from fairlead.pipeline.link.http2.session import TlsSession
 from fairlead.pipeline.link.http2.stream import Stream, StreamEndedError
 from fairlead.pipeline.link.rpc import (
     SERVICE,
@@ -145,16 +146,16 @@ class RpcServer:
 
     def _serve(self, sock: socket.socket, peer: str) -> None:
         try:
-            secured = self._secured(sock)
-            if secured is not None:
-                self._read(secured, peer)
+            channel = self._secured(sock)
+            if channel is not None:
+                self._read(channel, peer)
         finally:
             with self._lock:
                 self._sockets -= 1
 
-    def _read(self, sock: socket.socket, peer: str) -> None:
+    def _read(self, channel: SocketChannel, peer: str) -> None:
         connection = Http2Connection(
-            SocketChannel(sock),
+            channel,
             most_message=CHUNK_BYTES,
             is_client=False,
             on_request=lambda stream: self._begin(stream, peer),
@@ -170,16 +171,16 @@ class RpcServer:
                 del self._connections[connection]
                 self.refused_connections += connection.has_bytes and not connection.opened
 
-    def _secured(self, sock: socket.socket) -> socket.socket | None:
-        """Return the socket after its handshake; None: it was refused."""
+    def _secured(self, sock: socket.socket) -> SocketChannel | None:
+        """Return a channel after its handshake; None: it was refused."""
         if self._context is None:
-            return sock
+            return SocketChannel(sock)
         sock.settimeout(_HANDSHAKE)
         try:
             if not sock.recv(1, socket.MSG_PEEK):  # a probe of the port
                 sock.close()
                 return None
-            return _shake_hands(self._current_context(), sock)
+            return SocketChannel(sock, _shake_hands(self._current_context(), sock))
         except OSError:
             sock.close()
         with self._lock:
@@ -235,19 +236,16 @@ class RpcServer:
         stream.cancel(GrpcStatus(grpc.FAILED_PRECONDITION, reason))
 
 
-def _shake_hands(context: ssl.SSLContext, sock: socket.socket) -> ssl.SSLSocket:
-    """Return the socket after its handshake; OSError where it fails, or takes too long."""
-    secure = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-    deadline = threading.Timer(_HANDSHAKE, socket.socket.shutdown, (secure, socket.SHUT_RDWR))
+def _shake_hands(context: ssl.SSLContext, sock: socket.socket) -> TlsSession:
+    """Return the TLS of a socket; OSError where its handshake fails, or takes too long."""
+    session = TlsSession(context)
+    deadline = threading.Timer(_HANDSHAKE, sock.shutdown, (socket.SHUT_RDWR,))
     deadline.daemon = True
     deadline.start()
     try:
-        secure.do_handshake()
-        if secure.selected_alpn_protocol() != ALPN:
+        session.shake_hands(sock)
+        if session.protocol != ALPN:
             raise ConnectionAbortedError("the other side does not speak HTTP/2")
-    except OSError:
-        secure.close()
-        raise
     finally:
         deadline.cancel()
-    return secure
+    return session

@@ -1,7 +1,7 @@
 """A connected socket, plain or with TLS, that one thread reads while others write.
 
-OpenSSL allows one call at a time for each connection: calls never wait inside it. Any thread may end a
-connection by `shutdown`, which wakes the reader and the writer; `close` comes after both.
+Any thread may end a connection by `shutdown`, which wakes the reader and the writer; `close` comes after
+both.
 """
 
 import fcntl
@@ -10,10 +10,11 @@ import socket
 import ssl
 import struct
 import termios
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
+
+from fairlead.pipeline.link.http2.session import MOST_RECEIVED, TlsSession
 
 Buffer = bytes | bytearray | memoryview
 _IN: Final = select.POLLIN
@@ -22,12 +23,15 @@ _MOST_PIECES: Final = 64
 USER_TIMEOUT: Final = 4000
 """Milliseconds for which the kernel waits for the acknowledgement of what was sent."""
 _RECORD: Final = 1 << 14
-"""What one call of OpenSSL sends at most."""
+"""Bytes of a record of TLS."""
+_MOST_ENCRYPTED: Final = 1 << 17
+"""Bytes that are encrypted before they are sent."""
 _LEAST_COLLECTED: Final = 1 << 15
 _MOST_COLLECTED: Final = 1 << 17
-"""Bytes that wake a reader: a call for each record of TLS costs more than to decrypt it."""
+"""Bytes that wake a reader: to wake costs more than to decrypt a record."""
 _AHEAD: Final = 1 << 15
-"""Bytes that OpenSSL may have taken from the kernel already."""
+"""Bytes that OpenSSL may hold of a record that has not come whole."""
+_ENDED: Final = "the other side has ended the connection"
 
 
 class ChannelClosedError(OSError):
@@ -37,12 +41,13 @@ class ChannelClosedError(OSError):
 class SocketChannel:
     """Bytes both ways."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        """Take a connected socket, after its handshake if it has TLS."""
+    def __init__(self, sock: socket.socket, tls: TlsSession | None = None) -> None:
+        """Take a connected socket, and its TLS after the handshake."""
         self._socket = sock
-        self._secure = isinstance(sock, ssl.SSLSocket)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._tls = tls
+        self._raw = memoryview(bytearray(MOST_RECEIVED if tls else 0))
+        self._encrypted = memoryview(b"")
+        """What is encrypted and waits for the kernel; of the thread that writes."""
         self._collected = 1
         sock.settimeout(0)
         with suppress(OSError):  # a Unix socket has neither
@@ -56,15 +61,14 @@ class SocketChannel:
         ChannelClosedError at the end.
         """
         poll: select.poll | None = None
-        while True:
-            count, wanted = self._read_some(view)
-            if count:
-                return count
+        while not (count := self._read_some(view)):
             self._collect(min(_MOST_COLLECTED, len(view) - _AHEAD))
-            poll = poll or select.poll()
-            poll.register(self._socket.fileno(), wanted)
+            if poll is None:
+                poll = select.poll()
+                poll.register(self._socket.fileno(), _IN)
             if not poll.poll(timeout * 1000):
                 return 0
+        return count
 
     def _collect(self, size: int) -> None:
         """Let the kernel report that many bytes at once, or any byte."""
@@ -73,38 +77,71 @@ class SocketChannel:
             self._collected = size
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
-    def _read_some(self, view: memoryview) -> tuple[int, int]:
-        """Return how many bytes were there; without any, also what to wait for."""
-        done = 0
+    def _read_some(self, view: memoryview) -> int:
+        """Return how many bytes were there."""
         try:
-            while done < len(view):  # OpenSSL returns one record at a time
-                with self._lock:
-                    self._require_open()
-                    count = self._socket.recv_into(view[done:])
-                if not count and not done:
-                    raise ChannelClosedError("the other side has ended the connection")
-                done += count
-                if not count or not self._secure:
-                    break
-        except (BlockingIOError, ssl.SSLWantReadError):
-            return done, _IN
-        except ssl.SSLWantWriteError:
-            return done, _OUT
+            return self._receive(view) if self._tls is None else self._decrypt(self._tls, view)
+        except BlockingIOError:
+            return 0
         except OSError as error:
             raise ChannelClosedError(_reason(error)) from error
-        return done, _IN
+
+    def _receive(self, view: memoryview) -> int:
+        count = self._socket.recv_into(view)
+        if not count:
+            raise ChannelClosedError(_ENDED)
+        return count
+
+    def _decrypt(self, tls: TlsSession, view: memoryview) -> int:
+        """Decrypt what has come, as far as it fits."""
+        done = 0
+        while done < len(view):
+            try:
+                count = tls.decrypt_into(view[done:])
+                if not count:
+                    raise ChannelClosedError(_ENDED)
+                done += count
+            except ssl.SSLWantReadError:
+                if not self._receive_more(tls, needed=not done):
+                    break
+        return done
+
+    def _receive_more(self, tls: TlsSession, *, needed: bool) -> bool:
+        """Take what the kernel has; return whether that was anything, and if it is needed raise why not."""
+        try:
+            tls.receive(self._raw[: self._receive(self._raw)])
+        except OSError:
+            if needed:
+                raise
+            return False  # what was decrypted comes first: the next call says so
+        return True
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         """Write all of it; one caller at a time. ChannelClosedError once the connection has ended."""
         views = [memoryview(piece) for piece in pieces if len(piece)]
-        if self._secure:
-            views = _records(views)
-        while views:
-            _drop(views, self._write_some(views, None))
+        if self._tls is None:
+            while views:
+                _drop(views, self._send(views, None))
+            return
+        for view in _portions(_records(views)):
+            self._send_encrypted(None)
+            self._encrypted = self._encrypt(self._tls, view)
+        self._send_encrypted(None)
 
     def write_soon(self, data: bytes) -> int:
-        """Write what goes without waiting; return how many bytes that was."""
-        return self._write_some([memoryview(data)], 0)
+        """Write what goes without waiting; return how many bytes that was; one caller at a time."""
+        if self._tls is None:
+            return self._send([memoryview(data)], 0)
+        if not self._send_encrypted(0):
+            return 0
+        self._encrypted = self._encrypt(self._tls, memoryview(data))
+        self._send_encrypted(0)  # what does not go is sent before anything else
+        return len(data)
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether `write_soon` has taken bytes that have not gone; it sends them, also without others."""
+        return bool(self._encrypted) or (self._tls is not None and self._tls.has_output)
 
     def unsent(self) -> int:
         """Return how many bytes the other side's kernel has not acknowledged."""
@@ -114,36 +151,41 @@ class SocketChannel:
 
     def shutdown(self) -> None:
         """End the connection: the reader and every writer notice."""
-        with suppress(OSError):  # not SSLSocket.shutdown, after which the socket reads what is encrypted
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Free the descriptor; only once no thread reads or writes."""
-        with self._lock:
-            self._closed = True
-            self._socket.close()
+        self._socket.close()
 
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ChannelClosedError("the connection has ended")
+    def _encrypt(self, tls: TlsSession, view: memoryview) -> memoryview:
+        try:
+            return memoryview(tls.encrypt(view))
+        except OSError as error:
+            raise ChannelClosedError(_reason(error)) from error
 
-    def _write_some(self, views: Sequence[memoryview], timeout: float | None) -> int:
+    def _send_encrypted(self, timeout: float | None) -> bool:
+        """Send what is encrypted; return whether all of it went in time."""
+        while self._encrypted:
+            count = self._send([self._encrypted], timeout)
+            if not count:
+                return False
+            self._encrypted = self._encrypted[count:]
+        return True
+
+    def _send(self, views: Sequence[memoryview], timeout: float | None) -> int:
+        """Return how many bytes the kernel took; 0: none in `timeout` milliseconds."""
         poll: select.poll | None = None
         while True:
             try:
-                with self._lock:
-                    self._require_open()
-                    if self._secure:
-                        return self._socket.send(views[0])
-                    return self._socket.sendmsg(views[:_MOST_PIECES])
-            except (BlockingIOError, ssl.SSLWantWriteError):
-                wanted = _OUT
-            except ssl.SSLWantReadError:
-                wanted = _IN
+                return self._socket.sendmsg(views[:_MOST_PIECES])
+            except BlockingIOError:
+                pass
             except OSError as error:
                 raise ChannelClosedError(_reason(error)) from error
-            poll = poll or select.poll()
-            poll.register(self._socket.fileno(), wanted)
+            if poll is None:
+                poll = select.poll()
+                poll.register(self._socket.fileno(), _OUT)
             if not poll.poll(timeout) and timeout is not None:
                 return 0
 
@@ -171,6 +213,13 @@ def _records(views: list[memoryview]) -> list[memoryview]:
         else:
             del rest[0]
     return [memoryview(first), *rest]
+
+
+def _portions(views: Sequence[memoryview]) -> Iterator[memoryview]:
+    """Yield the same bytes in portions that are encrypted at once."""
+    for view in views:
+        for begin in range(0, len(view), _MOST_ENCRYPTED):
+            yield view[begin : begin + _MOST_ENCRYPTED]
 
 
 def _reason(error: OSError) -> str:

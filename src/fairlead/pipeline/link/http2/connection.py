@@ -172,7 +172,7 @@ class Http2Connection:
 
     def _write_kept(self) -> None:
         """Write what was kept as far as it goes without waiting, unless another thread writes: it will."""
-        while self._kept and self._writing.acquire(blocking=False):
+        while (self._kept or self._channel.has_unsent) and self._writing.acquire(blocking=False):
             try:
                 with self._keeping:
                     count = self._channel.write_soon(bytes(self._kept))

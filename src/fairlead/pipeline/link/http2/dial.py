@@ -5,7 +5,9 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final
 
+from fairlead.pipeline.link.http2.channel import SocketChannel
 from fairlead.pipeline.link.http2.contexts import ALPN, client_context
+from fairlead.pipeline.link.http2.session import TlsSession
 from fairlead.pipeline.link.tls import HostTlsFiles
 
 PATIENCE: Final = 5.0
@@ -21,8 +23,8 @@ def split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def connect(address: str, tls: HostTlsFiles | None, on_socket: OnSocket) -> socket.socket:
-    """Return a connected socket, after its handshake; OSError with a sentence for people.
+def connect(address: str, tls: HostTlsFiles | None, on_socket: OnSocket) -> SocketChannel:
+    """Return a connected channel, after its handshake; OSError with a sentence for people.
 
     `on_socket` receives the socket while it is being connected; what it raises ends the attempt.
     """
@@ -37,7 +39,7 @@ def connect(address: str, tls: HostTlsFiles | None, on_socket: OnSocket) -> sock
         sock = socket.socket(family, kind, protocol)
         try:
             _connect_plain(sock, target, on_socket)
-            return sock if context is None else _secured(sock, context, host or "localhost", on_socket)
+            return SocketChannel(sock, _secured(sock, context, host or "localhost") if context else None)
         except OSError as error:
             sock.close()
             failures.append(error)
@@ -50,16 +52,12 @@ def _connect_plain(sock: socket.socket, target: Any, on_socket: OnSocket) -> Non
     sock.connect(target)
 
 
-def _secured(sock: socket.socket, context: ssl.SSLContext, host: str, on_socket: OnSocket) -> ssl.SSLSocket:
-    secure = context.wrap_socket(sock, server_hostname=host)
-    try:
-        on_socket(secure)
-        if secure.selected_alpn_protocol() != ALPN:
-            raise ConnectionAbortedError("the other side does not speak HTTP/2")
-    except OSError:
-        secure.close()
-        raise
-    return secure
+def _secured(sock: socket.socket, context: ssl.SSLContext, host: str) -> TlsSession:
+    session = TlsSession(context, server_name=host)
+    session.shake_hands(sock)
+    if session.protocol != ALPN:
+        raise ConnectionAbortedError("the other side does not speak HTTP/2")
+    return session
 
 
 def _reason(error: OSError) -> str:
