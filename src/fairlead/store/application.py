@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Semaphore
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fairlead.store.conditions import failed_condition
 from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder, Credentials, secret_of
 from fairlead.store.dav.application import METHODS, DavApplication
-from fairlead.store.http.body import body_of
+from fairlead.store.http.body import body_of, read_whole
 from fairlead.store.parts import PartialUploads
 from fairlead.store.paths import is_reserved, path_of
 from fairlead.store.rate import RateLimit
 from fairlead.store.reads import Answer, read_file
 from fairlead.store.refusal import RefusedError, refusal_of
-from fairlead.store.uploads import RequestBody
+from fairlead.store.reserved import ReservedPaths
 from fairlead.store.writes import write_file
 
 Environ = dict[str, Any]
@@ -35,15 +35,6 @@ _REALM: Final = (
 )
 
 
-class ReservedHandler(Protocol):
-    """Answers requests below the reserved path; it authenticates them itself."""
-
-    def __call__(
-        self, path: str, environ: Environ, body: RequestBody
-    ) -> Answer | tuple[str, list[tuple[str, str]], bytes]:
-        """Return an answer without a body, or status, headers and body."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoreApplication:
     """Answers requests."""
@@ -55,7 +46,7 @@ class StoreApplication:
     rate: RateLimit
     say: Callable[[str], None]
     uploads: Semaphore
-    reserved: ReservedHandler | None = None
+    reserved: ReservedPaths | None = None
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
@@ -114,7 +105,7 @@ class StoreApplication:
     def _dav(
         self, path: str, environ: Environ, start_response: StartResponse, holder: CredentialHolder
     ) -> Iterable[bytes]:
-        data = _read_all(body_of(environ))
+        data = read_whole(body_of(environ), _XML_LIMIT)
         environ["wsgi.input"] = io.BytesIO(data)
         environ["CONTENT_LENGTH"] = str(len(data))
         environ["PATH_INFO"] = path.encode("utf-8").decode("latin-1")
@@ -142,10 +133,7 @@ class StoreApplication:
         if self.reserved is None:
             self._holder(environ)
             raise RefusedError(404, "this path is reserved, and nothing is served there")
-        answer = self.reserved(path, environ, body_of(environ))
-        if isinstance(answer, Answer):
-            return _send(answer, start_response)
-        status, headers, page = answer
+        status, headers, page = self.reserved(path, environ, body_of(environ))
         start_response(status, [*headers, ("Content-Length", str(len(page)))])
         return [page]
 
@@ -156,19 +144,6 @@ class StoreApplication:
             why = "this credential is not valid, or no longer" if secret else "a credential is needed"
             raise RefusedError(401, why, _REALM)
         return holder
-
-
-def _read_all(body: RequestBody) -> bytes:
-    if body.length is not None and body.length > _XML_LIMIT:
-        raise RefusedError(413, f"a body of this request has at most {_XML_LIMIT} bytes")
-    data, buffer = bytearray(), memoryview(bytearray(64 << 10))
-    while count := body.receive(buffer):
-        data += buffer[:count]
-        if len(data) > _XML_LIMIT:
-            raise RefusedError(413, f"a body of this request has at most {_XML_LIMIT} bytes")
-    if body.length is not None and len(data) != body.length:
-        raise ConnectionError("the body ended before its stated length")
-    return bytes(data)
 
 
 def _send(answer: Answer, start_response: StartResponse) -> Iterable[bytes]:

@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 from fairlead.errors import SettingsError
@@ -21,12 +21,14 @@ from fairlead.store.freeze import WriteFreeze
 from fairlead.store.housekeeper import Housekeeper
 from fairlead.store.http.server import StoreServer
 from fairlead.store.jail import Jail
-from fairlead.store.join.handler import DeviceCredentials, JoinHandler, open_protocol
+from fairlead.store.jobs.handler import JobsHandler
+from fairlead.store.join.handler import DeviceCredentials, JoinHandler, open_protocol, session_key
 from fairlead.store.join.registry import DeviceRegistry
 from fairlead.store.parts import PartialUploads
 from fairlead.store.properties import Properties
 from fairlead.store.quota import Account, QuotaFile
 from fairlead.store.rate import RateLimit
+from fairlead.store.reserved import ReservedPaths
 from fairlead.store.settings import StoreSettings
 from fairlead.store.trace import AccessTrace
 from fairlead.store.uploads import Staging
@@ -50,17 +52,17 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
         state = settings.files.state or f"{jail.own}/state"
         os.makedirs(state, mode=0o700, exist_ok=True)
         properties = stack.enter_context(closing(Properties(f"{state}/properties.sqlite")))
-        credentials, handler = _devices(settings, state, contents, say)
+        credentials, reserved = _reserved(settings, state, contents, say, stack)
         parts = PartialUploads(contents)
         application = StoreApplication(
             contents,
             parts,
             DavApplication(contents, properties),
-            AnyOf((TokenFile(settings.token_file, say), *credentials)),
+            credentials,
             RateLimit(settings.rate),
             say,
             threading.Semaphore(settings.limits.uploads),
-            handler,
+            reserved,
         )
         tls = server_tls(settings.tls, "", say) if settings.tls else None
         server = StoreServer(listen(settings.listen), application, tls, settings.limits, say)
@@ -69,16 +71,23 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
         yield f"{'https' if settings.tls else 'http'}://{server.address}/"
 
 
-def _devices(
-    settings: StoreSettings, state: str, contents: Contents, say: Callable[[str], None]
-) -> tuple[Sequence[Credentials], JoinHandler | None]:
-    """Return what accepts devices that have joined, and what answers those that do."""
+def _reserved(
+    settings: StoreSettings, state: str, contents: Contents, say: Callable[[str], None], stack: ExitStack
+) -> tuple[Credentials, ReservedPaths]:
+    """Return what accepts secrets, and what answers below the reserved path."""
     files = settings.files
-    if not files.invite_key:
-        return (), None
-    registry = DeviceRegistry(state, say)
-    protocol = open_protocol(registry, files.invite_key, contents, files.session, say)
-    return (DeviceCredentials(registry),), JoinHandler(protocol, contents.freeze)
+    accepted: list[Credentials] = [TokenFile(settings.token_file, say)]
+    join = key = None
+    if files.invite_key:
+        registry, key = DeviceRegistry(state, say), session_key(files.invite_key, say)
+        accepted.append(DeviceCredentials(registry))
+        join = JoinHandler(open_protocol(registry, key, contents, files.session), contents.freeze)
+    credentials = AnyOf(accepted)
+    waiters = settings.limits.threads // 2
+    jobs = stack.enter_context(
+        closing(JobsHandler(contents, state, credentials, say, key=key, waiters=waiters))
+    )
+    return credentials, ReservedPaths(jobs, join, credentials)
 
 
 @contextmanager

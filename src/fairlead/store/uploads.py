@@ -63,6 +63,11 @@ class Staging:
         self._commit = threading.Lock()
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether an upload is on the disk before it is acknowledged."""
+        return self._sync
+
     def clear(self) -> None:
         """Remove what an earlier process left: uploads that were never acknowledged."""
         with os.scandir(self.folder) as entries:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlead.store.http.stream import ConnectionStream
+from fairlead.store.refusal import RefusedError
 from fairlead.store.uploads import RequestBody
 
 KEY: Final = "fairlead.body"
@@ -122,3 +123,17 @@ def body_of(environ: dict[str, Any]) -> RequestBody:
     """Return the body of a request."""
     body: RequestBody = environ[KEY]
     return body
+
+
+def read_whole(body: RequestBody, most: int) -> bytes:
+    """Return a body of at most so many bytes; RefusedError where it is longer."""
+    if body.length is not None and body.length > most:
+        raise RefusedError(413, f"a body of this request has at most {most} bytes")
+    data, buffer = bytearray(), memoryview(bytearray(64 << 10))
+    while count := body.receive(buffer):
+        data += buffer[:count]
+        if len(data) > most:
+            raise RefusedError(413, f"a body of this request has at most {most} bytes")
+    if body.length is not None and len(data) != body.length:
+        raise ConnectionError("the body ended before its stated length")
+    return bytes(data)

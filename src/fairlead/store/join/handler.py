@@ -62,24 +62,28 @@ class JoinHandler:
         )
 
 
-def open_protocol(
-    registry: DeviceRegistry, key_file: str, contents: Contents, session: str, say: Callable[[str], None]
-) -> JoinProtocol:
-    """Return the protocol of a store; the key is read again when its file changes."""
+def session_key(key_file: str, say: Callable[[str], None]) -> Callable[[], bytes]:
+    """Return what gives the key of a session; it is read again when its file changes."""
     try:
-        key = ReloadedFiles((key_file,), lambda: _read_key(key_file), say)
+        return ReloadedFiles((key_file,), lambda: _read_key(key_file), say).current
     except (OSError, ValueError) as error:
         raise SettingsError(
             f"the key of invites {key_file} cannot be used: {error_text(error)}",
             "`openssl rand -hex 32 > FILE` makes one",
         ) from None
 
+
+def open_protocol(
+    registry: DeviceRegistry, key: Callable[[], bytes], contents: Contents, session: str
+) -> JoinProtocol:
+    """Return the protocol of a store."""
+
     def use() -> StoreUse:
         usage = contents.account.usage()
         freeze = contents.freeze
         return StoreUse(usage.used, usage.quota, freeze.reason or "", freeze.quiet_since)
 
-    return JoinProtocol(registry, key.current, use, session)
+    return JoinProtocol(registry, key, use, session)
 
 
 def _read_key(path: str) -> bytes:

@@ -1,0 +1,1 @@
+"""Split jobs in a store: their inputs in a database, leases to workers, each result once."""

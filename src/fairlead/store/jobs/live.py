@@ -1,0 +1,88 @@
+"""LiveJob: a job that runs: its queue, and the window of its pending inputs that is in memory."""
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from fairlead.splitting.items import BytesAt, SplitInput
+from fairlead.splitting.queue import SplitQueue
+from fairlead.splitting.rules import SplitRules
+from fairlead.store.jobs.database import JobsDatabase
+from fairlead.store.jobs.records import SplitJobRecord
+from fairlead.store.jobs.spec import SplitJobSpec, parse_spec
+
+_LOW: Final = 2000
+"""With fewer inputs in the window it is filled again."""
+_FILL: Final = 3000
+_AHEAD: Final = 4.0
+"""Seconds of work whose bytes are brought to workers elsewhere before they need them."""
+_MOST_WANTED: Final = 256
+MOST_PENDING: Final = 50_000
+"""Pending inputs that a job takes; a feeder waits for room."""
+
+
+class LiveJob:
+    """A job that is not ended."""
+
+    def __init__(self, record: SplitJobRecord, database: JobsDatabase, rules: SplitRules) -> None:
+        self.record = record
+        self.spec: SplitJobSpec = parse_spec(record.spec)
+        self.state = record.state
+        self.started = record.started
+        self.queue = SplitQueue(rules, self.spec.chunks(rules))
+        self.queue.complete = record.complete
+        self.open, self.done, self.failed = database.counts(record.number)
+        self._database = database
+        self._cursor = 0
+        self.fill()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether each input has a result or has failed, and no further one comes."""
+        return self.queue.complete and self.open == 0
+
+    @property
+    def room(self) -> int:
+        """How many more inputs it takes now."""
+        return max(0, MOST_PENDING - self.open)
+
+    def fill(self) -> None:
+        """Fill the window from the database."""
+        window = self.queue.window
+        beyond = self.open - len(window) - self.queue.outstanding
+        while beyond > 0 and len(window) < _LOW:
+            rows = self._database.pending(self.record.number, self._cursor, _FILL)
+            if not rows:
+                break
+            self._cursor = rows[-1][0]
+            # Copies and inputs that came back are here already.
+            fresh = [row for row in rows if row[0] not in window and not self.queue.is_held(row[0])]
+            window.add(SplitInput(*row) for row in fresh)
+            beyond = self.open - len(window) - self.queue.outstanding
+        self.queue.beyond = max(0, beyond)
+
+    def added(self, count: int, stored: Collection[int]) -> None:
+        """Count new inputs, and those whose bytes have come to the store."""
+        self.open += count
+        for number in stored:
+            if number in self.queue.window:
+                old = self.queue.window.pop(number)
+                fresh = SplitInput(old.id, old.path, old.digest, old.size, stored=True, where=old.where)
+                self.queue.window.add((fresh,))
+        self.fill()
+
+    def rewind(self, count: int) -> None:
+        """Count inputs that are pending again, wherever they are in the order."""
+        self.open += count
+        self.failed -= count
+        self._cursor = 0
+        self.fill()
+
+    def wanted(self, now: float) -> Sequence[str]:
+        """Return the inputs whose bytes a worker elsewhere needs soon."""
+        away = [each for each in self.queue.workers.values() if each.has is BytesAt.STORED]
+        # An unmeasured worker needs one for each slot, and one after it.
+        need = sum(max(2.0 * each.slots, each.speed(now) * _AHEAD) for each in away)
+        have = self.queue.window.runnable(BytesAt.STORED)
+        count = min(_MOST_WANTED, max(0, math.ceil(need) - have))
+        return [each.path for each in self.queue.window.want(count)]
