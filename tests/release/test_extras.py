@@ -76,6 +76,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "pipeline-hosts": ((0, ("pipeline", "certificates", "keys", "--host", "edge,127.0.0.1")),),
     "predict": (
         (0, ("estimate", MODEL, "--on", "a100")),
+        (0, ("reproduce", "devices", "--plot", "devices.svg")),
         (0, ("bench", "predict", "--data", "table.csv", "--calibration", "2")),
     ),
     "calibrate": (

@@ -44,7 +44,7 @@ COMMANDS: Final = {
     "schedule": "placement.schedule",
     "explain": "placement.explain",
     "simulate": "placement.simulate",
-    "reproduce": "placement.reproduce",
+    "reproduce": "reproduce.command",
     "rightsize": "placement.rightsize",
     "bench": "model.bench",
     "nodes": "cluster.nodes",

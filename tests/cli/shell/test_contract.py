@@ -276,6 +276,8 @@ COMMANDS: dict[str, set[str]] = {
         "--plot",
         *OUTPUT,
     },
+    "reproduce devices": {"--plot", "--catalog", *OUTPUT},
+    "reproduce all": {"--out", "--quick", "--only", *OUTPUT},
     "rightsize": {
         "WORKLOAD",
         "--prometheus",

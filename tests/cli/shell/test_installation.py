@@ -59,6 +59,8 @@ def options(command: str, **more: object) -> argparse.Namespace:
         (options("calibrate", kubeconfig="x"), ("calibrate", "cluster")),
         (options("profiles", verb="list"), ("cluster",)),
         (options("reproduce", verb="pipeline", lab=False), ("pipeline-hosts",)),
+        (options("reproduce", verb="devices"), ("predict",)),
+        (options("reproduce", verb="all"), ("simulate", "pipeline-hosts")),
         (options("reproduce", verb="pipeline", lab=True), ("pipeline-hosts", "lab", "pipeline-cluster")),
         (options("a command of tomorrow"), ("all",)),
     ],

@@ -50,6 +50,7 @@ EXTRAS: Final = {
     "simulate": "simulate",
     "reproduce": "simulate",
     "reproduce pipeline": "pipeline-hosts",
+    "reproduce devices": "predict",
     "bench openb": "simulate",
     "bench share": "run",
     "serve agent": "agent",
@@ -78,6 +79,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
         return ("cluster",)
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
+    if name == "reproduce all":
+        return ("simulate", "pipeline-hosts")
     if name == "reproduce pipeline" and options.lab:
         extras += ["lab", "pipeline-cluster"]
     if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):

@@ -1,15 +1,13 @@
-"""`fairlead reproduce`: play a published experiment, beside its published figures."""
+"""`fairlead reproduce gpu-sharing`: a published experiment in the simulator, beside its figures."""
 
 import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fairlead.cli.output.picture import check_writable, draw
 from fairlead.cli.output.progress import progress
-from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Column, Table
-from fairlead.cli.output.terminal import Page, show_page
-from fairlead.cli.placement import reproduce_pipeline
+from fairlead.cli.output.terminal import Page
+from fairlead.cli.reproduce.outcome import ExperimentOutcome, finish
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
 
@@ -34,18 +32,11 @@ _COLUMNS: Final = (
 )
 
 
-def add(commands: Any) -> None:
-    """Add the command to the command line."""
-    command = commands.add_parser(
-        "reproduce",
-        help="play a published experiment, beside its published figures",
-        description="Play or measure a published experiment, and print its published figures beside.",
-    )
-    verbs = command.add_subparsers(title="experiments", dest="verb", metavar="EXPERIMENT", required=True)
+def add(verbs: Any) -> None:
+    """Add the experiment to the command line."""
     _add_sharing(
         verbs.add_parser("gpu-sharing", help="inference engines that share one GPU", description=_DESCRIPTION)
     )
-    reproduce_pipeline.add(verbs)
 
 
 def _add_sharing(sharing: argparse.ArgumentParser) -> None:
@@ -85,25 +76,27 @@ def _add_sharing(sharing: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
+    return finish(options, perform)
+
+
+def perform(options: argparse.Namespace) -> ExperimentOutcome:
+    """Play the experiment."""
     from fairlead.reproduce.gpu_sharing import Experiment
 
     levels = _levels(options.levels)
     if options.plot and options.frontier:
         raise SettingsError("--plot draws the figures, not the frontier", "leave out one of the two options")
-    if options.plot:
-        check_writable(options.plot)
     experiment = Experiment(options.workload, options.arrival_seed, not options.without_profile)
     answer = _play(experiment, levels, frontier=options.frontier)
-    if options.output == "table":
-        page = _frontier_page(answer) if options.frontier else _page(answer, experiment)
-        show_page(page, options.color)
-    else:
-        show(answer, options.output)
-    if options.plot:  # last: a picture that cannot be written must not cost the answer
-        from fairlead.reproduce.plot import svg
+    if options.frontier:
+        return ExperimentOutcome(answer, _frontier_page(answer))
+    return ExperimentOutcome(answer, _page(answer, experiment), lambda: _picture(answer, experiment))
 
-        draw(options.plot, svg(answer, experiment.workload, experiment.arrival_seed))
-    return 0
+
+def _picture(answer: Mapping[str, Any], experiment: "Experiment") -> str:
+    from fairlead.reproduce.plot import svg
+
+    return svg(answer, experiment.workload, experiment.arrival_seed)
 
 
 def _levels(text: str) -> tuple[float, ...]:

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fairlead.cli.output.picture import check_writable, draw
 from fairlead.cli.output.progress import progress
-from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table
-from fairlead.cli.output.terminal import Page, Text, show_error, show_page
+from fairlead.cli.output.terminal import Page, Text, show_error
+from fairlead.cli.reproduce.outcome import ExperimentOutcome, finish
 from fairlead.cli.shell import options as shared
 from fairlead.errors import EmulationError, LabError, SettingsError
 from fairlead.units import format_number, parse_bitrate, parse_duration, pluralize
@@ -99,16 +98,20 @@ def _add_link(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the experiment; exit code 1: a part of it cannot be done here."""
+    return finish(options, perform)
+
+
+def perform(options: argparse.Namespace) -> ExperimentOutcome:
+    """Measure the experiment."""
     import tempfile
     from dataclasses import replace
     from pathlib import Path
 
     from fairlead.reproduce.emulation.namespaces import obstacle
     from fairlead.reproduce.thesis.experiment import measure
+    from fairlead.reproduce.thesis.plot import svg
 
     experiment, images = read_experiment(options), read_images(options)
-    if options.plot:
-        check_writable(options.plot)
     missing = obstacle()
     if missing:
         show_error(f"fairlead: no edge and server can be emulated here: {missing}")
@@ -121,15 +124,9 @@ def run(options: argparse.Namespace) -> int:
             answer, no_lab = _with_pods(answer, experiment, images, no_lab, bar.set_status)
     parts = {"the cuts between edge and server": missing, "the cuts as pods": no_lab}
     answer["missing"] = [f"{part}: {why}" for part, why in parts.items() if why]
-    if options.output == "table":
-        show_page(Page.of(*page(answer)), options.color)
-    else:
-        show(answer, options.output)
-    if options.plot:
-        from fairlead.reproduce.thesis.plot import svg
-
-        draw(options.plot, svg(answer))
-    return 1 if answer["missing"] else 0
+    return ExperimentOutcome(
+        answer, Page.of(*page(answer)), lambda: svg(answer), 1 if answer["missing"] else 0
+    )
 
 
 def read_images(options: argparse.Namespace) -> "PipelineImages | None":

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.cli.main import build_parser, main
 from fairlead.cli.output.terminal import Page
-from fairlead.cli.placement.reproduce_pipeline import page, read_experiment
+from fairlead.cli.reproduce.pipeline import page, read_experiment
 from fairlead.reproduce.thesis.plot import svg
 
 

@@ -1,0 +1,1 @@
+"""`fairlead reproduce`: published experiments, each beside its published figures, and all on one page."""
