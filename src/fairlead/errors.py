@@ -9,6 +9,7 @@ FairleadError              `hint` says what to do
 │   ├── DeviceError        a device, its invite or its credential cannot be used
 │   ├── EmulationError     hosts, links or quotas cannot be emulated here
 │   ├── FleetError         a fleet file cannot be used
+│   ├── JobError           a job over many inputs cannot be made or found
 │   ├── LabError           a lab cannot be built, started or found
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   ├── ManifestError      a manifest, snapshot or decision cannot be used
@@ -84,6 +85,10 @@ class DeviceError(UserError):
 
 class EmulationError(UserError):
     """Hosts, the link between them or a CPU quota cannot be emulated on this machine."""
+
+
+class JobError(UserError):
+    """A job over many inputs cannot be made as it is asked for, or cannot be found."""
 
 
 class KubeconfigError(UserError):

@@ -115,13 +115,19 @@ def test_the_application_has_its_share_and_sees_the_files_alone(cluster: Cluster
     assert container["resources"]["limits"]["fairlead.dev/gpu-mem"] == "2048"
     assert pod["metadata"]["annotations"]["fairlead.dev/gpu-compute"] == "25%"
     mounts = {each["mountPath"]: each.get("subPath") for each in container["volumeMounts"]}
-    assert mounts == {"/tmp": None, "/data/files": "files"}
+    assert mounts == {"/tmp": None, "/data/files": "files", "/etc/fairlead/session": None}
     variables = {each["name"]: each["value"] for each in container["env"]}
     assert variables["FAIRLEAD_DATA"] == "/data/files"
     assert variables["FAIRLEAD_AUGMENTATION_DEVICE"] == cluster.resource["spec"]["device"]
     assert "FAIRLEAD_DEVICE" not in variables, "the agent names the accelerator by it"
-    secrets = [each for each in pod["spec"]["volumes"] if "secret" in each]
-    assert secrets == [], "neither token nor key reaches the application"
+    assert variables["FAIRLEAD_STORE"] == "https://cam-store.shop.svc:8443"
+    assert [each for each in pod["spec"]["volumes"] if "secret" in each] == []
+    (session,) = (each["projected"]["sources"] for each in pod["spec"]["volumes"] if "projected" in each)
+    shown = {each["secret"]["name"]: each["secret"]["items"] for each in session}
+    assert shown == {
+        "cam-credentials": [{"key": "token", "path": "token"}],
+        "cam-store-tls": [{"key": "tls.crt", "path": "tls.crt"}],
+    }, "neither a key of TLS nor that of invites reaches the application"
 
 
 def test_two_tiers_are_two_claims_at_the_same_places_for_store_mover_and_application() -> None:
@@ -137,7 +143,9 @@ def test_two_tiers_are_two_claims_at_the_same_places_for_store_mover_and_applica
     assert mover["command"] == ["fairlead", "serve", "tier", *where]
     assert mover["securityContext"]["readOnlyRootFilesystem"] is True
     (program,) = cluster.pod("application")["spec"]["containers"]
-    assert {each["mountPath"] for each in program["volumeMounts"]} == {"/tmp", "/fast/files", "/data/files"}
+    assert {each["mountPath"] for each in program["volumeMounts"]} == {
+        *("/tmp", "/fast/files", "/data/files", "/etc/fairlead/session"),
+    }
     assert {"name": "FAIRLEAD_DATA", "value": "/fast/files"} in program["env"]
     assert cluster.says("StorageReady") == "True Bound: cam-data 2Gi, cam-fast 1Gi"
 

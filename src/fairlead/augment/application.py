@@ -18,6 +18,8 @@ def submit_application(place: SessionPlace, session: LocalSession, environ: Mapp
     spec = session.spec
     own = {
         "FAIRLEAD_DATA": place.data,
+        "FAIRLEAD_STORE": session.url,
+        "FAIRLEAD_SESSION": place.folder,
         "FAIRLEAD_AUGMENTATION": spec.name,
         "FAIRLEAD_AUGMENTATION_DEVICE": spec.device,
     }

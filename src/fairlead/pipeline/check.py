@@ -11,11 +11,12 @@ from fairlead.pipeline.endpoints.options import objections
 from fairlead.pipeline.endpoints.sinks import SINKS
 from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.hosts.placement import library_faults, placement_faults
-from fairlead.pipeline.load import LoadError, declared_ports, keeps_state, load_target, makes_several
+from fairlead.pipeline.load import declared_ports, keeps_state, makes_several
 from fairlead.pipeline.models.ports import ONNX_RULES, preparation_hint, with_model_ports
 from fairlead.pipeline.ports import PortKind, PortType
 from fairlead.pipeline.programs.check import EXEC_RULES, program_ports
 from fairlead.pipeline.spec import CanarySpec, PipelineSpec, StageKind, StageRole, StageSpec
+from fairlead.targets import LoadError, load_target
 
 MOST_STREAMS: Final = 64
 

@@ -12,8 +12,8 @@ from fairlead.pipeline.endpoints import options as rules
 from fairlead.pipeline.endpoints.json_line import to_line
 from fairlead.pipeline.endpoints.options import OptionRule
 from fairlead.pipeline.frame import FrameHeader
-from fairlead.pipeline.load import load_target
 from fairlead.pipeline.work.values import plain
+from fairlead.targets import load_target
 
 Options = Mapping[str, Any]
 Position = tuple[int, int]

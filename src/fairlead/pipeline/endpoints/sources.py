@@ -15,8 +15,9 @@ from fairlead.pipeline.endpoints.images import SUFFIXES, find_images, needs_deco
 from fairlead.pipeline.endpoints.options import OptionRule
 from fairlead.pipeline.endpoints.video import RULES as VIDEO_RULES
 from fairlead.pipeline.endpoints.video import open_video
-from fairlead.pipeline.load import LoadError, declared_ports, load_target
+from fairlead.pipeline.load import declared_ports
 from fairlead.pipeline.ports import Image, PortType, tensor
+from fairlead.targets import LoadError, load_target
 
 Options = Mapping[str, Any]
 _NUMBERS_SHAPE: Final = (4, 4, 3)

@@ -15,9 +15,9 @@ from fairlead.pipeline.hosts.probe import load_apart
 from fairlead.pipeline.link.rpc import OpenedStream
 from fairlead.pipeline.link.tls import HostTlsFiles
 from fairlead.pipeline.link.wire import PROTOCOL, Hello, decode, encode
-from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.ports import parse_port
 from fairlead.pipeline.spec import LOCAL, HostSpec, PipelineSpec, StageSpec
+from fairlead.targets import LoadError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from fairlead.errors import FairleadError
 from fairlead.pipeline.check import load_stage
 from fairlead.pipeline.control import stage_from_json
 from fairlead.pipeline.endpoints.sources import SOURCES
-from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.spec import PipelineSpec, StageRole, StageSpec
+from fairlead.targets import LoadError
 
 _LIMIT: Final = 120.0
 """Seconds until stages must be loaded."""

@@ -15,9 +15,9 @@ from fairlead.pipeline.link.gateway import LINK
 from fairlead.pipeline.link.rpc import Message, Received, StreamRefusedError
 from fairlead.pipeline.link.rpc_server import RpcServer, ServerStream
 from fairlead.pipeline.link.wire import PROTOCOL, Hello, decode, encode
-from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.profile.messages import PROFILE
 from fairlead.pipeline.profile.serve import ProfileService
+from fairlead.targets import LoadError
 
 MOST_RUNS: Final = 64
 

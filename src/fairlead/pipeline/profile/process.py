@@ -20,7 +20,6 @@ from fairlead.pipeline.control import Message, stage_from_json
 from fairlead.pipeline.endpoints.reading import Captured, Pending
 from fairlead.pipeline.endpoints.sources import SOURCES
 from fairlead.pipeline.frame import FrameHeader, boottime
-from fairlead.pipeline.load import LoadError
 from fairlead.pipeline.place import resident_bytes
 from fairlead.pipeline.profile.record import FrameRecorder, joined, map_record, read_frames
 from fairlead.pipeline.programs.runner import ProgramRunner
@@ -28,6 +27,7 @@ from fairlead.pipeline.spec import OnError, StageRole, StageSpec
 from fairlead.pipeline.work.runners import FunctionRunner, StageFaultError, one_line
 from fairlead.pipeline.work.stateful import StatefulRunner
 from fairlead.pipeline.work.values import decode_value
+from fairlead.targets import LoadError
 
 _WAIT: Final = 0.25
 

@@ -9,11 +9,11 @@ from typing import Any
 from fairlead.errors import FairleadError
 from fairlead.pipeline.endpoints.sinks import SINKS, FrameSink, Position
 from fairlead.pipeline.frame import FrameHeader
-from fairlead.pipeline.load import load_target
 from fairlead.pipeline.models.session import open_model
 from fairlead.pipeline.observe.histogram import DurationHistogram
 from fairlead.pipeline.progress import ProgressPage
 from fairlead.pipeline.spec import StageKind, StageSpec
+from fairlead.targets import load_target
 
 
 class StageFaultError(FairleadError):

@@ -8,9 +8,10 @@ from typing import Any, Final
 from fairlead.pipeline.checkpoints import EVERY, MOST_BYTES, write_memory
 from fairlead.pipeline.control import Channel, Message
 from fairlead.pipeline.frame import FrameHeader
-from fairlead.pipeline.load import load_target, makes_several
+from fairlead.pipeline.load import makes_several
 from fairlead.pipeline.spec import StageSpec
 from fairlead.pipeline.work.runners import FunctionRunner, StageFaultError, one_line
+from fairlead.targets import load_target
 
 _BYTES: Final = b"b"
 _JSON: Final = b"j"
