@@ -118,5 +118,5 @@ def _refusal(key: bytes, words: list[str], now: float, what: str) -> TokenRefusa
     if not hmac.compare_digest(signed.encode(), ".".join(words).encode("utf-8", "replace")):
         return TokenRefusal(f"the {what} is not signed with the key of this session")
     if int(words[-2]) <= now:  # it is a number: the key's holder signed it
-        return TokenRefusal(f"the {what} has expired: ask for a new one")
+        return TokenRefusal(f"the {what} has expired")
     return None

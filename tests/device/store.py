@@ -39,6 +39,8 @@ class FakeStore:
     registry: DeviceRegistry | None = None
     digests: bool = True
     """Whether the store states checksums."""
+    parts: dict[str, bytes] = field(default_factory=dict)
+    """What has arrived of uploads that go on after a cut."""
     tokens: set[str] = field(default_factory=lambda: {TOKEN})
     url: str = ""
     fingerprint: str = ""
@@ -141,12 +143,32 @@ class Handler(BaseHTTPRequestHandler):
         if (wanted and (key not in files or self.store.etag(key) != wanted)) or (none and key in files):
             self.answer(412)
             return
+        if part := self.headers.get("Content-Range"):
+            whole = self.whole_of(part, body)
+            if whole is None:
+                return
+            body = whole
         stated = parse_repr_digest(self.headers.get("Repr-Digest", ""))
         if stated is not None and stated != hashlib.sha256(body).hexdigest():
             self.answer(400, b"the checksum differs")
             return
         files[key] = body
         self.answer(201, ETag=self.store.etag(key))
+
+    def whole_of(self, part: str, body: bytes) -> bytes | None:
+        """Return the whole file with this part; None: it is not complete, which was answered."""
+        place, _, total = part.removeprefix("bytes ").partition("/")
+        arrived = self.store.parts.get(self.key, b"")
+        if place != "*" and int(place.partition("-")[0]) != len(arrived):
+            self.answer(409, Upload_Offset=str(len(arrived)))
+            return None
+        arrived += body
+        if len(arrived) < int(total):
+            self.store.parts[self.key] = arrived
+            self.answer(202, Upload_Offset=str(len(arrived)))
+            return None
+        self.store.parts.pop(self.key, None)
+        return arrived
 
     def on_get(self) -> None:
         """Send a file, or a range of it."""
@@ -212,6 +234,19 @@ def disconnect_after(size: int) -> Answer:
 
     def fault(handler: Handler) -> bool:
         handler.rfile.read(min(size, int(handler.headers.get("Content-Length", "0"))))
+        handler.close_connection = True
+        return True
+
+    return fault
+
+
+def keep_part(size: int) -> Answer:
+    """Return a fault: the connection ends after so many bytes of a part, which the store keeps."""
+
+    def fault(handler: Handler) -> bool:
+        handler.store.parts[handler.key] = handler.store.parts.get(handler.key, b"") + handler.rfile.read(
+            size
+        )
         handler.close_connection = True
         return True
 

@@ -99,8 +99,17 @@ def test_a_used_invite_is_refused_for_another_device(tmp_path: Path) -> None:
     with serving(joinable(tmp_path / "state")) as store:
         text, address = mint_invite(KEY, 2e9), StoreAddress(store.url, "")
         join(place_of(tmp_path / "a"), address, text, REPORT, NONE)
-        with pytest.raises(DeviceError, match="used already"):
+        with pytest.raises(DeviceError, match="used already") as refused:
             join(place_of(tmp_path / "b"), address, text, REPORT, NONE)
+        lines = f"{refused.value} {refused.value.hint}"
+        assert lines.count("fairlead augment invite") == 1
+
+
+def test_a_join_to_an_address_without_a_store_speaks_of_no_queue(tmp_path: Path) -> None:
+    address = StoreAddress("http://127.0.0.1:1", "")
+    with pytest.raises(StoreUnavailableError, match="cannot be reached") as unreached:
+        join(place_of(tmp_path / "a"), address, mint_invite(KEY, 2e9), REPORT, NONE)
+    assert "the invite stays valid" in (unreached.value.hint or "")
 
 
 def test_rotation_keeps_the_old_credential_until_the_new_one_works(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ _REPLY_SECONDS: Final = 60.0
 _MOST_REPLY: Final = 1 << 20
 """Bytes of a reply that is kept whole; contents of files are streamed."""
 _LOST: Final = (http.client.HTTPException, OSError)
+_WHEN_LOST: Final = "queued uploads are kept and sent later"
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -78,11 +79,21 @@ class _PinnedConnection(http.client.HTTPSConnection):
 class StoreConnection:
     """One connection to a store, opened when it is needed and again when it is lost."""
 
-    def __init__(self, url: str, fingerprint: str, token: str, reply_seconds: float = _REPLY_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        fingerprint: str,
+        token: str,
+        reply_seconds: float = _REPLY_SECONDS,
+        *,
+        when_lost: str = _WHEN_LOST,
+    ) -> None:
+        """Take what `when_lost` says as the next step of a user whose store cannot be reached."""
         parts = urlsplit(url)
         self._where = parts.netloc
         self._prefix = parts.path.rstrip("/")
         self._reply_seconds = reply_seconds
+        self._when_lost = when_lost
         self.token = token
         host = parts.hostname or ""
         self._http: http.client.HTTPConnection = (
@@ -158,14 +169,20 @@ class StoreConnection:
                 self._http.close()
 
     def upload(
-        self, path: str, headers: Mapping[str, str], open_body: Callable[[], Body], size: int
+        self,
+        path: str,
+        headers: Mapping[str, str],
+        open_body: Callable[[], Body],
+        size: int,
+        *,
+        repeats: bool = True,
     ) -> Reply:
         """PUT the contents of a file; a reply that comes before the end of the upload is returned as well.
 
         A connection that the store closed while it was idle is opened again, once: an upload is conditional,
-        so that a second one can do no harm.
+        so that a second one can do no harm. One that goes on where another ended must not be repeated.
         """
-        idle = self._http.sock is not None
+        idle = repeats and self._http.sock is not None
         try:
             return self._upload(path, headers, open_body(), size)
         except _LOST as error:
@@ -235,9 +252,7 @@ class StoreConnection:
             why = error.strerror or str(error) or type(error).__name__
         else:
             why = f"it broke off its reply ({type(error).__name__})"
-        return StoreUnavailableError(
-            f"{self._where}: the store cannot be reached: {why}", "queued uploads are kept and sent later"
-        )
+        return StoreUnavailableError(f"{self._where}: the store cannot be reached: {why}", self._when_lost)
 
 
 def _reply(response: http.client.HTTPResponse, body: bytes) -> Reply:

@@ -16,6 +16,7 @@ from fairlead.device.upload import NEW_INVITE, refused_credential
 from fairlead.errors import DeviceError, StoreUnavailableError, TransferError
 
 PREFIX: Final = "/.fairlead"
+_JOIN_LATER: Final = "compare the address with that of `fairlead augment invite`; the invite stays valid"
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -40,13 +41,13 @@ def join(
     """
     place.make()
     nonce = _pending_nonce(place, invite)
-    connection = StoreConnection(address.url, address.fingerprint, invite)
+    connection = StoreConnection(address.url, address.fingerprint, invite, when_lost=_JOIN_LATER)
     try:
         body = json.dumps({"name": place.name, "nonce": nonce, "report": report.to_json()}).encode()
         reply = connection.request("POST", f"{PREFIX}/join", _JSON, body)
     finally:
         connection.close()
-    terms = _terms(reply, "join", "ask for a new one: `fairlead augment invite`")
+    terms = _terms(reply, "join", "`fairlead augment invite` prints a new invite")
     membership = Membership(
         place.name,
         address.url,

@@ -4,17 +4,21 @@ import hashlib
 import os
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, Final
+from typing import Final
 
 from fairlead.compat.times import UTC
 from fairlead.device.connection import Reply, StoreConnection
 from fairlead.device.digests import WANT, parse_repr_digest, repr_digest
 from fairlead.device.queue import Conflict, KnownFile, QueuedUpload, UploadQueue
+from fairlead.device.resume import FROM_SIZE, VerifiedContent, put_rest
 from fairlead.device.verdict import UploadStep, UploadVerdict, judge, pause_after
 from fairlead.errors import DeviceError, StoreUnavailableError, TransferError
 
 _ASK_FIRST: Final = 1 << 20
-"""Bytes from which the store's version is asked for first: an upload that it refuses takes its whole time."""
+"""Bytes from which the store's version is asked for first: an upload that it refuses takes its whole time.
+
+One that may go on after a cut begins with a question anyway.
+"""
 _MOST_NAMES: Final = 50
 
 
@@ -56,7 +60,7 @@ class Uploader:
     def _send(self, upload: QueuedUpload, now: float) -> Sent:
         base = self._queue.base_of(upload)
         condition = _condition(upload, base)
-        if upload.size >= _ASK_FIRST and condition and self._is_refused(upload.path, condition):
+        if _ASK_FIRST <= upload.size < FROM_SIZE and condition and self._is_refused(upload.path, condition):
             return self._compare(upload, self._look(upload.path), now)
         reply = self._put(upload, upload.path, condition)
         verdict = judge(reply)
@@ -126,8 +130,11 @@ class Uploader:
             with open(self._queue.content_path(upload), "rb") as file:
                 if os.fstat(file.fileno()).st_size != upload.size:
                     raise TransferError(_CHANGED)
-                body = _Verified(file, upload)
-                reply = self._connection.upload(f"/{path}", headers, body.rewind, upload.size)
+                body = VerifiedContent(file, upload)
+                if upload.size >= FROM_SIZE:
+                    reply = put_rest(self._connection, f"/{path}", headers, body, upload.size)
+                else:
+                    reply = self._connection.upload(f"/{path}", headers, lambda: body.at(0), upload.size)
         except FileNotFoundError:
             raise TransferError("its content is no longer in the queue's folder") from None
         if body.is_changed:  # a hard link to a file that changed; the store compares the checksum as well
@@ -178,37 +185,6 @@ class Uploader:
             if parts
             else UploadVerdict(UploadStep.RETRY, "the store reports a conflict with another request")
         )
-
-
-class _Verified:
-    """Computes the checksum of what is read."""
-
-    def __init__(self, file: BinaryIO, upload: QueuedUpload) -> None:
-        self._file = file
-        self._upload = upload
-        self._digest = hashlib.sha256()
-        self._size = 0
-
-    def rewind(self) -> "_Verified":
-        """Begin again at the start."""
-        self._file.seek(0)
-        self._digest, self._size = hashlib.sha256(), 0
-        return self
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes."""
-        try:
-            block = self._file.read(size)
-        except OSError as error:  # not one of the connection
-            raise TransferError(f"its content cannot be read: {error.strerror or error}") from None
-        self._digest.update(block)
-        self._size += len(block)
-        return block
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether all was read, and is not what was queued."""
-        return self._size == self._upload.size and self._digest.hexdigest() != self._upload.sha256
 
 
 _CHANGED: Final = "its content was changed after it was queued: queue the file again"

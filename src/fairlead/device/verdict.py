@@ -58,9 +58,14 @@ _FIXED: Final = frozenset((400, 403, 404, 405, 413, 414, 415, 431, 501))
 
 _BUSY: Final = frozenset((429, 503))
 
+_BUSY_UPLOAD: Final = frozenset(("upload-offset", "retry-after"))
+"""The store has another part of this upload, or still waits for one on an earlier connection."""
+
 
 def judge(reply: Reply) -> UploadVerdict:
     """Return what a reply to a conditional PUT means."""
+    if reply.status == 202 or (reply.status == 409 and _BUSY_UPLOAD & reply.headers.keys()):
+        return UploadVerdict(UploadStep.RETRY, reply.text or "a part of it has arrived", _asked_pause(reply))
     if reply.is_success:
         return UploadVerdict(UploadStep.DELIVERED)
     if reply.status == 412:

@@ -142,7 +142,7 @@ class DeviceRegistry:
         return records
 
 
-_USED: Final = TokenRefusal("this invite was used already: ask for a new one (`fairlead augment invite`)")
+_USED: Final = TokenRefusal("this invite was used already")
 
 
 def _sync_folder(path: str) -> None:
