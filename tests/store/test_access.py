@@ -161,6 +161,18 @@ def quota_of(served: Store) -> tuple[int, int]:
     return int(used), int(available)
 
 
+def test_a_body_of_unknown_length_is_counted_by_what_has_arrived(tmp_path: Path) -> None:
+    with store(tmp_path, quota=Bytes(3 << 20)) as served:
+        assert served.ask("PUT", "/a", b"a" * (5 << 19)).status == 201
+        # Half a MiB is left: less than the step by which a reservation grows.
+        assert served.ask("PUT", "/b", iter([b"b" * 200_000, b"b" * 200_000])).status == 201
+        refused = served.ask("PUT", "/c", iter([b"c" * 100_000, b"c" * 100_000]))
+        told = b"3021440 of 3145728 bytes are used, and 200000 bytes of an upload of unknown length"
+        assert (refused.status, told in refused.body) == (507, True)
+        # The room of the file that it replaces counts until its end.
+        assert served.ask("PUT", "/a", iter([b"A" * (1 << 20)] * 2)).status == 204
+
+
 def test_the_quota_is_enforced_and_shown(tmp_path: Path) -> None:
     with store(tmp_path, quota=Bytes(1000)) as served:
         assert served.ask("PUT", "/a", b"a" * 600).status == 201

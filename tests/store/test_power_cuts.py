@@ -54,7 +54,7 @@ def uploads(contents: Contents, disk: RecordingDisk, dice: random.Random) -> Non
     def upload(name: str, data: bytes, exclusive: bool) -> None:
         with contents.jail.place(f"/{name}") as place:
             body = Given(data, None if len(data) % 2 else len(data))
-            contents.upload(f"/{name}", place, body, ExpectedDigests({}), lambda: None, exclusive=exclusive)
+            contents.upload(f"/{name}", place, body, ExpectedDigests({}), lambda _: None, exclusive=exclusive)
         disk.acknowledge(name, data)
 
     threads = []
@@ -115,5 +115,5 @@ def test_the_digest_is_on_the_disk_with_the_file(tmp_path: Path) -> None:
             sync(handle)
 
         disk.sync = look  # type: ignore[method-assign]  # the disk of this test alone
-        contents.upload("/f", place, Given(b"data", 4), ExpectedDigests({}), lambda: None)
-    assert [each.split()[0] for each in seen] == [b"4"]
+        contents.upload("/f", place, Given(b"data", 4), ExpectedDigests({}), lambda _: None)
+    assert [int.from_bytes(each[:8], "big") for each in seen] == [4]

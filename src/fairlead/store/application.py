@@ -10,7 +10,7 @@ from threading import Semaphore
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fairlead.store.conditions import failed_condition
+from fairlead.store.conditions import CONDITIONS, failed_condition
 from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder, Credentials, secret_of
 from fairlead.store.dav.application import METHODS, DavApplication
@@ -126,7 +126,7 @@ class StoreApplication:
         failed = failed_condition(environ, self.contents.version(entry), reading=False)
         if failed is not None:
             raise RefusedError(failed, "a condition does not hold: the file is another one")
-        for name in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_UNMODIFIED_SINCE"):
+        for name in CONDITIONS:
             environ.pop(name, None)
 
     def _reserved(self, path: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_UNMODIFIED_SINCE")
+"""The headers that make a write conditional."""
 _TAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _RANGE: Final = re.compile(r"bytes=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*")
 

@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +15,7 @@ from fairlead.store.freeze import WriteFreeze
 from fairlead.store.jail import Entry, FileTarget, Jail
 from fairlead.store.quota import Account, size_below
 from fairlead.store.trace import AccessTrace
-from fairlead.store.uploads import RequestBody, Staged, Staging
+from fairlead.store.uploads import Check, RequestBody, Staged, Staging
 
 _TRASH: Final = "trash"
 
@@ -62,45 +61,45 @@ class Contents:
         place: FileTarget,
         body: RequestBody,
         expected: ExpectedDigests,
-        check: Callable[[], None],
+        check: Check,
         *,
         exclusive: bool = False,
-    ) -> tuple[os.stat_result, Staged]:
+    ) -> Staged:
         """Receive a body and give it its name; `check` raises if it must not have it by then.
 
         `exclusive`: only where nothing has the name, by then as well.
         """
-        with self.account.reserving(self._freed(place)) as reservation:
+        with self.account.reserving(lambda: self._freed(place, place.status())) as reservation:
             staged = self.staging.receive(body, expected, reservation)
-            return self.name(path, place, staged, check, exclusive=exclusive), staged
+            self.name(path, place, staged, check, exclusive=exclusive)
+            return staged
 
     def name(
         self,
         path: str,
         place: FileTarget,
         staged: Staged,
-        check: Callable[[], None],
+        check: Check,
         *,
         exclusive: bool = False,
-    ) -> os.stat_result:
+    ) -> None:
         """Give a received file its name, and count it."""
         freed, slow = 0, None
 
-        def check_all() -> None:
+        def check_all(replaced: os.stat_result | None) -> None:
             nonlocal freed, slow
             self.freeze.check()
-            check()
-            freed, slow = self._freed(place), self.jail.slow_file(place)
+            check(replaced)
+            freed, slow = self._freed(place, replaced), self.jail.slow_file(place)
 
-        status = self.staging.commit(staged, place, check_all, exclusive=exclusive)
+        self.staging.commit(staged, place, check_all, exclusive=exclusive)
         if slow is not None:
             with suppress(OSError):  # the mover of the tiers was faster
                 os.unlink(slow)
-        self.account.change(staged.size - freed)
-        self.trace.add(path, staged.size, AccessOp.WRITE)
-        return status
+        self.account.change(staged.status.st_size - freed)
+        self.trace.add(path, staged.status.st_size, AccessOp.WRITE)
 
-    def copy(self, entry: Entry, path: str, check: Callable[[], None]) -> None:
+    def copy(self, entry: Entry, path: str, check: Check) -> None:
         """Copy a file to a path, whole or not at all."""
         handle = os.open(entry.real, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
@@ -113,7 +112,7 @@ class Contents:
     def move(self, path: str, target: str) -> None:
         """Rename a file or a folder; a file replaces a file."""
         with self.jail.place(path) as place, self.jail.place(target) as new:
-            freed, slow = self._freed(new), self.jail.slow_file(new)
+            freed, slow = self._freed(new, new.status()), self.jail.slow_file(new)
             os.rename(place.name, new.name, src_dir_fd=place.folder, dst_dir_fd=new.folder)
             self.staging.sync_folder(new.folder)
             self.staging.sync_folder(place.folder)
@@ -138,7 +137,7 @@ class Contents:
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that it holds: it is gone at once, or not at all."""
         with self.jail.place(path) as place:
-            slow, freed = self.jail.slow_file(place), self._freed(place)
+            slow, freed = self.jail.slow_file(place), self._freed(place, place.status())
             status = os.lstat(place.name, dir_fd=place.folder)
             if stat.S_ISDIR(status.st_mode):
                 trash = f"{self.jail.own}/{_TRASH}/{secrets.token_hex(12)}"
@@ -162,20 +161,20 @@ class Contents:
                 place = FileTarget(handle, name, folder)
                 slow = self.jail.slow_file(place)
                 if slow is not None:
-                    freed += self._freed(place)
+                    freed += self._freed(place, place.status())
                     with suppress(OSError):
                         os.unlink(slow)
         shutil.rmtree(trash, ignore_errors=True)
         return freed
 
-    def _freed(self, place: FileTarget) -> int:
-        """Return the bytes that go when a name is replaced or removed."""
-        try:
-            status = os.lstat(place.name, dir_fd=place.folder)
-            if stat.S_ISLNK(status.st_mode):
-                slow = self.jail.slow_file(place)
+    def _freed(self, place: FileTarget, status: os.stat_result | None) -> int:
+        """Return the bytes that go when what has a name is replaced or removed."""
+        if status is None:
+            return 0
+        if stat.S_ISLNK(status.st_mode):
+            slow = self.jail.slow_file(place)
+            with suppress(OSError):
                 return os.stat(slow).st_size if slow else 0
-        except OSError:
             return 0
         return status.st_size if stat.S_ISREG(status.st_mode) else 0
 

@@ -45,6 +45,13 @@ class FileTarget:
         """The path by which the folder was found."""
         return f"{self.folder_path}/{self.name}"
 
+    def status(self) -> os.stat_result | None:
+        """Return the status of what has the name now, a link as such; None where nothing has it."""
+        try:
+            return os.lstat(self.name, dir_fd=self.folder)
+        except FileNotFoundError:
+            return None
+
 
 class Jail:
     """The root of a store, and folders to which links in it may lead."""
@@ -74,6 +81,14 @@ class Jail:
         if real.endswith(_GONE) and not os.path.lexists(file_path):
             return None
         return Entry(real, status) if _is_plain(status) else None
+
+    def entry_at(self, place: FileTarget, status: os.stat_result | None, path: str) -> Entry | None:
+        """Return what a name in an open folder means, by its status; a path is resolved only for a link."""
+        if status is None:
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            return self.entry(path)
+        return Entry(f"/proc/self/fd/{place.folder}/{place.name}", status) if _is_plain(status) else None
 
     def is_visible(self, folder: str, entry: "os.DirEntry[str]") -> bool:
         """Return whether an entry of a folder is listed: plain files, folders, and links that stay inside."""

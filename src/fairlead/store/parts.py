@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +18,7 @@ from fairlead.store.contents import Contents
 from fairlead.store.digests import ExpectedDigests, compute_digest, store_digest
 from fairlead.store.jail import FileTarget
 from fairlead.store.refusal import RefusedError
-from fairlead.store.uploads import PART, RequestBody, Staged
+from fairlead.store.uploads import PART, Check, RequestBody, Staged
 
 _RANGE: Final = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
 _MOST: Final = 256
@@ -83,23 +83,23 @@ class PartialUploads:
         place: FileTarget,
         upload: "Unfinished",
         expected: ExpectedDigests,
-        check: Callable[[], None],
-    ) -> tuple[os.stat_result, bytes]:
+        check: Check,
+    ) -> Staged:
         """Verify a complete upload, and give it its name."""
         with self._alone(upload.path):
             handle = os.open(upload.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             digest = compute_digest(handle)
-            staged = Staged(upload.path, handle, upload.total, {"sha-256": digest})
             # From here on it counts as the file that it becomes, or as nothing.
             self._contents.account.change(-upload.total)
             if digest != expected.values["sha-256"]:
-                self._contents.staging.discard(staged)
+                self._contents.staging.discard(upload.path, handle)
                 raise RefusedError(
                     400, "the sha-256 digest of what arrived is not the stated one: send it again"
                 )
-            store_digest(handle, digest)
+            staged = Staged(upload.path, handle, store_digest(handle, digest), {"sha-256": digest})
             self._contents.staging.sync_file(handle)
-            return self._contents.name(path, place, staged, check), digest
+            self._contents.name(path, place, staged, check)
+            return staged
 
     def expire(self, age: float = _AGE) -> None:
         """Remove unfinished uploads that nobody went on with."""

@@ -25,6 +25,13 @@ _FRESH: Final = 10.0
 _PAUSE: Final = 0.2
 """Seconds for which a request waits at most for the next walk, before it is refused by the last one."""
 
+_LOOK: Final = 1.0
+_FREE_PART: Final = 8
+"""Within this many seconds uploads may take this part of what the volume has free, before the next look."""
+
+_STEP: Final = 1 << 20
+"""Bytes by which a reservation grows where the length of an upload is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -65,7 +72,9 @@ class Account:
         self._reserved = 0
         self._grown = 0
         """Bytes added while a walk runs, which may have passed them already."""
-        self._walked = float("-inf")
+        self._free = 0
+        """Bytes that uploads may still take before the volume is looked at again."""
+        self._looked = self._walked = float("-inf")
         self._took = 0.0
         self.walk()
 
@@ -82,8 +91,11 @@ class Account:
             return Usage(self._used, room, quota)
 
     @contextmanager
-    def reserving(self, replaced: int = 0) -> Iterator["QuotaReservation"]:
-        """Yield a reservation for an upload that replaces a file of this size; it ends with the block."""
+    def reserving(self, replaced: Callable[[], int] = int) -> Iterator["QuotaReservation"]:
+        """Yield a reservation for an upload; it ends with the block.
+
+        `replaced` is called where the quota has room only without the file that the upload replaces.
+        """
         reservation = QuotaReservation(self, replaced)
         try:
             yield reservation
@@ -91,18 +103,34 @@ class Account:
             with self._lock:
                 self._reserved -= reservation.bytes
 
-    def reserve(self, amount: int, replaced: int) -> None:
-        """Reserve bytes; RefusedError where the quota or the volume has no room for them."""
-        free = _free(self._folders[0])
-        if amount > free:
-            raise RefusedError(507, f"the volume has {free} bytes left, and {amount} more are needed")
-        if self._try(amount, replaced):
+    def reserve(self, amount: int, replaced: Callable[[], int], need: str) -> None:
+        """Reserve bytes; RefusedError, with what the upload needs, where there is no room for them."""
+        if self.try_reserve(amount, need) or self._try(amount, replaced()):
             return
         self.walk(_FRESH * self._took)
-        if not self._try(amount, replaced):
+        if not self._try(amount, replaced()):
             usage = self.usage()
-            why = f"{usage.used} of {usage.quota} bytes are used, {amount} more needed"
-            raise RefusedError(507, f"over the quota: {why}")
+            raise RefusedError(
+                507, f"over the quota: {usage.used} of {usage.quota} bytes are used, and {need}"
+            )
+
+    def try_reserve(self, amount: int, need: str) -> bool:
+        """Reserve bytes if the quota has room for them; RefusedError where the volume has none."""
+        self._check_volume(amount, need)
+        return self._try(amount)
+
+    def _check_volume(self, amount: int, need: str) -> None:
+        """Raise the refusal of what the volume has no room for; many small uploads share one look at it."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._looked + _LOOK and amount <= self._free:
+                self._free -= amount
+                return
+        free = _free(self._folders[0])
+        if amount > free:
+            raise RefusedError(507, f"the volume has {free} bytes left, and {need}")
+        with self._lock:
+            self._looked, self._free = now, free // _FREE_PART
 
     def change(self, amount: int) -> None:
         """Count bytes that were added or, below zero, removed."""
@@ -131,7 +159,7 @@ class Account:
             self._took = time.monotonic() - began
             return self._took
 
-    def _try(self, amount: int, replaced: int) -> bool:
+    def _try(self, amount: int, replaced: int = 0) -> bool:
         quota = self._quota()
         with self._lock:
             fits = quota is None or self._used + self._reserved + amount - replaced <= quota
@@ -143,15 +171,31 @@ class Account:
 class QuotaReservation:
     """Bytes that are reserved for one upload."""
 
-    def __init__(self, account: Account, replaced: int) -> None:
+    def __init__(self, account: Account, replaced: Callable[[], int]) -> None:
         self._account = account
         self._replaced = replaced
         self.bytes = 0
 
     def extend(self, total: int) -> None:
         """Reserve up to this total; RefusedError where there is no room."""
+        self._reserve(total, f"{total - self.bytes} more are needed")
+
+    def follow(self, arrived: int) -> None:
+        """Reserve for a body of unknown length of which this much has arrived, some of it in advance."""
+        if arrived <= self.bytes:
+            return
+        ahead, need = (
+            -(-arrived // _STEP) * _STEP,
+            f"{arrived} bytes of an upload of unknown length have arrived",
+        )
+        if self._account.try_reserve(ahead - self.bytes, need):
+            self.bytes = ahead
+        else:
+            self._reserve(arrived, need)
+
+    def _reserve(self, total: int, need: str) -> None:
         if total > self.bytes:
-            self._account.reserve(total - self.bytes, self._replaced if not self.bytes else 0)
+            self._account.reserve(total - self.bytes, self._replaced, need)
             self.bytes = total
 
 

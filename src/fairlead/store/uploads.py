@@ -1,6 +1,7 @@
 """Uploads: staged beside the store's files, verified, on the disk, and only then under their name."""
 
 import hashlib
+import itertools
 import os
 import secrets
 import stat
@@ -12,8 +13,12 @@ from typing import Final, Protocol
 
 from fairlead.store.digests import PIECE, ExpectedDigests, store_digest
 from fairlead.store.disk import Disk
+from fairlead.store.folder_sync import FolderSync
 from fairlead.store.jail import FileTarget
 from fairlead.store.refusal import RefusedError
+
+Check = Callable[[os.stat_result | None], None]
+"""Raises what forbids an upload to take its name, by the status of what has that name."""
 
 
 class SpaceReservation(Protocol):
@@ -21,6 +26,9 @@ class SpaceReservation(Protocol):
 
     def extend(self, total: int) -> None:
         """Keep this much in all; RefusedError where there is no room."""
+
+    def follow(self, arrived: int) -> None:
+        """Keep room for what has arrived of a body of unknown length; RefusedError where there is none."""
 
 
 class RequestBody(Protocol):
@@ -40,7 +48,7 @@ class Staged:
 
     path: str
     handle: int
-    size: int
+    status: os.stat_result
     digests: Mapping[str, bytes]
 
 
@@ -60,7 +68,11 @@ class Staging:
         self.folder = folder
         self._disk = disk
         self._sync = sync
-        self._commit = threading.Lock()
+        self._folders = FolderSync(disk)
+        self._commits = tuple(threading.Lock() for _ in range(_COMMITS))
+        """Uploads of one name take turns; those of different names hardly meet."""
+        self._names = itertools.count()
+        self._run = secrets.token_hex(6)
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
     @property
@@ -77,21 +89,21 @@ class Staging:
 
     def receive(self, body: RequestBody, expected: ExpectedDigests, reservation: SpaceReservation) -> Staged:
         """Receive a body into a staged file, and verify its length and digests; the caller ends it."""
-        path = f"{self.folder}/{_PREFIX}{secrets.token_hex(12)}"
+        path = f"{self.folder}/{_PREFIX}{self._run}-{next(self._names)}"
         handle = self._disk.create(path)
         try:
-            size, digests = self._copy(body, handle, expected, reservation)
+            digests = self._copy(body, handle, expected, reservation)
             wrong = expected.differs(digests)
             if wrong is not None:
                 raise RefusedError(
                     400, f"the {wrong} digest of what arrived is not the stated one: send it again"
                 )
-            store_digest(handle, digests["sha-256"])
+            status = store_digest(handle, digests["sha-256"])
             self.sync_file(handle)
         except BaseException:
-            self.discard(Staged(path, handle, 0, {}))
+            self.discard(path, handle)
             raise
-        return Staged(path, handle, size, digests)
+        return Staged(path, handle, status, digests)
 
     def append(self, path: str, body: RequestBody, *, new: bool) -> "Appended":
         """Append a body to a file that is received in parts; what arrived before a cut stays."""
@@ -114,43 +126,40 @@ class Staging:
 
     def _copy(
         self, body: RequestBody, handle: int, expected: ExpectedDigests, reservation: SpaceReservation
-    ) -> tuple[int, Mapping[str, bytes]]:
+    ) -> Mapping[str, bytes]:
         hashes = {"sha-256": hashlib.sha256()}
         if expected.sha512:
             hashes["sha-512"] = hashlib.sha512()
         if body.length is not None:
             reservation.extend(body.length)
         size, buffer = 0, _buffer_for(body.length)
-        while count := body.receive(buffer):
+        while count := _filled(body, buffer):
             size += count
             if body.length is None:
-                reservation.extend(-(-size // _STEP) * _STEP)
+                reservation.follow(size)
             self._disk.write(handle, buffer[:count])
             for each in hashes.values():
                 each.update(buffer[:count])
         if body.length is not None and size != body.length:
             raise ConnectionError(f"{size} of {body.length} bytes arrived")
-        return size, {name: each.digest() for name, each in hashes.items()}
+        return {name: each.digest() for name, each in hashes.items()}
 
-    def commit(
-        self, staged: Staged, place: FileTarget, check: Callable[[], None], *, exclusive: bool = False
-    ) -> os.stat_result:
+    def commit(self, staged: Staged, place: FileTarget, check: Check, *, exclusive: bool = False) -> None:
         """Give a staged file its name; `check` raises if that must not be, and nothing comes between the two.
 
         `exclusive`: only where nothing has the name, which other programs cannot outrun either.
         """
         try:
-            with self._commit:
-                check()
-                _keep_mode(staged.handle, place)
+            with self._commits[hash(place.name) % _COMMITS]:
+                replaced = place.status()
+                check(replaced)
+                _keep_mode(staged, replaced)
                 self._name(staged, place, exclusive=exclusive)
-            status = os.fstat(staged.handle)
         except BaseException:
-            self.discard(staged)
+            self.discard(staged.path, staged.handle)
             raise
         os.close(staged.handle)
         self.sync_folder(place.folder)
-        return status
 
     def _name(self, staged: Staged, place: FileTarget, *, exclusive: bool) -> None:
         if not exclusive:
@@ -164,29 +173,36 @@ class Staging:
     def sync_folder(self, folder: int) -> None:
         """Wait until the names of an open folder are on the disk."""
         if self._sync:
-            self._disk.sync(folder)
+            self._folders.sync(folder)
 
-    def discard(self, staged: Staged) -> None:
+    def discard(self, path: str, handle: int) -> None:
         """Remove a staged file."""
-        os.close(staged.handle)
-        self._disk.remove(staged.path)
+        os.close(handle)
+        self._disk.remove(path)
 
 
-def _keep_mode(handle: int, place: FileTarget) -> None:
+def _keep_mode(staged: Staged, replaced: os.stat_result | None) -> None:
     """Give a file the mode of the one that it replaces: a program that another pod runs stays one."""
-    with suppress(OSError):
-        status = os.lstat(place.name, dir_fd=place.folder)
-        if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) != stat.S_IMODE(
-            os.fstat(handle).st_mode
-        ):
-            os.fchmod(handle, stat.S_IMODE(status.st_mode) & 0o777)
+    if replaced is None or not stat.S_ISREG(replaced.st_mode):
+        return
+    mode = stat.S_IMODE(replaced.st_mode)
+    if mode != stat.S_IMODE(staged.status.st_mode):
+        with suppress(OSError):
+            os.fchmod(staged.handle, mode & 0o777)
+
+
+def _filled(body: RequestBody, buffer: memoryview) -> int:
+    """Receive until the buffer is full, or the body ends; return how many bytes it has."""
+    total = 0
+    while total < len(buffer) and (count := body.receive(buffer[total:])):
+        total += count
+    return total
 
 
 _PREFIX: Final = "upload-"
 PART: Final = "part-"
 """What the names of files begin with that are received in parts."""
-_STEP: Final = 1 << 20
-"""Bytes by which a reservation grows where the length is not known."""
+_COMMITS: Final = 64
 
 
 def _buffer_for(length: int | None) -> memoryview:

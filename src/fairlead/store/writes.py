@@ -1,28 +1,29 @@
 """PUT: a file under its name, whole and verified, or not at all."""
 
 import os
-import stat
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fairlead.store.conditions import Version, failed_condition, version_of
+from fairlead.store.conditions import CONDITIONS, failed_condition, version_of
 from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder
 from fairlead.store.digests import field_of, parse_digests
+from fairlead.store.jail import Entry, FileTarget
 from fairlead.store.parts import PartialUploads, parse_part
 from fairlead.store.reads import Answer
 from fairlead.store.refusal import RefusedError
-from fairlead.store.uploads import RequestBody
+from fairlead.store.uploads import RequestBody, Staged
 
 
 class Locks(Protocol):
     """WebDAV locks, which hold for PUT as well."""
 
     def writing(
-        self, path: str, environ: dict[str, Any], holder: CredentialHolder
+        self, path: str, environ: dict[str, Any], holder: CredentialHolder, *, is_new: bool
     ) -> AbstractContextManager[None]:
-        """Hold off locks of a path while the block writes it."""
+        """Hold off locks of a path while the block writes it; `is_new`: nothing has the name yet."""
 
 
 def write_file(
@@ -39,16 +40,12 @@ def write_file(
     if "HTTP_CONTENT_RANGE" in environ:
         return _write_part(contents, parts, locks, path, environ, holder, body)
     expected = parse_digests(environ.get("HTTP_REPR_DIGEST", ""), environ.get("HTTP_CONTENT_DIGEST", ""))
-    with contents.jail.place(path) as place, locks.writing(path, environ, holder):
-        existed = check_conditions(contents, path, environ)
-
-        def check() -> None:
-            nonlocal existed
-            existed = check_conditions(contents, path, environ)
-
+    with contents.jail.place(path) as place:
+        target = WrittenFile(contents, path, place, environ)
         new = environ.get("HTTP_IF_NONE_MATCH", "").strip() == "*"
-        status, staged = contents.upload(path, place, body, expected, check, exclusive=new)
-        return written(status, staged.digests, existed=existed)
+        with target.writing(locks, holder):
+            staged = contents.upload(path, place, body, expected, target.check, exclusive=new)
+        return target.written(staged)
 
 
 def _write_part(
@@ -65,43 +62,58 @@ def _write_part(
     part = parse_part(environ["HTTP_CONTENT_RANGE"], body.length)
     if "sha-256" not in expected.values:
         raise RefusedError(400, "a part of a file needs the Repr-Digest (sha-256) of the whole file")
-    with contents.jail.place(path) as place, locks.writing(path, environ, holder):
-        existed = check_conditions(contents, path, environ)
-        upload = parts.receive(path, part, expected, body)
-        if not upload.is_complete:
-            return Answer("202 Accepted", [upload.offset_header, ("Content-Length", "0")])
-
-        def check() -> None:
-            nonlocal existed
-            existed = check_conditions(contents, path, environ)
-
-        status, digest = parts.finish(path, place, upload, expected, check)
-        return written(status, {"sha-256": digest}, existed=existed)
+    with contents.jail.place(path) as place:
+        target = WrittenFile(contents, path, place, environ)
+        with target.writing(locks, holder):
+            upload = parts.receive(path, part, expected, body)
+            if not upload.is_complete:
+                return Answer("202 Accepted", [upload.offset_header, ("Content-Length", "0")])
+            return target.written(parts.finish(path, place, upload, expected, target.check))
 
 
-def check_conditions(contents: Contents, path: str, environ: Mapping[str, Any]) -> bool:
-    """Return whether the path has a file; RefusedError where it must not be written."""
-    entry = contents.jail.entry(path)
-    if entry is not None and entry.is_folder:
-        raise RefusedError(405, "this is a folder")
-    version: Version | None = contents.version(entry)
-    failed = failed_condition(environ, version, reading=False)
-    if failed is not None:
-        headers = (("ETag", version.etags[0]),) if version else ()
-        raise RefusedError(
-            failed, "a condition does not hold: the file is another one, or exists already", headers
-        )
-    return entry is not None
+@dataclass(slots=True)
+class WrittenFile:
+    """The file that a PUT makes or replaces."""
 
+    contents: Contents
+    path: str
+    place: FileTarget
+    environ: dict[str, Any]
+    existed: bool = False
+    """Whether there was a file when it was checked last."""
 
-def written(status: os.stat_result, digests: Mapping[str, bytes], *, existed: bool) -> Answer:
-    """Return the answer to an upload that has its name."""
-    assert stat.S_ISREG(status.st_mode), "only files are uploaded"
-    version = version_of(status.st_size, status.st_mtime_ns, status.st_ino, digests["sha-256"])
-    headers = [
-        ("ETag", version.etags[0]), ("Repr-Digest", field_of(digests["sha-256"])), ("Content-Length", "0")
-    ]  # fmt: skip
-    return Answer("204 No Content" if existed else "201 Created", headers)
+    @contextmanager
+    def writing(self, locks: Locks, holder: CredentialHolder) -> Iterator[None]:
+        """Hold off locks while the block writes the file; RefusedError where it must not be written."""
+        entry = self.contents.jail.entry_at(self.place, self.place.status(), self.path)
+        with locks.writing(self.path, self.environ, holder, is_new=entry is None):
+            self._check(entry)
+            yield
+
+    def check(self, replaced: os.stat_result | None) -> None:
+        """Raise the refusal of a file that must not be written, by the status of what has its name now."""
+        self._check(self.contents.jail.entry_at(self.place, replaced, self.path))
+
+    def _check(self, entry: Entry | None) -> None:
+        if entry is not None and entry.is_folder:
+            raise RefusedError(405, "this is a folder")
+        self.existed = entry is not None
+        if not any(name in self.environ for name in CONDITIONS):
+            return
+        version = self.contents.version(entry)
+        failed = failed_condition(self.environ, version, reading=False)
+        if failed is not None:
+            headers = (("ETag", version.etags[0]),) if version else ()
+            raise RefusedError(
+                failed, "a condition does not hold: the file is another one, or exists already", headers
+            )
+
+    def written(self, staged: Staged) -> Answer:
+        """Return the answer to an upload that has its name."""
+        status, digest = staged.status, staged.digests["sha-256"]
+        version = version_of(status.st_size, status.st_mtime_ns, status.st_ino, digest)
+        headers = [("ETag", version.etags[0]), ("Repr-Digest", field_of(digest)), ("Content-Length", "0")]
+        return Answer("204 No Content" if self.existed else "201 Created", headers)
 
 
 def _check_request(path: str, environ: Mapping[str, Any]) -> None:

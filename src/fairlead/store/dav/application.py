@@ -8,6 +8,7 @@ from typing import Any, Final
 from wsgidav import util
 from wsgidav.dav_error import DAVError, get_http_status_string
 from wsgidav.error_printer import ErrorPrinter
+from wsgidav.lock_man.lock_storage import LockStorageDict
 from wsgidav.mw.base_mw import BaseMiddleware
 from wsgidav.request_server import RequestServer
 from wsgidav.wsgidav_app import WsgiDAVApp
@@ -34,18 +35,39 @@ class _Requests(BaseMiddleware):  # type: ignore[misc]  # WsgiDAV has no types
         yield from server(environ, start_response)
 
 
+class LockStore(LockStorageDict):  # type: ignore[misc]  # WsgiDAV has no types
+    """The locks, in memory; a store without any answers at once, for nearly all stores have none."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is locked."""
+        return not self._dict
+
+    def get_lock_list(
+        self, path: str, *, include_root: bool, include_children: bool, token_only: bool
+    ) -> list[Any]:
+        """Return the locks of a path."""
+        if self.is_empty:
+            return []
+        found: list[Any] = super().get_lock_list(
+            path, include_root=include_root, include_children=include_children, token_only=token_only
+        )
+        return found
+
+
 class DavApplication:
     """WsgiDAV with the store's provider."""
 
     def __init__(self, contents: Contents, properties: Properties) -> None:
         logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
         self._provider = StoreProvider(contents, properties)
+        self._locks = LockStore()
         self._app = WsgiDAVApp(
             {
                 "provider_mapping": {"/": self._provider},
                 "middleware_stack": [ErrorPrinter, _Requests],
                 "property_manager": DeadProperties(properties),
-                "lock_storage": True,
+                "lock_storage": self._locks,
                 "logging": {"enable": False},
                 "verbose": 1,
                 "suppress_version_info": True,
@@ -62,11 +84,13 @@ class DavApplication:
         return answer
 
     @contextmanager
-    def writing(self, path: str, environ: Environ, holder: CredentialHolder) -> Iterator[None]:
+    def writing(
+        self, path: str, environ: Environ, holder: CredentialHolder, *, is_new: bool
+    ) -> Iterator[None]:
         """Hold off locks of a path while the block writes it; RefusedError where a lock forbids that."""
         locks, tokens = self._provider.lock_manager, self._tokens(path, environ, holder)
         with _refusals():
-            if self._provider.contents.jail.entry(path) is None:
+            if is_new and not self._locks.is_empty:
                 # A new name is a change of its folder.
                 folder = self._provider.ref(path.rpartition("/")[0])
                 locks.check_write_permission(url=folder, depth="0", token_list=tokens, principal=holder.name)

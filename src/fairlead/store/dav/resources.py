@@ -214,5 +214,5 @@ class FolderResource(_Shared, DAVCollection):  # type: ignore[misc]  # WsgiDAV h
         return sorted(members, key=lambda member: member[0])
 
 
-def _nothing() -> None:
+def _nothing(_replaced: os.stat_result | None) -> None:
     """Check nothing: WsgiDAV has checked the conditions of a copy."""

@@ -142,7 +142,6 @@ class ClientConnection(HTTPConnection):
 
     def communicate(self) -> bool:
         """Answer requests that come at once; return whether the connection may have another later."""
-        self.socket.settimeout(self.server.limits.silence)
         try:
             while self._answer():
                 if not self._has_next():
@@ -168,8 +167,7 @@ class ClientConnection(HTTPConnection):
         if self.server.is_busy:
             return False
         if not self.rfile.has_head and self.rfile.wait(_MOMENT):
-            with self.rfile.without_waiting():
-                self.rfile.fill()
+            self.rfile.fill()
         return self.rfile.has_head
 
     def close(self) -> None:

@@ -185,7 +185,6 @@ class Gate:
         while self._returned:
             connection, step = self._returned.popleft()
             try:
-                connection.socket.setblocking(False)
                 self._wait(connection, step)
             except (OSError, ValueError, KeyError):  # it was closed meanwhile
                 self._server.closed(connection)

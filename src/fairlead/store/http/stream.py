@@ -4,9 +4,10 @@ import os
 import select
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from fairlead.store.http.limits import ServerLimits
 from fairlead.store.http.pace import Pace
@@ -15,16 +16,27 @@ _PIECE: Final = 64 << 10
 _TLS_PIECE: Final = 256 << 10
 _SENDFILE: Final = 4 << 20
 _END: Final = b"\r\n\r\n"
+_TLS_EVENTS: Final[Mapping[type[OSError], int]] = {
+    ssl.SSLWantReadError: select.POLLIN,
+    ssl.SSLWantWriteError: select.POLLOUT,
+}
+"""TLS may have to read before it can write, and the other way round."""
+T = TypeVar("T")
 _SHORTER: Final = "the file became shorter while it was sent"
 
 
 class ConnectionStream:
-    """Reads and writes of one connection; cheroot takes it for its file of the socket."""
+    """Reads and writes of one connection; cheroot takes it for its file of the socket.
+
+    The socket never blocks: a call of the kernel that would be in vain is saved for each that is not, and a
+    thread waits only where nothing has arrived.
+    """
 
     def __init__(self, sock: socket.socket, limits: ServerLimits) -> None:
         self.socket = sock
         self.limits = limits
         self.closed = False
+        self._waits = True
         self._buffer = bytearray()
 
     @property
@@ -67,22 +79,21 @@ class ConnectionStream:
             buffer[:count] = self._buffer[:count]
             del self._buffer[:count]
             return count
-        return self.socket.recv_into(buffer)
+        return self._when_ready(select.POLLIN, partial(self.socket.recv_into, buffer))
 
     @contextmanager
     def without_waiting(self) -> Iterator[None]:
         """Raise in reads of the block what says that nothing has arrived, instead of waiting for it."""
-        seconds = self.socket.gettimeout()
-        self.socket.setblocking(False)
+        self._waits = False
         try:
             yield
         finally:
-            self.socket.settimeout(seconds)
+            self._waits = True
 
     def readline(self, size: int = 1 << 16) -> bytes:
         """Return a line with its end; less where it is longer than `size`, or the connection ends."""
         while (end := self._buffer.find(b"\n", 0, size)) < 0 and len(self._buffer) < size:
-            data = self.socket.recv(_PIECE)
+            data = self._when_ready(select.POLLIN, partial(self.socket.recv, _PIECE))
             if not data:
                 break
             self._buffer += data
@@ -95,7 +106,7 @@ class ConnectionStream:
         """Send all of the data."""
         view, pace = memoryview(data), self.pace()
         while view:
-            count = self.socket.send(view[:_TLS_PIECE])
+            count = self._when_ready(select.POLLOUT, partial(self.socket.send, view[:_TLS_PIECE]))
             view = view[count:]
             pace.moved(count)
         return len(data)
@@ -115,7 +126,7 @@ class ConnectionStream:
             try:
                 count = os.sendfile(self.socket.fileno(), handle, offset, min(_SENDFILE, length))
             except BlockingIOError:
-                self._wait_to_write()
+                self._wait(select.POLLOUT)
                 continue
             if not count:
                 raise ConnectionError(_SHORTER)
@@ -136,6 +147,16 @@ class ConnectionStream:
         poll.register(self.socket, event)
         return bool(poll.poll(milliseconds))
 
-    def _wait_to_write(self) -> None:
-        if not self.wait(self.limits.silence * 1000, select.POLLOUT):
-            raise TimeoutError("the client takes nothing of the answer")
+    def _when_ready(self, event: int, step: Callable[[], T]) -> T:
+        """Return what a step returns, once the socket is ready for it."""
+        while True:
+            try:
+                return step()
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError) as busy:
+                if not self._waits:
+                    raise
+                self._wait(_TLS_EVENTS.get(type(busy), event))
+
+    def _wait(self, event: int) -> None:
+        if not self.wait(self.limits.silence * 1000, event):
+            raise TimeoutError("the client is silent, or takes nothing of the answer")
