@@ -15,9 +15,9 @@ from fairlead.store.contents import Contents
 from fairlead.store.credentials import CredentialHolder, Credentials, secret_of
 from fairlead.store.dav.application import METHODS, DavApplication
 from fairlead.store.http.body import body_of, read_whole
+from fairlead.store.http.rate import RateLimit
 from fairlead.store.parts import PartialUploads
 from fairlead.store.paths import is_reserved, path_of
-from fairlead.store.rate import RateLimit
 from fairlead.store.reads import Answer, read_file
 from fairlead.store.refusal import RefusedError, refusal_of
 from fairlead.store.reserved import ReservedPaths

@@ -19,6 +19,7 @@ from fairlead.store.dav.application import DavApplication
 from fairlead.store.disk import PosixDisk
 from fairlead.store.freeze import WriteFreeze
 from fairlead.store.housekeeper import Housekeeper
+from fairlead.store.http.rate import RateLimit
 from fairlead.store.http.server import StoreServer
 from fairlead.store.jail import Jail
 from fairlead.store.jobs.handler import JobsHandler
@@ -27,7 +28,6 @@ from fairlead.store.join.registry import DeviceRegistry
 from fairlead.store.parts import PartialUploads
 from fairlead.store.properties import Properties
 from fairlead.store.quota import Account, QuotaFile
-from fairlead.store.rate import RateLimit
 from fairlead.store.reserved import ReservedPaths
 from fairlead.store.settings import StoreSettings
 from fairlead.store.trace import AccessTrace

@@ -133,7 +133,7 @@ class ResultPlacer(threading.Thread):
     def _write(self, target: str, data: bytes) -> None:
         expected = ExpectedDigests({"sha-256": hashlib.sha256(data).digest()})
         with self._quick.jail.place(target) as place:
-            self._quick.upload(target, place, _Content(data, len(data)), expected, lambda: None)
+            self._quick.upload(target, place, _Content(data, len(data)), expected, lambda _: None)
 
     def _move(self, row: UnplacedResult, target: str) -> None:
         if self._contents.jail.entry(row.staged) is not None:
