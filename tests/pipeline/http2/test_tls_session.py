@@ -81,8 +81,8 @@ def test_writing_nothing_sends_what_waits(sides: tuple[Side, Side]) -> None:
 
 def test_what_came_whole_before_the_end_is_read(sides: tuple[Side, Side]) -> None:
     one, other = sides
-    one.socket.sendall(one.tls.encrypt(memoryview(b"last words")))
-    one.socket.sendall(one.tls.encrypt(memoryview(b"cut"))[:-1])
+    one.socket.sendall(one.tls.encrypt([memoryview(b"last words")]))
+    one.socket.sendall(one.tls.encrypt([memoryview(b"cut")])[:-1])
     one.socket.close()
     channel = other.channel()
     assert read(channel, 10) == b"last words"
@@ -92,7 +92,7 @@ def test_what_came_whole_before_the_end_is_read(sides: tuple[Side, Side]) -> Non
 
 def test_a_forged_record_ends_the_connection(sides: tuple[Side, Side]) -> None:
     one, other = sides
-    record = bytearray(one.tls.encrypt(memoryview(b"one hundred")))
+    record = bytearray(one.tls.encrypt([memoryview(b"one hundred")]))
     record[-1] ^= 1
     one.socket.sendall(record)
     with pytest.raises(ChannelClosedError, match="TLS: "):

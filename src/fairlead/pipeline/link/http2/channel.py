@@ -24,7 +24,7 @@ USER_TIMEOUT: Final = 4000
 """Milliseconds for which the kernel waits for the acknowledgement of what was sent."""
 _RECORD: Final = 1 << 14
 """Bytes of a record of TLS."""
-_MOST_ENCRYPTED: Final = 1 << 17
+_MOST_ENCRYPTED: Final = 1 << 18
 """Bytes that are encrypted before they are sent."""
 _LEAST_COLLECTED: Final = 1 << 15
 _MOST_COLLECTED: Final = 1 << 17
@@ -123,9 +123,9 @@ class SocketChannel:
             while views:
                 _drop(views, self._send(views, None))
             return
-        for view in _portions(_records(views)):
+        for portion in _portions(_records(views)):
             self._send_encrypted(None)
-            self._encrypted = self._encrypt(self._tls, view)
+            self._encrypted = self._encrypt(self._tls, portion)
         self._send_encrypted(None)
 
     def write_soon(self, data: bytes) -> int:
@@ -134,7 +134,7 @@ class SocketChannel:
             return self._send([memoryview(data)], 0)
         if not self._send_encrypted(0):
             return 0
-        self._encrypted = self._encrypt(self._tls, memoryview(data))
+        self._encrypted = self._encrypt(self._tls, [memoryview(data)])
         self._send_encrypted(0)  # what does not go is sent before anything else
         return len(data)
 
@@ -158,9 +158,9 @@ class SocketChannel:
         """Free the descriptor; only once no thread reads or writes."""
         self._socket.close()
 
-    def _encrypt(self, tls: TlsSession, view: memoryview) -> memoryview:
+    def _encrypt(self, tls: TlsSession, views: Sequence[memoryview]) -> memoryview:
         try:
-            return memoryview(tls.encrypt(view))
+            return memoryview(tls.encrypt(views))
         except OSError as error:
             raise ChannelClosedError(_reason(error)) from error
 
@@ -215,11 +215,19 @@ def _records(views: list[memoryview]) -> list[memoryview]:
     return [memoryview(first), *rest]
 
 
-def _portions(views: Sequence[memoryview]) -> Iterator[memoryview]:
-    """Yield the same bytes in portions that are encrypted at once."""
+def _portions(views: Sequence[memoryview]) -> Iterator[list[memoryview]]:
+    """Yield the same bytes in portions that are encrypted and sent at once."""
+    portion: list[memoryview] = []
+    room = _MOST_ENCRYPTED
     for view in views:
-        for begin in range(0, len(view), _MOST_ENCRYPTED):
-            yield view[begin : begin + _MOST_ENCRYPTED]
+        rest = view
+        while len(rest) >= room:
+            yield [*portion, rest[:room]]
+            portion, rest, room = [], rest[room:], _MOST_ENCRYPTED
+        portion.append(rest)
+        room -= len(rest)
+    if room < _MOST_ENCRYPTED:
+        yield portion
 
 
 def _reason(error: OSError) -> str:

@@ -7,9 +7,10 @@ kernel takes and gives many records at a time: fewer calls, and packets as large
 import socket
 import ssl
 import threading
+from collections.abc import Sequence
 from typing import Final
 
-MOST_RECEIVED: Final = 1 << 17
+MOST_RECEIVED: Final = 1 << 18
 """Encrypted bytes that are taken from the kernel at once: they fit into a core's cache."""
 
 
@@ -50,11 +51,13 @@ class TlsSession:
         """Whether OpenSSL has something to say: the next bytes that are encrypted take it along."""
         return bool(self._outgoing.pending)
 
-    def encrypt(self, data: memoryview) -> bytes:
+    def encrypt(self, pieces: Sequence[memoryview]) -> bytes:
         """Return what is to be sent for some bytes; for none, what OpenSSL has to say."""
         with self._lock:
-            while data:
-                data = data[self._object.write(data) :]
+            for piece in pieces:
+                rest = piece
+                while rest:
+                    rest = rest[self._object.write(rest) :]
             return self._outgoing.read()
 
     def receive(self, data: memoryview) -> None:
