@@ -25,6 +25,7 @@ LIBRARIES = (
     "msgspec",
     "numpy",
     "onnxruntime",
+    "tantivy",
     "wsgidav",
     "yaml",
 )

@@ -109,6 +109,10 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (0, ("reproduce", "gpu-sharing", "--levels", "0", "--plot", "x.svg")),
         (0, ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv", "--seeds", "1")),
     ),
+    # No GPU: a part is missing.
+    "search": (
+        (1, ("reproduce", "augment", "--images", "4", "--batches", "8", "--rounds", "1", "--plot", "a.svg")),
+    ),
     "lab": ((0, ("lab", "status")),),
     "all": ((1, ("schedule", *FLEET)), (0, ("estimate", MODEL, *CLUSTER))),
 }

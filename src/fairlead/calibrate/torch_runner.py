@@ -49,6 +49,7 @@ class TorchRunner:
             noise = self._torch.randn(value.shape, device=self._device)
             self.fixed[value.name] = noise.to(self._dtype(value.dtype))
         self._program = compile_calls(self._torch, graph)
+        self._inputs = [value.name for value in graph.inputs]
         self._outputs = [value.name for value in graph.outputs]
         self._call: Callable[[], object] = self._record_graph() if self._device == "cuda" else self.values
 
@@ -57,6 +58,14 @@ class TorchRunner:
         self._call()
         if self._device == "cuda":
             self._torch.cuda.synchronize()
+
+    def run_with(self, tensor: Any) -> list[Any]:
+        """Copy an array to the only input, run the model, and return the outputs as arrays."""
+        [name] = self._inputs
+        self.fixed[name].copy_(self._torch.from_numpy(tensor))
+        made: Any = self._call()
+        outputs = self._kept if self._device == "cuda" else made
+        return [each.cpu().numpy() for each in outputs]
 
     def values(self) -> list[Any]:
         """Run the calls one by one and return the outputs."""

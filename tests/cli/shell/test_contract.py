@@ -276,6 +276,10 @@ COMMANDS: dict[str, set[str]] = {
         "--plot",
         *OUTPUT,
     },
+    "reproduce augment": {
+        *("--quick", "--images", "--set-size", "--image-size", "--batches", "--edge-cpu", "--rounds"),
+        *("--plot", *OUTPUT),
+    },
     "reproduce devices": {"--plot", "--catalog", *OUTPUT},
     "reproduce all": {"--out", "--quick", "--only", *OUTPUT},
     "rightsize": {

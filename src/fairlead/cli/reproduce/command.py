@@ -3,9 +3,9 @@
 from types import ModuleType
 from typing import Any, Final
 
-from fairlead.cli.reproduce import devices, every, gpu_sharing, pipeline
+from fairlead.cli.reproduce import augment, devices, every, gpu_sharing, pipeline
 
-_EXPERIMENTS: Final[tuple[ModuleType, ...]] = (gpu_sharing, pipeline, devices, every)
+_EXPERIMENTS: Final[tuple[ModuleType, ...]] = (gpu_sharing, pipeline, augment, devices, every)
 """Modules of this package, each with a function `add`, in the order of the help text."""
 
 

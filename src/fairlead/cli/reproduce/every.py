@@ -13,7 +13,7 @@ from fairlead.cli.output.picture import check_writable, draw
 from fairlead.cli.output.show import show, to_json
 from fairlead.cli.output.table import Table, Tone
 from fairlead.cli.output.terminal import Page, Text, show_error, show_page
-from fairlead.cli.reproduce import devices, gpu_sharing, pipeline
+from fairlead.cli.reproduce import augment, devices, gpu_sharing, pipeline
 from fairlead.cli.reproduce.outcome import ExperimentOutcome
 from fairlead.cli.shell import options as shared
 from fairlead.errors import FairleadError, SettingsError
@@ -53,6 +53,13 @@ EXPERIMENTS: Final = (
         "R. V. Raheja, UNC Charlotte 2020. Measured on this machine.",
         pipeline,
         quick=("--quick", "--kernel", "slow"),
+    ),
+    PublishedExperiment(
+        "augment",
+        "Images and bulk loads on a device and its server",
+        "K-RAF: edge resource augmentation on Kubernetes. Measured on this machine.",
+        augment,
+        quick=("--quick",),
     ),
     PublishedExperiment(
         "devices",

@@ -51,6 +51,7 @@ EXTRAS: Final = {
     "reproduce": "simulate",
     "reproduce pipeline": "pipeline-hosts",
     "reproduce devices": "predict",
+    "reproduce augment": "search",
     "bench openb": "simulate",
     "bench share": "run",
     "serve agent": "agent",
@@ -80,7 +81,7 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
     if name == "reproduce all":
-        return ("simulate", "pipeline-hosts")
+        return ("simulate", "pipeline-hosts", "search")
     if name == "reproduce pipeline" and options.lab:
         extras += ["lab", "pipeline-cluster"]
     if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):

@@ -16,6 +16,8 @@ from fairlead.errors import EmulationError
 ROOT: Final = Path("/sys/fs/cgroup")
 PERIOD_US: Final = 10_000
 """Short, so that a stage of some milliseconds is slowed evenly; the kernel's default is 100 ms."""
+_LEAST_US: Final = 1_000
+"""The kernel takes no smaller quota: a small part has a longer period."""
 _PREFIX: Final = "fairlead-emulation-"
 _CYCLE_S: Final = 0.02
 _PATIENCE: Final = 5.0
@@ -132,11 +134,12 @@ def hold_group(name: str, share: float, root: Path = ROOT) -> str:
 
 def _bandwidth(root: Path, share: float) -> tuple[Path, dict[str, str], str]:
     """Return where groups are, the files that give one a part of a CPU, and the words for people."""
-    quota = round(PERIOD_US * share)
+    period = max(PERIOD_US, round(_LEAST_US / share))
+    quota = round(period * share)
     if (root / "cgroup.controllers").exists():
-        return root, {"cpu.max": f"{quota} {PERIOD_US}"}, f"cgroup v2 cpu.max {quota}/{PERIOD_US} us"
-    files = {"cpu.cfs_period_us": f"{PERIOD_US}", "cpu.cfs_quota_us": f"{quota}"}
-    return root / "cpu", files, f"cgroup v1 cpu.cfs_quota {quota}/{PERIOD_US} us"
+        return root, {"cpu.max": f"{quota} {period}"}, f"cgroup v2 cpu.max {quota}/{period} us"
+    files = {"cpu.cfs_period_us": f"{period}", "cpu.cfs_quota_us": f"{quota}"}
+    return root / "cpu", files, f"cgroup v1 cpu.cfs_quota {quota}/{period} us"
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

@@ -1,0 +1,103 @@
+"""Measure the arrangements in turn, and put what the paper reports beside them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fairlead.errors import MissingPartError
+from fairlead.reproduce.augment import detector, documents, index
+from fairlead.reproduce.augment.cases import AugmentCase, image_cases, load_cases, write_inputs
+from fairlead.reproduce.augment.figures import RunBook
+from fairlead.reproduce.augment.function import DOCUMENTS
+from fairlead.reproduce.augment.images import HEIGHT, WIDTH, image_bytes
+from fairlead.reproduce.augment.published import CASES
+
+ACCELERATOR_MISSING = "the server's accelerator: neither ONNX Runtime nor PyTorch finds a GPU here"
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentExperiment:
+    """What is measured."""
+
+    images: int = 300
+    batches: int = 100
+    rounds: int = 3
+    width: int = WIDTH
+    height: int = HEIGHT
+    edge_cpu: float = 0.1
+    """The device's part of one CPU, of the image job by itself."""
+
+
+def measure(
+    experiment: AugmentExperiment, folder: Path, on_step: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Return the contract of `fairlead reproduce augment -o json`."""
+    missing = dict(_missing())
+    on_step("makes the inputs")
+    batches = 0 if DOCUMENTS in missing else experiment.batches
+    size = (experiment.width, experiment.height)
+    names, listed = write_inputs(folder, experiment.images, batches, size)
+    cases = [
+        *image_cases(names, experiment.edge_cpu, folder),
+        *(load_cases(listed, folder) if listed else ()),
+    ]
+    book = run_cases(cases, experiment.rounds, on_step)
+    return {
+        "rounds": experiment.rounds,
+        "images": {
+            "count": experiment.images,
+            "width": experiment.width,
+            "height": experiment.height,
+            "bytes": experiment.images * image_bytes(*size),
+            "network": detector.NETWORK,
+        },
+        "documents": {"batches": batches, "per_batch": documents.PER_BATCH},
+        "published": [
+            asdict(each) | {"bound": each.bound, "is_possible": each.is_possible} for each in CASES
+        ],
+        "rows": [row_of(each, book) for each in cases],
+        "missing": list(missing.values()),
+    }
+
+
+def run_cases(cases: Sequence[AugmentCase], rounds: int, on_step: Callable[[str], None]) -> RunBook:
+    """Run every case once a round: in their order at first, then beginning with another one each time."""
+    book = RunBook()
+    for number in range(rounds):
+        first = number % len(cases)
+        for each in (*cases[first:], *cases[:first]):
+            on_step(f"{each.job}: {each.name}, round {number + 1} of {rounds}")
+            book.add(each.job, each.name, each.run(book))
+    return book
+
+
+def row_of(case: AugmentCase, book: RunBook) -> dict[str, Any]:
+    """Return the medians of a case."""
+    runs = book.runs[case.job, case.name]
+    cpu = [each.cpu for each in runs if each.cpu is not None]
+    shares = [each.device_share for each in runs if each.device_share is not None]
+    rate = book.rate(case.job, case.name)
+    return {
+        "job": case.job,
+        "arrangement": case.name,
+        "how": case.how,
+        "workers": case.workers,
+        "inputs": runs[0].inputs,
+        "seconds": median(each.seconds for each in runs),
+        "rate": rate,
+        "by_server": rate / book.rate(case.job, case.beside),
+        "bound": case.bound,
+        "device_share": median(shares) if shares else None,
+        "cpu_s": median(cpu) if cpu else None,
+    }
+
+
+def _missing() -> Iterator[tuple[str, str]]:
+    if not detector.accelerator():
+        yield "accelerator", ACCELERATOR_MISSING
+    try:
+        index.module()
+    except MissingPartError as error:
+        yield DOCUMENTS, f"{error}: pip install 'fairlead[search]'"
