@@ -19,7 +19,7 @@ from fairlead.executors.checkpoint import (
 )
 from fairlead.executors.warm import ExecutionFailure
 
-_COUNTER = """
+COUNTER = """
 import os, signal, sys
 source, state, log = sys.argv[1:4]
 done = int(open(sys.argv[4]).read()) if len(sys.argv) > 4 else 0
@@ -39,7 +39,7 @@ while done < len(words):
     done += 1
 print(f"{done} words")
 """
-_SAVE = """
+SAVE = """
 import os, signal, sys, time
 pid, state = int(sys.argv[1]), sys.argv[2]
 os.kill(pid, signal.SIGUSR1)
@@ -57,7 +57,7 @@ class Machine:
     def __init__(self, root: Path, name: str, every: float = 60.0) -> None:
         self.folder = root / name
         self.folder.mkdir()
-        for file, text in (("count.py", _COUNTER), ("save.py", _SAVE)):
+        for file, text in (("count.py", COUNTER), ("save.py", SAVE)):
             (self.folder / file).write_text(text)
         python, log = sys.executable, str(root / "log")
         program = (python, str(self.folder / "count.py"), "{input}", "{checkpoint}", log)

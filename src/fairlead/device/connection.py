@@ -5,7 +5,7 @@ import http.client
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import quote, urlsplit
@@ -106,15 +106,23 @@ class StoreConnection:
         """Close the connection."""
         self._http.close()
 
+    def interrupt(self) -> None:
+        """End a request that another thread waits for, and the connection."""
+        sock = self._http.sock
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
     def request(
         self,
         method: str,
         path: str,
         headers: Mapping[str, str] = _NO_HEADERS,
         body: bytes = b"",
+        query: str = "",
     ) -> Reply:
         """Send a small request and return the whole reply."""
-        with self.exchange(method, path, headers, body) as response:
+        with self.exchange(method, path, headers, body, query) as response:
             return _reply(response, b"".join(self.blocks(response, _MOST_REPLY)))
 
     def blocks(self, response: http.client.HTTPResponse, most: int | None = None) -> Iterator[bytes]:
@@ -145,6 +153,7 @@ class StoreConnection:
         path: str,
         headers: Mapping[str, str] = _NO_HEADERS,
         body: bytes = b"",
+        query: str = "",
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a small request, and yield the response to read from; an unread rest closes the connection.
 
@@ -152,13 +161,13 @@ class StoreConnection:
         """
         idle = self._http.sock is not None
         try:
-            response = self._send(method, path, headers, body)
+            response = self._send(method, path, headers, body, query)
         except _LOST as error:
             self._http.close()
             if not idle or isinstance(error, TimeoutError):
                 raise self._unavailable(error) from None
             try:
-                response = self._send(method, path, headers, body)
+                response = self._send(method, path, headers, body, query)
             except _LOST as again:
                 self._http.close()
                 raise self._unavailable(again) from None
@@ -166,6 +175,7 @@ class StoreConnection:
             yield response
         finally:
             if not response.isclosed():
+                response.close()
                 self._http.close()
 
     def upload(
@@ -223,18 +233,18 @@ class StoreConnection:
         return True
 
     def _send(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, query: str
     ) -> http.client.HTTPResponse:
         length = {"Content-Length": str(len(body))} if body or method in ("POST", "PUT") else {}
-        self._start(method, path, {**headers, **length})
+        self._start(method, path, {**headers, **length}, query)
         if body:
             self._http.send(body)
         return self._http.getresponse()
 
-    def _start(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+    def _start(self, method: str, path: str, headers: Mapping[str, str], query: str = "") -> None:
         if self._http.sock is None:
             self._open()
-        self._http.putrequest(method, self._prefix + quote(path), skip_accept_encoding=True)
+        self._http.putrequest(method, self._prefix + quote(path) + query, skip_accept_encoding=True)
         own = {"User-Agent": f"fairlead-device/{__version__}", "Authorization": f"Bearer {self.token}"}
         for name, value in {**own, **headers}.items():
             self._http.putheader(name, value)

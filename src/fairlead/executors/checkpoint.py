@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import Any, Final, Protocol
 
@@ -62,6 +62,13 @@ class CheckpointHook:
         if not any("{pid}" in word or "{checkpoint}" in word for word in save):
             raise JobError("the command that saves has neither {pid} nor {checkpoint}")
         return cls(save, resume, max(0.1, every))
+
+    def placed(self, files: str) -> "CheckpointHook":
+        """Return the hook with the folder of the files taken along in it."""
+        save, resume = (
+            tuple(word.replace("{with}", files) for word in each) for each in (self.save, self.resume)
+        )
+        return replace(self, save=save, resume=resume)
 
     def to_json(self) -> dict[str, Any]:
         """Return it for the document of a job."""

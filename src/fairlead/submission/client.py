@@ -11,6 +11,8 @@ from fairlead.device.download import download
 from fairlead.errors import DeviceError, JobError, StoreUnavailableError, TransferError
 
 JOBS: Final = "/.fairlead/jobs"
+ENDED: Final = ("done", "cancelled")
+"""States of a job that nobody works on any more."""
 _JSON: Final = {"Content-Type": "application/json"}
 Json = Mapping[str, Any]
 
@@ -61,6 +63,19 @@ class Room:
     """How many more it takes now."""
     wanted: tuple[str, ...]
     """Inputs whose bytes a worker elsewhere will need soon."""
+    is_over: bool
+    """The job has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """A part of a list that may be long."""
+
+    items: tuple[Json, ...]
+    after: int
+    """Where the next page begins."""
+    is_last: bool
+    """There is nothing more at the moment."""
 
 
 class JobsClient:
@@ -84,9 +99,9 @@ class JobsClient:
         """Make a job; return its id."""
         return str(self._ask("POST", "", spec)["job"])
 
-    def jobs(self) -> list[Json]:
-        """Return all jobs of the session."""
-        return list(self._ask("GET", "").get("jobs") or ())
+    def jobs(self, state: str = "") -> list[Json]:
+        """Return all jobs of the session, or those in a state."""
+        return list(self._ask("GET", "", query=f"?state={state}" if state else "").get("jobs") or ())
 
     def job(self, job: str) -> Json:
         """Return the state, counts and rates of a job."""
@@ -100,19 +115,22 @@ class JobsClient:
         """Let the failed inputs, and these alone, be worked on again."""
         return self._ask("POST", f"/{job}/again", {})
 
-    def failures(self, job: str, after: str = "") -> Json:
-        """Return a page of failed inputs, from the one after a cursor on."""
-        return self._ask("GET", f"/{job}/failures?after={after}")
+    def failures(self, job: str, after: int = 0) -> JobPage:
+        """Return failed inputs, a page of them from after a number on."""
+        return self._page(job, "failures", "input", after)
 
-    def results(self, job: str, after: str = "") -> Json:
-        """Return a page of results, from the one after a cursor on."""
-        return self._ask("GET", f"/{job}/results?after={after}")
+    def results(self, job: str, after: int = 0) -> JobPage:
+        """Return results in the order of their commits, a page of them from after a number on."""
+        return self._page(job, "results", "number", after)
 
-    def name_inputs(self, job: str, inputs: Sequence[NamedInput], *, complete: bool) -> Room:
-        """Name inputs; `complete` says that there will be no others."""
-        body = {"inputs": [each.to_json() for each in inputs], "complete": complete}
+    def name_inputs(
+        self, job: str, inputs: Sequence[NamedInput], *, complete: bool, gone: Sequence[str] = ()
+    ) -> Room:
+        """Name inputs; `complete`: there will be no others; `gone`: these files cannot be read any more."""
+        body = {"inputs": [each.to_json() for each in inputs], "complete": complete, "gone": list(gone)}
         said = self._ask("POST", f"/{job}/inputs", body)
-        return Room(int(said.get("room", 0)), tuple(map(str, said.get("wanted") or ())))
+        wanted = tuple(map(str, said.get("wanted") or ()))
+        return Room(int(said.get("room", 0)), wanted, said.get("state") in ENDED)
 
     def upload_file(self, path: str, named: NamedInput, content: BinaryIO) -> None:
         """Put a file where the store serves it; what is there is replaced."""
@@ -141,6 +159,10 @@ class JobsClient:
         """Return whether the store has a file."""
         return self._with_token(lambda: self._connection.request("HEAD", path)).is_success
 
+    def remove(self, path: str) -> None:
+        """Remove a file of the store, if it is there."""
+        self._with_token(lambda: self._connection.request("DELETE", path))
+
     def _make_folders(self, path: str) -> None:
         folder = ""
         for part in path.strip("/").split("/")[:-1]:
@@ -150,18 +172,23 @@ class JobsClient:
     def _make_folder(self, folder: str) -> None:
         self._with_token(lambda: self._connection.request("MKCOL", folder))
 
-    def _ask(self, method: str, path: str, body: Json | None = None) -> dict[str, Any]:
+    def _page(self, job: str, key: str, number: str, after: int) -> JobPage:
+        found = self._ask("GET", f"/{job}/{key}", query=f"?after={after}")
+        items = tuple(found.get(key) or ())
+        return JobPage(items, int(items[-1][number]) if items else after, found.get("next") is None)
+
+    def _ask(self, method: str, path: str, body: Json | None = None, query: str = "") -> dict[str, Any]:
         headers = {} if body is None else _JSON
         data = b"" if body is None else json.dumps(body).encode()
-        reply = self._with_token(lambda: self._connection.request(method, f"{JOBS}{path}", headers, data))
+        reply = self._with_token(
+            lambda: self._connection.request(method, f"{JOBS}{path}", headers, data, query)
+        )
         if not reply.is_success:
             raise _refusal(reply, path)
         try:
             document = json.loads(reply.body)
         except ValueError:
             document = None
-        if isinstance(document, list):
-            return {"jobs": document}
         if not isinstance(document, dict):
             raise TransferError("the reply of the store is no document: is this a fairlead store?")
         return document

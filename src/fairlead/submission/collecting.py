@@ -3,6 +3,7 @@
 import hashlib
 import os
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -59,35 +60,45 @@ class ResultCollector:
             self.error = error
 
     def _run(self, client: JobsClient) -> None:
-        after = ""
+        after = 0
         while not self._ended.is_set():
             is_last = self._last.is_set()
             try:
                 page = client.results(self._job, after)
-                for result in page.get("results") or ():
-                    if self._ended.is_set():
-                        return
-                    self._fetch(client, result)
+                after = self._fetch_all(client, page.items, after)
             except StoreUnavailableError as error:
                 self.problem = str(error)
                 self._ended.wait(self._pause)
                 continue
             self.problem = ""
-            following = str(page.get("after") or after)
-            if following == after and is_last:
-                return
-            if following == after:
+            if page.is_last and after == page.after:
+                if is_last:
+                    return
                 self._last.wait(self._pause)
-            after = following
+            elif after != page.after:
+                self._ended.wait(self._pause)  # a result that is committed is not yet under its name
 
-    def _fetch(self, client: JobsClient, result: dict[str, Any]) -> None:
-        path = str(result["path"])
-        target = result_file(self._folder, path)
-        self.fetched += 1
-        if digest_of(target) == result.get("digest"):
-            return
+    def _fetch_all(self, client: JobsClient, results: Sequence[Mapping[str, Any]], after: int) -> int:
+        """Fetch results in order, up to one that is not yet under its name; return the number of the last."""
+        for result in results:
+            if self._ended.is_set() or not self._fetch(client, result):
+                break
+            after = int(result["number"])
+            self.fetched += 1
+        return after
+
+    def _fetch(self, client: JobsClient, result: Mapping[str, Any]) -> bool:
+        """Fetch one result; False: it is committed, and its file is still to come."""
+        path, digest = str(result["path"]), str(result["result"])
+        target, place = result_file(self._folder, path), result_path(self._job, path)
+        if digest_of(target) == digest:
+            return True
+        if result.get("unplaced") and not client.has(place):
+            return False
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        client.fetch(result_path(self._job, path).lstrip("/"), target)
+        found = client.fetch(place.lstrip("/"), target)
+        # Of a file that was named with two contents the later one has the name.
+        return found == digest or not result.get("unplaced")
 
 
 def result_file(folder: str, path: str) -> str:

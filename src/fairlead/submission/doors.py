@@ -41,7 +41,7 @@ class TokenInFile:
         """Return the tokens that the file holds now."""
         try:
             with open(self.path, encoding="utf-8") as file:
-                tokens = file.read(4096).split()
+                tokens = [line.strip() for line in file.read(4096).splitlines() if line.strip()]
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise JobError(f"{self.path}: the token of the store cannot be read: {why}") from None

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.errors import StoreUnavailableError
-from fairlead.submission.client import JobsClient, NamedInput, StoreDoor
+from fairlead.errors import JobError, StoreUnavailableError
+from fairlead.submission.client import ENDED, JobsClient, NamedInput, Room, StoreDoor
 from fairlead.submission.reading import InputReader
 from fairlead.submission.sources import Found, UnusableInput
 from fairlead.submission.uploading import WantedUploads
@@ -18,6 +18,7 @@ from fairlead.submission.uploading import WantedUploads
 _BATCH: Final = 256
 _MOST_FAULTS: Final = 1000
 """Unusable inputs that are kept to be reported; more are counted."""
+_LAST_INPUT: Final = 2.0
 _PAUSE: Final = 0.5
 """Seconds between two questions while there is nothing to say."""
 
@@ -48,7 +49,9 @@ class Feeder:
         self._pause = pause
         self._ended = threading.Event()
         self._reader = InputReader(found, self._ended)
-        self._uploads = WantedUploads(door, job, base, self._ended, self._refuse)
+        self._uploads = WantedUploads(door, job, base, self._ended)
+        self._uploaded: list[NamedInput] = []
+        self._gone: list[str] = []
         self._named = 0
         self._unusable = 0
         self._is_complete = False
@@ -77,8 +80,10 @@ class Feeder:
     def stop(self) -> None:
         """End; what the coordinator knows by then stays."""
         self._ended.set()
-        for thread in self._threads:
+        reading, *others = self._threads
+        for thread in others:
             thread.join()
+        reading.join(_LAST_INPUT)  # it may wait for a line that never comes
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -98,8 +103,10 @@ class Feeder:
                 said = self._say(client, batch[:room], is_whole)
                 if said is not None:
                     del batch[:room]
-                    room = said
-                if said is None or not room or is_whole:
+                    room = said.room
+                    if said.is_over:
+                        self._ended.set()
+                if said is None or not room or (is_whole and not said.wanted):
                     self._ended.wait(self._pause)
 
     def _take(self, most: int) -> list[NamedInput]:
@@ -109,18 +116,29 @@ class Feeder:
                 self._refuse(each)
         return [each for each in taken if isinstance(each, NamedInput)]
 
-    def _say(self, client: JobsClient, batch: list[NamedInput], is_whole: bool) -> int | None:
-        """Name a batch; return how many more are taken now, None: the coordinator was not reached."""
+    def _say(self, client: JobsClient, batch: list[NamedInput], is_whole: bool) -> Room | None:
+        """Name a batch, and what was uploaded; None: the coordinator was not reached."""
+        uploaded, gone = self._uploads.take()
+        self._uploaded += uploaded
+        self._gone += gone
+        inputs = [*self._uploaded, *batch]
         try:
-            said = client.name_inputs(self._job, batch, complete=is_whole)
+            said = client.name_inputs(self._job, inputs, complete=is_whole, gone=self._gone)
         except StoreUnavailableError as error:
             self._problem = str(error)
             return None
+        except JobError:
+            if client.job(self._job).get("state") not in ENDED:
+                raise
+            said = Room(0, (), is_over=True)
+        self._uploads.forget([*(each.path for each in self._uploaded), *self._gone])
+        self._uploaded.clear()
+        self._gone.clear()
         self._problem = ""
         self._named += len(batch)
         self._is_complete = is_whole
         self._uploads.want(said.wanted)
-        return said.room
+        return said
 
     def _refuse(self, fault: UnusableInput) -> None:
         self._unusable += 1

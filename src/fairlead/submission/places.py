@@ -18,4 +18,9 @@ def taken_along_path(digest: str, name: str) -> str:
 
 def checkpoint_path(job: str, digest: str) -> str:
     """Return where the store has what was saved of an unfinished input, by the input's content."""
-    return f"/jobs/{job}/checkpoints/{digest}"
+    return f"{checkpoints_folder(job)}/{digest}"
+
+
+def checkpoints_folder(job: str) -> str:
+    """Return where the store has what was saved of unfinished inputs."""
+    return f"/jobs/{job}/checkpoints"

@@ -12,7 +12,7 @@ from fairlead.submission.sources import Found, InputFile, UnusableInput
 
 _AHEAD: Final = 512
 _BLOCK: Final = 1 << 20
-_WAIT: Final = 0.2
+_WAIT: Final = 0.5
 """Seconds after which a thread that waits looks whether it is to end."""
 
 

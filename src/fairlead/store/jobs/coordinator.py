@@ -8,7 +8,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final
 
@@ -61,23 +61,31 @@ class SplitCoordinator:
             self.database.make(name, json.dumps(document), self._wall())
         return name
 
-    def jobs(self) -> list[dict[str, Any]]:
-        """Return what is known of all jobs, the newest first."""
+    def jobs(self, state: str = "") -> list[dict[str, Any]]:
+        """Return what is known of all jobs, or of those in a state, the newest first."""
         with self.changed:
-            return [self._document(record) for record in self.database.jobs()]
+            return [self._document(record) for record in self.database.jobs(state)]
 
     def job(self, name: str) -> dict[str, Any]:
         """Return what is known of a job."""
         with self.changed:
             return self._document(self._record(name))
 
-    def add(self, name: str, inputs: list[NewInput], *, complete: bool) -> dict[str, Any]:
-        """Add inputs to a job; return how many more it takes, and whose bytes are wanted."""
+    def add(
+        self, name: str, inputs: list[NewInput], *, complete: bool, gone: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Add inputs to a job; return how many more it takes, and whose bytes are wanted.
+
+        Files that are gone, or have another content by now, fail: no worker elsewhere can get them.
+        """
         with self.changed:
             job = self._job(name)
             if inputs:
                 # Inputs that came already are taken beyond the room as well: they cost none.
                 job.added(*self.database.add(job.record.number, inputs))
+            present = [(each.path, each.digest) for each in inputs if each.stored]
+            if present or gone:
+                job.lost(self.database.lose(job.record.number, [*present, *((path, "") for path in gone)]))
             if complete and not job.queue.complete:
                 job.queue.complete = True
                 self.database.set_state(job.record.number, job.state, complete=True, started=job.started)

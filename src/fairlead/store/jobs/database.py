@@ -24,6 +24,8 @@ from fairlead.store.jobs.records import (
 )
 from fairlead.store.refusal import RefusedError
 
+GONE: Final = "the file was removed before a worker elsewhere needed it"
+CHANGED: Final = "the file was changed before a worker elsewhere needed it; its new content is another input"
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, spec TEXT NOT NULL,
@@ -95,9 +97,10 @@ class JobsDatabase:
         row = self._database.execute(_JOBS + "WHERE id = ?", (name,)).fetchone()
         return _record(row) if row else None
 
-    def jobs(self) -> list[SplitJobRecord]:
-        """Return the last thousand jobs, the newest first."""
-        rows = self._database.execute(_JOBS + "ORDER BY number DESC LIMIT 1000")
+    def jobs(self, state: str = "") -> list[SplitJobRecord]:
+        """Return the last thousand jobs, or those in a state, the newest first."""
+        chosen = "WHERE state = ? " if state else "WHERE ? = '' "
+        rows = self._database.execute(_JOBS + chosen + "ORDER BY number DESC LIMIT 1000", (state,))
         return [_record(row) for row in rows]
 
     def set_state(self, job: int, state: str, *, complete: bool, started: float | None) -> None:
@@ -135,6 +138,19 @@ class JobsDatabase:
                 ).fetchall()
                 stored += [int(row[0]) for row in changed]
         return new, stored
+
+    def lose(self, job: int, present: Sequence[tuple[str, str]]) -> list[int]:
+        """Fail pending inputs of these paths that are not stored and have another digest; return them."""
+        lost: list[int] = []
+        with self.transaction():
+            for path, digest in present:
+                rows = self._database.execute(
+                    "UPDATE inputs SET state = 2, worker = '', exit = NULL, error = ? WHERE job = ? "
+                    "AND path = ? AND digest != ? AND state = 0 AND stored = 0 RETURNING seq",
+                    (CHANGED if digest else GONE, job, path, digest),
+                ).fetchall()
+                lost += [int(row[0]) for row in rows]
+        return lost
 
     def pending(self, job: int, after: int, most: int) -> list[tuple[int, str, str, int, bool, str]]:
         """Return pending inputs in their order: number, path, digest, size, stored, where."""

@@ -19,7 +19,7 @@ from fairlead.store.jobs.coordinator import SplitCoordinator
 from fairlead.store.jobs.database import JobsDatabase
 from fairlead.store.jobs.placing import ResultPlacer, make_folders, staged_digest
 from fairlead.store.jobs.records import OfferedResult
-from fairlead.store.jobs.requests import check_staged, parse_exchange, parse_inputs
+from fairlead.store.jobs.requests import check_staged, parse_exchange, parse_gone, parse_inputs
 from fairlead.store.refusal import RefusedError
 from fairlead.store.uploads import RequestBody
 
@@ -81,7 +81,7 @@ class JobsHandler:
 
     def _read(self, rest: list[str], query: Mapping[str, list[str]]) -> dict[str, Any]:
         if rest == [""]:
-            return {"jobs": [] if self._coordinator is None else self._coordinator.jobs()}
+            return {"jobs": self._jobs(query.get("state", [""])[-1])}
         coordinator, name = self._known(rest[0])
         after = query.get("after", ["0"])[-1]
         number = int(after) if after.isdecimal() and len(after) < 19 else 0
@@ -92,6 +92,9 @@ class JobsHandler:
         if rest[1:] == ["results"]:
             return coordinator.results(name, number)
         raise _nothing()
+
+    def _jobs(self, state: str) -> list[dict[str, Any]]:
+        return [] if self._coordinator is None else self._coordinator.jobs(state)
 
     def _write(self, rest: list[str], content: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         if rest == [""]:
@@ -119,7 +122,7 @@ class JobsHandler:
 
     def _add(self, coordinator: SplitCoordinator, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
         inputs, complete = parse_inputs(content)
-        reply = coordinator.add(name, inputs, complete=complete)
+        reply = coordinator.add(name, inputs, complete=complete, gone=parse_gone(content))
         for path in reply["wanted"]:
             with suppress(OSError, RefusedError):  # its upload says what is wrong
                 make_folders(self._contents, f"/jobs/{name}/in/{path}")

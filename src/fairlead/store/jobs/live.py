@@ -71,6 +71,14 @@ class LiveJob:
                 self.queue.window.add((fresh,))
         self.fill()
 
+    def lost(self, numbers: Collection[int]) -> None:
+        """Count inputs whose bytes nobody can bring any more: they have failed."""
+        self.open -= len(numbers)
+        self.failed += len(numbers)
+        for number in numbers:
+            self.queue.forget(number)
+        self.fill()
+
     def rewind(self, count: int) -> None:
         """Count inputs that are pending again, wherever they are in the order."""
         self.open += count

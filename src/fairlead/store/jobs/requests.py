@@ -72,6 +72,14 @@ def parse_inputs(document: Mapping[str, Any]) -> tuple[list[NewInput], bool]:
     return [_input(each) for each in _list(document, "inputs")], bool(document.get("complete", False))
 
 
+def parse_gone(document: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a feeder whose files cannot be read any more."""
+    gone = _list(document, "gone")
+    if not all(isinstance(each, str) for each in gone):
+        raise RefusedError(400, "gone: a list of paths")
+    return gone
+
+
 def check_staged(result: OfferedResult, digest_of: Callable[[str], tuple[int, str] | None]) -> None:
     """Raise the refusal of a staged result whose upload is not there, or is another one."""
     found = digest_of(result.staged)
