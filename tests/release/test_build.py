@@ -81,6 +81,7 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
         "pipeline-plan",
         "pipeline-video",
         "run",
+        "search",
         "all",
     }
 
