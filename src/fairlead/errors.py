@@ -29,6 +29,7 @@ FairleadError              `hint` says what to do
 ├── PipelineFailedError    a running pipeline failed                   exit 1
 ├── NoPlanError            no node for each stage of a pipeline fits   exit 1
 ├── LedgerError            this machine's jobs cannot be read or kept  exit 1 (125 in `run`)
+├── SplitBenchError        a split job cannot be measured              exit 1
 ├── StoreCopyError         a volume cannot be copied to another one    exit 1
 ├── TransferError          a file cannot be sent to a store or fetched exit 1
 │   └── StoreUnavailableError  the store cannot be reached, or is busy exit 3
@@ -180,6 +181,10 @@ class NoPlanError(FairleadError):
 
 class LedgerError(FairleadError):
     """The jobs of this machine cannot be read or recorded; `fairlead run` ends with 125 instead."""
+
+
+class SplitBenchError(FairleadError):
+    """A split job cannot be measured."""
 
 
 class StoreCopyError(FairleadError):

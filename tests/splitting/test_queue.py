@@ -103,6 +103,7 @@ def test_the_slow_worker_gets_nothing_at_the_end() -> None:
         asks(made, name, 0.0)
     ends(made, "slow", 10.0, 0, interval=10.0)
     ends(made, "fast", 10.0, 1, interval=0.1)
+    made.hear("fast", "device", 1, BytesAt.ALL, (), 10.0)
     assert asks(made, "slow", 10.0) == []
     assert len(asks(made, "fast", 10.0)) == 6
 

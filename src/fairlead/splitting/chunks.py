@@ -1,13 +1,17 @@
 """How many inputs a worker gets when it asks: the rule of the split, and the seam for others."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from fairlead.splitting.bound import SplitBound
 from fairlead.splitting.rules import SplitRules
 from fairlead.splitting.worker import SplitWorker
+
+_FEW: Final = 4
+"""With fewer pending inputs for each worker, whole inputs are counted."""
+_STEPS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +65,27 @@ class TimedChunks:
 
     def _chunk(self, worker: SplitWorker, view: SplitView) -> int:
         rate = worker.rate or 0.0
-        total = sum(each.rate or 0.0 for each in view.workers.values())
-        left = view.pending / total if view.complete else math.inf
+        total = sum(each.rate or 0.0 for each in view.workers.values() if each.is_alive(view.now))
+        left = view.pending / max(total, rate) if view.complete else math.inf
         seconds = min(self.rules.horizon, max(left * self.rules.fraction, self.rules.shortest))
         return max(worker.slots, 1, int(rate * seconds))
 
     def _most_in_time(self, worker: SplitWorker, view: SplitView) -> int:
         """Return how many inputs more this worker ends before the others would end all that is left."""
         now, speed = view.now, worker.speed(view.now)
-        others = [each for each in view.workers.values() if each is not worker]
-        live = [each for each in others if not each.is_overdue(1, now) or not each.held]
-        rate = sum(each.speed(now) for each in live)
+        others = [each for each in view.workers.values() if each is not worker and each.is_alive(now)]
+        rate = sum(each.speed(now) for each in others)
         if not rate or not speed:
             return view.pending
-        held = sum(each.remaining(now) for each in live if each.rate)
+        held = sum(each.remaining(now) for each in others if each.rate)
         left = view.pending + held + view.overdue
+        alone = left / rate
+        if view.pending <= _FEW * len(others):
+            alone = max(alone, _whole_inputs(view.pending, others, now))
         # It may take what it ends by the time at which all end together, and always what it ends
         # before the others would have done everything without it.
         together = (left + worker.remaining(now)) / (rate + speed)
         fair = math.floor(together * speed - worker.remaining(now) + 0.5)
-        alone = left / rate
         least = 1 if worker.ends(1, now) <= alone else 0
         return max(least, fair if worker.ends(fair, now) <= alone else least)
 
@@ -93,6 +98,18 @@ class TimedChunks:
         if bound.helps(self.rules) is not False:
             return False
         return worker.site == ("device" if bound.device < bound.server else "pod")
+
+
+def _whole_inputs(count: int, workers: Sequence[SplitWorker], now: float) -> float:
+    """Return the seconds in which workers, after what they hold, end so many whole inputs more."""
+    crew = [(each.speed(now), each.remaining(now)) for each in workers]
+    crew = [(speed, held) for speed, held in crew if speed]
+    low, high = 0.0, min((held + count) / speed for speed, held in crew)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        done = sum(max(0, math.floor(middle * speed - held + 1e-9)) for speed, held in crew)
+        low, high = (low, middle) if done >= count else (middle, high)
+    return high
 
 
 def bound_of(workers: Mapping[str, SplitWorker]) -> SplitBound:

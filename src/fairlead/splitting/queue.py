@@ -207,7 +207,7 @@ class SplitQueue:
         return self._lease(worker, chosen, now, copy=True)
 
     def _copies_at_once(self, worker: SplitWorker) -> int:
-        return int((worker.rate or 0.0) * self.rules.shortest * 2)
+        return int((worker.rate or 0.0) * self.rules.copying)
 
     def _candidates(self, worker: SplitWorker, now: float) -> Iterable[tuple[float, bool, SplitLease]]:
         """Yield what others hold and nobody copies: its expected end in seconds, whether it is overdue."""
@@ -225,7 +225,7 @@ class SplitQueue:
                 ends = other.ends_of(position, now)
                 if other.rate is None:
                     # Of a worker that has not ended anything yet only its delay is known.
-                    delay = max(self.rules.shortest, worker.ends(1, now))
+                    delay = max(self.rules.often, worker.ends(1, now))
                     overdue = worker.rate is None or now - other.since >= delay
                 yield ends, overdue, lease
 

@@ -11,8 +11,10 @@ class SplitRules:
     """Seconds of work in one chunk, at most."""
     fraction: float = 0.25
     """Of the time left, at most this share in one chunk."""
-    shortest: float = 0.02
+    shortest: float = 0.1
     """Seconds of work in one chunk, at least: a fast worker must not ask for each input."""
+    copying: float = 0.05
+    """Seconds of work that an idle worker copies at once, where inputs are short."""
     most: int = 1000
     """Inputs in one chunk, at most."""
     light: float = 0.02
@@ -26,6 +28,8 @@ class SplitRules:
     """Seconds of a lease, at least."""
     lease_factor: float = 3.0
     """A lease is this many times the expected time."""
+    silence: float = 3.0
+    """After so many seconds without a word, nothing is planned with a worker."""
     helps: float = 0.01
     """With a gain below this share, splitting does not help."""
     often: float = 0.02

@@ -36,6 +36,13 @@ class SplitWorker:
         """Completions a second; None: unmeasured."""
         return self.meter.rate
 
+    def is_alive(self, now: float) -> bool:
+        """Return whether it was heard not long ago, and does what is expected."""
+        silence = now - self.seen
+        if silence > max(self._rules.silence, 3 * self.contact):
+            return False
+        return not self.held or not self.is_overdue(1, now)
+
     def speed(self, now: float) -> float:
         """Return the rate to plan with: a completion that is late makes it slower; 0: unmeasured."""
         rate = self.rate

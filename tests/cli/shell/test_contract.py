@@ -313,6 +313,9 @@ COMMANDS: dict[str, set[str]] = {
         *("--engines", "--queries", "--modes", "--limiters", "--runtimes", "--device", "--seed", "--limit"),
         *("--enforce", "--engine", "--rounds", "--plot", "--out", "--resume", *OUTPUT),
     },
+    "bench split": {
+        *("--rates", "--inputs", "--seconds", "--link", "--event", "--rule", "--size", "--seed", *OUTPUT),
+    },
     "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", *LISTING},
     "nodes": {
         "--kubeconfig",

@@ -1,10 +1,10 @@
-"""`fairlead bench`: predictions against published tables, policies against traces, sharing on a real GPU."""
+"""`fairlead bench`: predictions, policies, sharing and splitting, each beside what it is held against."""
 
 import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead.cli.model import bench_openb, bench_share
+from fairlead.cli.model import bench_openb, bench_share, bench_split
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
@@ -32,12 +32,13 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "bench",
         help="measure predictions and policies against published tables, traces and this machine's GPU",
-        description="Measure predictions and policies against published tables and traces, and sharing on "
-        "this machine's GPU.",
+        description="Measure predictions and policies against published tables and traces, sharing on this "
+        "machine's GPU, and the split of one job among workers.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     bench_openb.add(verbs)
     bench_share.add(verbs)
+    bench_split.add(verbs)
     predict = verbs.add_parser(
         "predict",
         help="predict the latencies of a table, and compare",

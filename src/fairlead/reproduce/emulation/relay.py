@@ -39,24 +39,31 @@ class RelayShape:
     """The part of reads, of up to 64 KiB, that are held for one retransmission timeout."""
 
 
+class _Wire:
+    """One direction of the emulated link: of one connection, or of all."""
+
+    def __init__(self) -> None:
+        self.free_at = 0.0
+        """When it has sent what it has."""
+
+
 class _Lane:
     """One direction of a connection: bytes with the times at which they may leave."""
 
-    def __init__(self, source: socket.socket, target: socket.socket) -> None:
+    def __init__(self, source: socket.socket, target: socket.socket, wire: _Wire) -> None:
         self.source = source
         self.target = target
         self.held: deque[tuple[float, bytes]] = deque()
         self.size = 0
-        self.free_at = 0.0
-        """When the emulated link has sent what it has."""
+        self._wire = wire
 
     def take(self, data: bytes, shape: RelayShape, now: float, chance: float) -> None:
         """Hold bytes until the emulated link has carried them."""
-        begin = max(now, self.free_at)
-        self.free_at = begin + (len(data) / shape.bytes_per_s if shape.bytes_per_s else 0.0)
+        begin = max(now, self._wire.free_at)
+        self._wire.free_at = begin + (len(data) / shape.bytes_per_s if shape.bytes_per_s else 0.0)
         if chance < shape.loss:
-            self.free_at += RETRANSMIT_S
-        self.held.append((self.free_at + shape.delay_s, data))
+            self._wire.free_at += RETRANSMIT_S
+        self.held.append((self._wire.free_at + shape.delay_s, data))
         self.size += len(data)
 
     def pass_on(self, now: float) -> float | None:
@@ -74,9 +81,19 @@ class _Lane:
 class Relay:
     """Connections to `address` reach the target while the relay is open."""
 
-    def __init__(self, target: tuple[str, int] | None, listen: tuple[str, int] = ("127.0.0.1", 0)) -> None:
-        """Relay to a target; None: to where each connection went before the kernel redirected it."""
+    def __init__(
+        self,
+        target: tuple[str, int] | None,
+        listen: tuple[str, int] = ("127.0.0.1", 0),
+        *,
+        shared: bool = False,
+    ) -> None:
+        """Relay to a target; None: to where each connection went before the kernel redirected it.
+
+        `shared`: all connections together have the rate, and not each of them.
+        """
         self._target = target
+        self._wires = (_Wire(), _Wire()) if shared else None
         self._listener = socket.create_server(listen)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -139,10 +156,11 @@ class Relay:
 
     def _serve(self, near: socket.socket, far: socket.socket) -> None:
         """Pass both directions on until either ends."""
-        back = threading.Thread(target=self._pass_on, args=(_Lane(far, near),), daemon=True)
+        there, home = self._wires or (_Wire(), _Wire())
+        back = threading.Thread(target=self._pass_on, args=(_Lane(far, near, home),), daemon=True)
         with near, far:
             back.start()
-            self._pass_on(_Lane(near, far))
+            self._pass_on(_Lane(near, far, there))
             back.join()
             with self._lock:
                 self._pairs = [pair for pair in self._pairs if near not in pair]
