@@ -57,8 +57,8 @@ test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an em
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; uploads to a store; a device and its slice while a node restarts; moves between volumes; pipelines on two real nodes; on a real API server client, schedulers, preemption, extender (half an hour)
-	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos tests/labpipeline tests/store/test_davfs2.py tests/store/test_kills.py tests/device/test_kills.py tests/tiering
+test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; uploads to a store; split jobs; a device and its slice while a node restarts; moves between volumes; pipelines on two real nodes; on a real API server client, schedulers, preemption, extender (half an hour)
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos tests/labpipeline tests/store/test_davfs2.py tests/store/test_kills.py tests/device/test_kills.py tests/tiering tests/splitfaults
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/e2e/chaos tests/e2e/test_augmented_device.py tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
@@ -174,6 +174,9 @@ bench-device: $(VENV)/.dev ## Measure the agent of a device, idle and during an 
 bench-webdav: $(VENV)/.dev ## Measure the store beside Apache's mod_dav and rclone of Debian, without and with all synced (some minutes; SHORT=1; needs root)
 	$(BIN)/python -m bench.webdav $(if $(SHORT),--rounds 3 --files 200)
 
+bench-split: $(VENV)/.dev ## Split jobs among real workers of fixed rates: makespans beside the ideal and five peers, 100,000 tiny inputs (half an hour; SHORT=1: six minutes)
+	$(BIN)/python -m bench.split $(if $(SHORT),--short)
+
 bench-telemetry: $(VENV)/.dev ## Measure the refresh of measured use of 5,000 devices, and decisions by it
 	$(BIN)/python -m bench.telemetry
 	$(BIN)/python -m bench.telemetry_needs
@@ -228,4 +231,4 @@ $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean

@@ -13,11 +13,12 @@ from fairlead.splitbench.inputs import batches, check_results, write_inputs
 from fairlead.splitbench.plan import FACTORS, SplitPlan, whole_makespan
 from fairlead.splitbench.processes import RateWorker, ServedStore, served_store, start_worker
 from fairlead.splitting.bound import RateChange, ideal_makespan
+from fairlead.splitting.peers import RULES
 
 _LOOK: Final = 0.01
 _SLOW_LOOK: Final = 0.1
-_PATIENCE: Final = 10.0
-"""Times the ideal makespan, and half a minute, after which a job is given up."""
+_PATIENCE: Final = {True: 10.0, False: 50.0}
+"""Times the ideal makespan, and half a minute, after which a job is given up: of our rule, and of others."""
 _SPARE: Final = 30.0
 _ROOM: Final = 5000
 """Inputs are named while the coordinator takes so many more."""
@@ -160,7 +161,7 @@ def _watch(
     feed: _Feed,
 ) -> Mapping[str, Any]:
     """Wait for the end of the job, and strike when it is time."""
-    end = watch.began + _PATIENCE * plan.seconds + _SPARE
+    end = watch.began + _PATIENCE[plan.rule == RULES[0]] * plan.seconds + _SPARE
     while True:
         state = store.ask("GET", f"/{job}")
         done = state["counts"]["done"]

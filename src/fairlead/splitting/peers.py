@@ -9,6 +9,8 @@ from fairlead.splitting.chunks import ChunkRule, SplitView, TimedChunks
 from fairlead.splitting.rules import SplitRules
 from fairlead.splitting.worker import SplitWorker
 
+_HIDDEN: Final = 0.1
+
 
 @dataclass(slots=True)
 class StaticShares:
@@ -77,7 +79,7 @@ class Stealing:
     _unclaimed: int = -1
 
     def count(self, worker: SplitWorker, view: SplitView) -> int:
-        """Return one input of the worker's own queue, after a steal if that is empty."""
+        """Return the next inputs of the worker's own queue, after a steal if that is empty."""
         if self._unclaimed < 0:
             self._unclaimed = view.left
         if worker.name not in self._queues:
@@ -86,10 +88,10 @@ class Stealing:
             self._unclaimed -= share
         if not self._queues[worker.name]:
             self._steal(worker.name)
-        if not self._queues[worker.name]:
-            return 0
-        self._queues[worker.name] -= 1
-        return 1
+        # A tenth of a second of work, so that a request hides behind it.
+        count = min(self._queues[worker.name], max(1, int((worker.rate or 0.0) * _HIDDEN)))
+        self._queues[worker.name] -= count
+        return count
 
     def _steal(self, thief: str) -> None:
         victim = max(self._queues, key=lambda name: self._queues[name])

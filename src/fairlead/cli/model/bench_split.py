@@ -73,13 +73,22 @@ def plan_of(options: argparse.Namespace) -> "SplitPlan":
             parse_rates(options.rates),
             options.inputs,
             options.seconds,
-            None if options.link is None else float(parse_bytes(options.link.removesuffix("/s"))),
+            None if options.link is None else _link(options.link),
             None if options.event is None else parse_event(options.event),
             options.rule,
             options.seed,
             None if options.size is None else int(parse_bytes(options.size)),
         )
     )
+
+
+def _link(text: str) -> float:
+    from fairlead.units import parse_bytes
+
+    try:
+        return float(text)
+    except ValueError:
+        return float(parse_bytes(text.removesuffix("/s").removesuffix("B")))
 
 
 def _text(plan: "SplitPlan", document: Mapping[str, Any]) -> str:
