@@ -73,7 +73,9 @@ _OF_DECISIONS: Final = (
 )
 """What only the scheduler needs, and programs that explain its decisions."""
 
-_OF_STORES: Final = ("augment", "cli/augment/tier_status.py", "device", "store", "tiering")
+_OF_WORKERS: Final = ("device", "executors", "splitting", "splitwork", "submission")
+"""What works on the jobs of a session: the application of an augmentation."""
+_OF_STORES: Final = ("augment", "cli/augment/tier_status.py", "store", "tiering")
 """What only the store of an augmentation needs, and the devices that use it."""
 
 RECIPES: Final = {
@@ -84,6 +86,7 @@ RECIPES: Final = {
         (
             *_TOOLS,
             *_OF_STORES,
+            *_OF_WORKERS,
             *(
                 "analyze",
                 "cache",
@@ -103,7 +106,7 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, *_OF_NODES, *_OF_STORES, "serve/operator", "whatif/pipeline"),
+        (*_TOOLS, *_OF_NODES, *_OF_STORES, *_OF_WORKERS, "serve/operator", "whatif/pipeline"),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),
@@ -111,7 +114,7 @@ RECIPES: Final = {
         "fairlead-operator",
         "Makes the objects that pipelines and augmentations ask for.",
         "operator",
-        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, *_OF_STORES),
+        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, *_OF_STORES, *_OF_WORKERS),
         ("OPENBLAS_NUM_THREADS=1",),
     ),
     "pipeline": Recipe(
@@ -135,6 +138,7 @@ RECIPES: Final = {
             *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
         keeps_memory=True,
+        standard=("sqlite3", "_sqlite3"),
     ),
     "store": Recipe(
         "fairlead-store",
@@ -149,7 +153,6 @@ RECIPES: Final = {
                 "augmentobjects",
                 "authority.py",
                 "cluster",
-                "device",
             ),
             *(
                 "ownedobjects",

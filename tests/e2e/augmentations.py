@@ -149,10 +149,14 @@ class LentSlice:
         """Return a claim."""
         return next(each for each in self.objects(CLAIMS) if each["metadata"]["name"] == name)
 
+    def pods(self, part: str) -> list[dict[str, Any]]:
+        """Return the pods of a part: one, or none while it is made again."""
+        label = "fairlead.dev/augmentation-part"
+        return [each for each in self.objects(PODS) if each["metadata"]["labels"].get(label) == part]
+
     def pod(self, part: str) -> dict[str, Any]:
         """Return the pod of a part."""
-        label = "fairlead.dev/augmentation-part"
-        return next(each for each in self.objects(PODS) if each["metadata"]["labels"].get(label) == part)
+        return next(iter(self.pods(part)))
 
     def tokens(self) -> list[str]:
         """Return the tokens that the store accepts."""
@@ -226,6 +230,20 @@ class LentSlice:
                 await client.delete(PODS, name, self.namespace, grace=0)
 
         asyncio.run(inside())
+
+    def evict(self, part: str) -> str:
+        """Evict the pod of a part through the API, as a drain of its node does; return its uid."""
+        meta = self.pod(part)["metadata"]
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{meta['name']}/eviction"
+        names = {"name": meta["name"], "namespace": self.namespace}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": names}
+
+        async def inside() -> None:
+            async with Client.connect(self._node.config) as client:
+                await client.request("POST", path, body=json.dumps(body).encode())
+
+        asyncio.run(inside())
+        return str(meta["uid"])
 
     def process(self, part: str) -> int:
         """Return the process id, on this machine, of the program of a pod."""

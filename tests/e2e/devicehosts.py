@@ -18,7 +18,7 @@ from typing import Any
 
 from fairlead.lab.node import inside
 from fairlead.lab.run.state import NodeNamespaces
-from fairlead.reproduce.emulation.namespaces import EmulatedHost
+from fairlead.reproduce.emulation.namespaces import EmulatedHost, rate_words
 
 ADDRESS, GATEWAY = "10.91.0.2", "10.91.0.1"
 CABLE = "device0"
@@ -44,6 +44,22 @@ class DeviceHost:
         done = self.try_run(*words)
         assert done.returncode == 0, (words[0], done.stdout, done.stderr)
         return done.stdout
+
+    @contextmanager
+    def submitted(self, *words: str) -> "Iterator[subprocess.Popen[str]]":
+        """Run `fairlead augment submit` there during the block; it is killed if it has not ended by then."""
+        argv = self.host.command([sys.executable, "-m", "fairlead", "augment", "submit", *words])
+        with subprocess.Popen(
+            argv, env=self._environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def limit(self, bits_per_s: float) -> None:
+        """Limit what the device sends."""
+        subprocess.run(self.host.command(["tc", *rate_words(CABLE, bits_per_s)]), check=True)
 
     def status(self) -> dict[str, Any]:
         """Return what the device knows of its session."""

@@ -27,6 +27,7 @@ HELP = {"-h", "--help"}
 MEASURING = ("--frames", "--seconds", "--class", "--catalog")
 HOST_TLS = ("--ca", "--cert", "--key", "--insecure", "--insecure-network")
 IN_CLUSTER = ("-n", "--namespace", "--kubeconfig", "--context", "--wait", "--timeout")
+SESSION = ("--session", "--local", "--device", *IN_CLUSTER[:4])
 OUTPUT = {"-o", "--output", "--color"}
 LISTING = {*OUTPUT, "--no-headers", "--sort-by"}
 DETECT = {"--root", "--no-nvml", "--catalog"}
@@ -101,6 +102,16 @@ COMMANDS: dict[str, set[str]] = {
     "augment resize": {"--local", "NAME", "SIZE", "--fast", "--reclaim", *IN_CLUSTER, *OUTPUT},
     "augment rotate": {"--local", "NAME", *IN_CLUSTER, *OUTPUT},
     "augment rightsize": {"-A", "--all-namespaces", *IN_CLUSTER[:4], *LISTING},
+    "augment submit": {
+        *("--inputs", "--base", "--follow", "--command", "--function", "--model", "--with", "--option"),
+        *("--checkpoint-save", "--checkpoint-resume", "--checkpoint-every", "--out", "--on", "--policy"),
+        *("--slots", "--name", *SESSION, *OUTPUT),
+    },
+    "augment resume": {"JOB", *SESSION, *OUTPUT},
+    "augment jobs": {"JOB", *SESSION, *LISTING},
+    "augment logs": {"JOB", *SESSION, *LISTING},
+    "augment cancel": {"JOB", *SESSION, *OUTPUT},
+    "augment work": {"--local", "--name", "--slots", "--until-idle"},
     "augment invite": {
         "--local",
         "NAME",
@@ -114,6 +125,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "device join": {"URL", "--token", "--fingerprint", "--name", "--command", "--image", *OUTPUT},
     "device rotate": {"--name"},
+    "device work": {"--name", "--slots", "--until-idle"},
     "device status": {"--name", *OUTPUT},
     "device put": {
         *("FILE", "--to", "-r", "--recursive", "--replace", "--link", "--queue-only", "--name"),

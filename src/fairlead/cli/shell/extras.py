@@ -24,6 +24,10 @@ EXTRAS: Final = {
     "augment": "cluster",
     "augment tier": "",
     "augment invite": "",
+    "augment work": "",
+    **dict.fromkeys(
+        ("augment submit", "augment resume", "augment jobs", "augment logs", "augment cancel"), ""
+    ),
     "serve tier": "",
     "run": "run",
     "submit": "run",
@@ -77,6 +81,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     if options.command == "augment" and getattr(options, "local", False):
         return ("augment", "run")
     if name == "augment invite" and options.name is not None:
+        return ("cluster",)
+    if options.command == "augment" and not own and getattr(options, "session", None) and verb != "work":
         return ("cluster",)
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
