@@ -8,7 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.reproduce.emulation.relay import RETRANSMIT_S, Relay, RelayShape, _Lane, apply_line, relay
+from fairlead.reproduce.emulation.relay import (
+    RETRANSMIT_S,
+    Relay,
+    RelayShape,
+    _Lane,
+    _Wire,
+    apply_line,
+    relay,
+)
 
 
 @pytest.fixture
@@ -101,7 +109,7 @@ def test_a_cut_ends_connections_and_new_ones_pass(made: Relay) -> None:
 def test_when_bytes_may_leave(shape: RelayShape, chance: float, due: list[float]) -> None:
     one, two = socket.socketpair()
     with one, two:
-        lane = _Lane(one, two)
+        lane = _Lane(one, two, _Wire())
         for _ in range(2):
             lane.take(bytes(100), shape, 5.0, chance)
         assert [at for at, _ in lane.held] == pytest.approx(due)
