@@ -30,6 +30,7 @@ class CommandExecutor:
 
     def run(self, task: WorkTask, target: str) -> Made:
         """Run the command on one input."""
+        self._interrupted = False
         with TemporaryFile() as errors, open(os.devnull if self._writes_itself else target, "wb") as out:
             try:
                 code = self._run(self._words(task.source, target), out, errors)

@@ -46,6 +46,7 @@ class FixedRate:
         except OSError as error:
             return InputFailure(None, f"{task.lease.path}: {error.strerror}")
         with self._changed:
+            self._interrupted = False
             self._left, self._from = 1.0, max(self._free, task.ready)
             while (wait := self._from + self._left / self._rate - time.monotonic()) > 0:
                 self._changed.wait(wait)

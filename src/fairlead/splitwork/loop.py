@@ -25,6 +25,7 @@ _MOST_BYTES: Final = 2 << 20
 _LONG_POLL: Final = 5.0
 _HEARTBEAT: Final = 2.5
 """Seconds between two contacts, at most: a lease lasts ten."""
+_AGAIN: Final = 0.2
 _BACKOFF: Final = (0.1, 5.0)
 ENDED: Final = ("done", "cancelled")
 
@@ -68,6 +69,7 @@ class SplitWork:
     _contact: _Contact = field(default_factory=_Contact)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _link: StoreLink | None = None
+    _slots: Sequence[WorkSlot] = ()
 
     def connect(self) -> None:
         """Say to the coordinator that this worker is there; StoreUnavailableError where it is not reached."""
@@ -86,6 +88,7 @@ class SplitWork:
         links = [self.links() for _ in range(4)]
         self._link = links[0]
         slots = [WorkSlot(self.books, each, journal, self.folder, self.say) for each in self.executors]
+        self._slots = slots
         others = [
             InputFetcher(self.books, links[1], journal, self.folder),
             InputFetcher(self.books, links[2], journal, self.folder),
@@ -97,11 +100,11 @@ class SplitWork:
             self._exchange_until_over(links[0], journal, slots)
         finally:
             self.books.end()
-            for each in self.executors:
-                each.interrupt()
             for link in links:
                 link.interrupt()
-            for thread in (*slots, *others):
+            for slot in slots:
+                _end_slot(slot)
+            for thread in others:
                 thread.join()
             for link in links:
                 link.close()
@@ -156,6 +159,10 @@ class SplitWork:
         contact.within = min(_HEARTBEAT, max(0.005, float(reply.get("again", 0.5))))
         contact.state = str(reply.get("state", "running"))
         self._apply(said, reply, journal, wants=wants)
+        for slot in self._slots:
+            task = slot.task
+            if task is not None and task.lease.input in reply.get("dropped", ()):
+                slot.executor.interrupt()
         if wants and not reply["leases"]:
             waited = contact.last - now > contact.within
             contact.refused_until = contact.last if waited else contact.last + contact.within
@@ -227,6 +234,13 @@ class SplitWork:
             self._on_problem(str(error))
             return
         raise error
+
+
+def _end_slot(slot: WorkSlot) -> None:
+    """Wait for the end of a slot; an input that begins only now is interrupted as well."""
+    while slot.is_alive():
+        slot.executor.interrupt()
+        slot.join(_AGAIN)
 
 
 def _lease(document: Mapping[str, Any]) -> LeasedInput:

@@ -184,3 +184,19 @@ def test_a_path_that_leads_elsewhere_is_refused(path: str) -> None:
 def test_a_spec_that_is_wrong_is_refused(spec: dict[str, object]) -> None:
     with pytest.raises(RefusedError):
         parse_spec(spec)
+
+
+def test_a_job_ends_later_where_its_end_could_not_be_written(bench: Bench) -> None:
+    name = bench.job(1)
+    lease = bench.exchange(name, "a")["leases"][0]
+    set_state = bench.coordinator.database.set_state
+
+    def full(*_: object, **__: object) -> None:
+        raise RefusedError(507, "full")
+
+    bench.coordinator.database.set_state = full  # type: ignore[method-assign]  # the disk of this test alone
+    with pytest.raises(RefusedError):
+        bench.exchange(name, "a", results=[result(lease)])
+    bench.coordinator.database.set_state = set_state  # type: ignore[method-assign]  # as above
+    assert bench.exchange(name, "a", results=[result(lease)])["state"] == "done"
+    assert bench.coordinator.job(name)["counts"]["done"] == 1

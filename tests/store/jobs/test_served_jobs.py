@@ -157,3 +157,31 @@ def test_a_full_quota_delays_files_and_loses_nothing(tmp_path: Path) -> None:
         assert json.loads(where.ask("GET", f"{JOBS}/{name}").body)["counts"]["done"] == 10
         quota.write_text("1Mi")
         assert len(placed(where, name, 10)) == 10
+
+
+def test_an_upload_that_lost_is_removed_and_one_that_won_is_not(tmp_path: Path) -> None:
+    with store(tmp_path) as where:
+        name = made(where, 2)
+        lease = exchange(where, name)["leases"][0]
+        offers = []
+        for number in range(2):
+            data = bytes([number]) * 100_000
+            path = f"/jobs/{name}/staged/{number}"
+            assert where.ask("PUT", path, data).status == 201
+            digest = hashlib.sha256(data).hexdigest()
+            offers.append({"input": lease["input"], "digest": digest, "size": len(data), "staged": path})
+        for offer in (*offers, offers[0]):
+            exchange(where, name, results=[{**offer, "seconds": 1}], want=False)
+        assert placed(where, name, 1) == {"d/f0": b"\0" * 100_000}
+        assert not any("/staged/" in path for path in where.files())
+
+
+def test_a_result_that_cannot_have_its_name_is_kept_aside(tmp_path: Path) -> None:
+    with store(tmp_path) as where:
+        name = str(post(where, "", {"command": ["true"], "policy": "split"})["job"])
+        post(where, f"/{name}/inputs", {"inputs": [stated("a"), stated("a/b")], "complete": True})
+        work(where, name)
+        while len(where.files()) < 2:
+            time.sleep(0.01)
+        assert sorted(where.files().values()) == [b"a/ba/b", b"aa"]
+        assert "cannot have its name" in where.said[0]

@@ -52,6 +52,7 @@ class SplitCoordinator:
         self._writing = writing
         self._waiters = waiters
         self._live: dict[str, LiveJob] = {}
+        self._ended: list[str] = []
 
     def make(self, document: Mapping[str, Any]) -> str:
         """Make a job, and return its id."""
@@ -87,8 +88,8 @@ class SplitCoordinator:
             if present or gone:
                 job.lost(self.database.lose(job.record.number, [*present, *((path, "") for path in gone)]))
             if complete and not job.queue.complete:
-                job.queue.complete = True
                 self.database.set_state(job.record.number, job.state, complete=True, started=job.started)
+                job.queue.complete = True
             wanted = job.wanted(self._clock())
             self._settle(job)
             self.changed.notify_all()
@@ -103,6 +104,7 @@ class SplitCoordinator:
                 return {"leases": [], "dropped": held, "state": record.state, "again": 1.0, "committed": 0}
             job = self._job(name)
             committed, dropped = self._take(job, request)
+            self._settle(job)
             leases = self._grant(job, request)
             job.fill()
         with self.changed:
@@ -163,6 +165,17 @@ class SplitCoordinator:
         names = ("number", "path", "digest", "worker", "result", "size", "seconds", "unplaced")
         return _page("results", names, rows)
 
+    def is_result(self, staged: str, number: int) -> bool:
+        """Return whether an upload is the result of an input."""
+        with self.changed:
+            return self.database.is_staged(staged, number)
+
+    def take_ended(self) -> list[str]:
+        """Return the jobs that have ended since the last time."""
+        with self.changed:
+            ended, self._ended = self._ended, []
+            return ended
+
     def _take(self, job: LiveJob, request: WorkerExchange) -> tuple[int, set[int]]:
         """Commit results and failures; return how many count, and the inputs that others have done."""
         now, queue = self._clock(), job.queue
@@ -188,7 +201,6 @@ class SplitCoordinator:
         job.done += len(counted.done)
         job.failed += len(counted.failed) - counted.revived
         if counted.done or counted.failed:
-            self._settle(job)
             self.changed.notify_all()
 
     def _grant(self, job: LiveJob, request: WorkerExchange) -> list[SplitLease]:
@@ -244,6 +256,7 @@ class SplitCoordinator:
     def _set_state(self, job: LiveJob, state: str) -> None:
         self.database.set_state(job.record.number, state, complete=job.queue.complete, started=job.started)
         job.state = state
+        self._ended.append(job.record.id)
         self._live.pop(job.record.id, None)
         self.changed.notify_all()
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from fairlead.store.jobs.records import (
-    DONE,
     FAILED,
     PENDING,
     Committed,
@@ -113,10 +112,14 @@ class JobsDatabase:
 
     def counts(self, job: int) -> tuple[int, int, int]:
         """Return how many inputs are pending, done and failed."""
-        rows = dict(
-            self._database.execute("SELECT state, count(*) FROM inputs WHERE job = ? GROUP BY state", (job,))
-        )
-        return int(rows.get(PENDING, 0)), int(rows.get(DONE, 0)), int(rows.get(FAILED, 0))
+        # By the indexes of the few, and by what workers have done: a list of jobs must not read all inputs.
+        row = self._database.execute(
+            "SELECT (SELECT count(*) FROM inputs WHERE job = ?1 AND state = 0), "
+            "(SELECT total(done) FROM workers WHERE job = ?1), "
+            "(SELECT count(*) FROM inputs WHERE job = ?1 AND state = 2)",
+            (job,),
+        ).fetchone()
+        return int(row[0]), int(row[1]), int(row[2])
 
     def add(self, job: int, inputs: Sequence[NewInput]) -> tuple[int, list[int]]:
         """Add inputs; return how many are new, and the known ones whose bytes are stored only now."""
@@ -219,6 +222,18 @@ class JobsDatabase:
             (after, most),
         )
         return [UnplacedResult(*row) for row in rows]
+
+    def is_staged(self, path: str, seq: int) -> bool:
+        """Return whether an upload is the result of an input."""
+        row = self._database.execute("SELECT staged FROM inputs WHERE seq = ?", (seq,)).fetchone()
+        return row is not None and row[0] == path
+
+    def waiting_bytes(self, after: int) -> int:
+        """Return the bytes of contents that have no file yet."""
+        row = self._database.execute(
+            "SELECT total(length(data)) FROM contents WHERE number > ?", (after,)
+        ).fetchone()
+        return int(row[0])
 
     def has_later(self, job: int, path: str, seq: int) -> bool:
         """Return whether a later version of an input has a result."""

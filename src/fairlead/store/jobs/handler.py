@@ -19,7 +19,13 @@ from fairlead.store.jobs.coordinator import SplitCoordinator
 from fairlead.store.jobs.database import JobsDatabase
 from fairlead.store.jobs.placing import ResultPlacer, make_folders, staged_digest
 from fairlead.store.jobs.records import OfferedResult
-from fairlead.store.jobs.requests import check_staged, parse_exchange, parse_gone, parse_inputs
+from fairlead.store.jobs.requests import (
+    WorkerExchange,
+    check_staged,
+    parse_exchange,
+    parse_gone,
+    parse_inputs,
+)
 from fairlead.store.refusal import RefusedError
 from fairlead.store.uploads import RequestBody
 
@@ -106,17 +112,14 @@ class JobsHandler:
             return 201, {"job": name}
         coordinator, name = self._known(rest[0])
         if rest[1:] == ["exchange"]:
-            request = parse_exchange(content)
-            for each in request.results:
-                if each.staged:
-                    self._check_staged(name, each)
-            return 200, coordinator.exchange(name, request)
+            return 200, self._exchange(coordinator, name, parse_exchange(content))
         with self._contents.freeze.writing():
             if rest[1:] == ["inputs"]:
                 return 200, self._add(coordinator, name, content)
             if rest[1:] == ["cancel"]:
                 return 200, coordinator.cancel(name)
             if rest[1:] == ["again"]:
+                make_folders(self._contents, f"/jobs/{name}/staged/file")
                 return 200, coordinator.again(name)
         raise _nothing()
 
@@ -126,6 +129,21 @@ class JobsHandler:
         for path in reply["wanted"]:
             with suppress(OSError, RefusedError):  # its upload says what is wrong
                 make_folders(self._contents, f"/jobs/{name}/in/{path}")
+        return reply
+
+    def _exchange(self, coordinator: SplitCoordinator, name: str, request: WorkerExchange) -> dict[str, Any]:
+        if request.results and self._placer is not None and self._placer.is_behind:
+            raise RefusedError(507, "earlier results wait for room on the volume")
+        staged = [each for each in request.results if each.staged]
+        for each in staged:
+            if not coordinator.is_result(each.staged, each.input):
+                self._check_staged(name, each)
+        reply = coordinator.exchange(name, request)
+        for each in staged:
+            # What lost against another result is removed; one that is handed in again stays.
+            if each.input in reply["dropped"] and not coordinator.is_result(each.staged, each.input):
+                with suppress(OSError, RefusedError), self._contents.freeze.writing():
+                    self._contents.remove(each.staged)
         return reply
 
     def _check_staged(self, name: str, result: OfferedResult) -> None:

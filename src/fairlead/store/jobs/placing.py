@@ -61,6 +61,8 @@ class ResultPlacer(threading.Thread):
         self._settled = 0
         self._bytes = 0
         self._problem = ""
+        self.is_behind = False
+        """Whether too much waits for room: no more results are taken."""
 
     def stop(self) -> None:
         """End the thread; what is not placed is placed by the next process."""
@@ -76,12 +78,16 @@ class ResultPlacer(threading.Thread):
                 if self.place_some():
                     continue
                 self.settle()
-                self._problem = ""
+                self._sweep()
+                self._problem, self.is_behind = "", False
                 with self._coordinator.changed:
                     if not self._ending.is_set() and self._coordinator.database.last_number == self._placed:
                         self._coordinator.changed.wait(_IDLE)
             except (OSError, RefusedError) as error:
                 self._report(error)
+                with self._coordinator.changed:
+                    waiting = self._coordinator.database.waiting_bytes(self._placed)
+                self.is_behind = waiting > _KEPT_BYTES
                 self._ending.wait(_RETRY)
 
     def place_some(self) -> int:
@@ -107,6 +113,13 @@ class ResultPlacer(threading.Thread):
                 self._coordinator.database.settle(self._placed)
             self._settled, self._bytes = self._placed, 0
 
+    def _sweep(self) -> None:
+        """Remove uploads that jobs which have ended left: results of inputs that had one."""
+        for name in self._coordinator.take_ended():
+            with suppress(OSError, RefusedError), self._contents.freeze.writing():
+                if self._contents.jail.entry(f"/jobs/{name}/staged/") is not None:
+                    self._contents.remove(f"/jobs/{name}/staged")
+
     def _place(self, row: UnplacedResult) -> None:
         if self._is_outdated(row):
             self._drop_staged(row)
@@ -118,17 +131,25 @@ class ResultPlacer(threading.Thread):
                 self._write(target, row.data)
             else:
                 self._move(row, target)
-        except RefusedError as error:
-            if error.status >= 500:
+        except (OSError, RefusedError) as error:
+            cause = error if isinstance(error, RefusedError) else refusal_of(error)
+            if cause.status >= 500:
                 raise
-            self._say(f"{target}: this result cannot be placed: {error.reason}")
-        except OSError as error:
-            if refusal_of(error).status >= 500:
-                raise
-            self._say(f"{target}: this result cannot be placed: {error.strerror}")
+            self._set_aside(row, target, cause.reason)
         if row.input_file:
             with suppress(OSError, RefusedError):
                 self._contents.remove(row.input_file)
+
+    def _set_aside(self, row: UnplacedResult, target: str, why: str) -> None:
+        """Place a result that cannot have its name: a folder has it, or a file that of its folder."""
+        aside = f"/jobs/{row.job_id}/aside/{row.seq}"
+        self._say(f"{target}: this result cannot have its name, it is {aside}: {why}")
+        with suppress(OSError, RefusedError):
+            self._make_folders(aside)
+            if row.data is not None:
+                self._write(aside, row.data)
+            else:
+                self._move(row, aside)
 
     def _write(self, target: str, data: bytes) -> None:
         expected = ExpectedDigests({"sha-256": hashlib.sha256(data).digest()})
