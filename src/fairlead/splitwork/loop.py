@@ -26,6 +26,9 @@ _LONG_POLL: Final = 5.0
 _HEARTBEAT: Final = 2.5
 """Seconds between two contacts, at most: a lease lasts ten."""
 _AGAIN: Final = 0.2
+_LONG: Final = 5.0
+"""Seconds for which an input has run that is interrupted when it has a result from elsewhere: a warm process
+may need as long to start again."""
 _BACKOFF: Final = (0.1, 5.0)
 ENDED: Final = ("done", "cancelled")
 
@@ -161,7 +164,8 @@ class SplitWork:
         self._apply(said, reply, journal, wants=wants)
         for slot in self._slots:
             task = slot.task
-            if task is not None and task.lease.input in reply.get("dropped", ()):
+            is_long = time.monotonic() - slot.began > _LONG
+            if task is not None and is_long and task.lease.input in reply.get("dropped", ()):
                 slot.executor.interrupt()
         if wants and not reply["leases"]:
             waited = contact.last - now > contact.within

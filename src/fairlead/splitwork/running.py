@@ -42,6 +42,7 @@ class WorkSlot(threading.Thread):
         super().__init__(name="slot", daemon=True)
         self.executor = executor
         self.task: WorkTask | None = None
+        self.began = 0.0
         self._books = books
         self._journal = journal
         self._folder = folder
@@ -50,15 +51,15 @@ class WorkSlot(threading.Thread):
     def run(self) -> None:
         """Run inputs until the end."""
         while (task := self._books.next_ready()) is not None:
+            self.began = time.monotonic()
             self.task = task
             target = f"{self._folder}/result-{secrets.token_hex(8)}"
-            began = time.monotonic()
             try:
                 made = self.executor.run(task, target)
             except Exception as error:  # noqa: BLE001  # what runs is the user's; the next input may do
                 made = InputFailure(None, f"{type(error).__name__}: {error}")
             self.task = None
-            self._end(task, made, target, time.monotonic() - began)
+            self._end(task, made, target, time.monotonic() - self.began)
 
     def _end(self, task: WorkTask, made: Made, target: str, seconds: float) -> None:
         if task.fetched:
