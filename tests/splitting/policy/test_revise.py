@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.splitting.policy.decide import behind
-from fairlead.splitting.policy.facts import Compute, OffloadFacts, OffloadLink, OffloadObjective
+from fairlead.splitting.policy.facts import Compute, OffloadFacts, OffloadLink, OffloadObjective, SideFacts
+from fairlead.splitting.policy.rates import SideRate
 from fairlead.splitting.policy.revise import Hysteresis, PolicyState, begin, revise
 from tests.splitting.policy.worlds import JOBS, job
 
@@ -68,10 +69,29 @@ def test_nothing_is_possible_until_a_side_is_back() -> None:
 
 @pytest.mark.parametrize(("server", "changes"), [(0.10, 0), (0.20, 1)])
 def test_only_what_is_well_behind_is_left(server: float, changes: int) -> None:
-    back = job(1.0, server, link=LINK)
+    side = SideFacts(SideRate(1.0), busy_watts=6.0, idle_watts=6.0)
+    back = job(side, server, link=LINK, objective=OffloadObjective.ENERGY)
     states = run([back] * 20, replace(back, link=None))
     assert computes(states)[0] == "device"
     assert states[-1].changes == changes
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "computed"),
+    [(60, 90, "split"), (60, 110, "split"), (60, 140, "server"), (400, 90, "server"), (400, 60, "split")],
+)
+def test_a_side_joins_at_a_gain_of_1_25_percent_and_leaves_below_0_8(
+    first: float, then: float, computed: str
+) -> None:
+    states = run([job(1.0, then, link=LINK)] * 20, job(1.0, first, link=LINK))
+    assert computes(states)[-1] == computed
+
+
+def test_a_side_that_joins_unmeasured_is_measured_at_once() -> None:
+    alone = job(SideFacts(refusal="no worker"), 4.0, link=LINK)
+    joined = job(None, 4.0, link=LINK)
+    states = run([alone, joined, job(1.0, 4.0, link=LINK)], alone)
+    assert computes(states) == ["server", "server", "split", "split"]
 
 
 @given(st.lists(st.tuples(st.floats(0.96, 1.04), st.floats(0.96, 1.04)), max_size=40), st.floats(0.1, 100))

@@ -23,6 +23,8 @@ class PolicyDecision:
     chosen: ExpectedCost | None
     """None: nothing is possible."""
     reason: str
+    measures: bool = False
+    """Whether it is taken to measure a side, and is to be made again once that is done."""
 
     def expected(self, choice: OffloadChoice) -> ExpectedCost | None:
         """Return what an alternative takes now; None: it is impossible."""
@@ -37,8 +39,9 @@ def decide(facts: OffloadFacts) -> PolicyDecision:
     ordered = tuple(sorted(possible, key=lambda each: (cost(each, facts.objective), _plainness(each))))
     if not ordered:
         return PolicyDecision((), impossible, None, "nothing is possible: " + impossible[0].reason)
-    chosen, reason = _to_measure(ordered, facts) or _choose(ordered, facts)
-    return PolicyDecision(ordered, impossible, chosen, reason)
+    measuring = _to_measure(ordered, facts)
+    chosen, reason = measuring or _choose(ordered, facts)
+    return PolicyDecision(ordered, impossible, chosen, reason, measuring is not None)
 
 
 def cost(each: ExpectedCost, objective: OffloadObjective) -> float:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from fairlead.splitting.policy.decide import PolicyDecision, behind, cost, decide
+from fairlead.splitting.policy.decide import HELPS, PolicyDecision, behind, decide
 from fairlead.splitting.policy.expected import ExpectedCost, OffloadChoice
-from fairlead.splitting.policy.facts import OffloadFacts
+from fairlead.splitting.policy.facts import Compute, OffloadFacts, OffloadObjective
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,10 @@ class Hysteresis:
 
     margin: float = 0.15
     """The present one must cost more than the best by this share of the best."""
+    joins: float = 1.25 * HELPS
+    """A side joins the other one if that saves this share: nothing moves but inputs that nobody has begun."""
+    leaves: float = 0.8 * HELPS
+    """And leaves it again if it saves less than this."""
     saves_s: float = 1.0
     """And the change must save this many seconds."""
     patience_s: float = 3.0
@@ -50,7 +54,7 @@ def revise(
     rules = rules or Hysteresis()
     fresh = decide(facts)
     present = None if state.chosen is None else fresh.expected(state.chosen)
-    if fresh.chosen is None or present is None or _was_unknown(state, present):
+    if fresh.chosen is None or present is None or fresh.measures or state.decision.measures:
         return _take(state, fresh, now)
     if fresh.chosen.choice == present.choice or not _worth(present, fresh.chosen, facts, rules):
         return replace(state, decision=_keep(fresh, present), better_since=None)
@@ -61,18 +65,15 @@ def revise(
 
 
 def _worth(present: ExpectedCost, better: ExpectedCost, facts: OffloadFacts, rules: Hysteresis) -> bool:
-    """Say whether a change saves enough; one that measures an unknown rate waits for nothing."""
-    if cost(better, facts.objective) == float("inf"):
+    """Say whether a change saves enough."""
+    if present.seconds is not None and present.seconds <= rules.saves_s:
         return False
-    if behind(present, better, facts.objective) <= rules.margin:
-        return False
-    return present.seconds is None or better.seconds is None or present.seconds > rules.saves_s
-
-
-def _was_unknown(state: PolicyState, present: ExpectedCost) -> bool:
-    """Say whether the present alternative was taken to measure a rate, which is known now."""
-    before = state.decision.chosen
-    return before is not None and before.seconds is None and present.seconds is not None
+    if facts.objective is OffloadObjective.TIME and present.choice.storage is better.choice.storage:
+        if better.choice.compute is Compute.SPLIT:
+            return behind(present, better, facts.objective) > rules.joins
+        if present.choice.compute is Compute.SPLIT:  # no later than one side alone, and less plain
+            return behind(better, present, facts.objective) < rules.leaves
+    return behind(present, better, facts.objective) > rules.margin
 
 
 def _keep(fresh: PolicyDecision, present: ExpectedCost) -> PolicyDecision:

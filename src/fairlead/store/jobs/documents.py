@@ -59,6 +59,7 @@ def job_document(
         "seconds_left": live.queue.seconds_left(now) if live else None,
         "bound": {"device": bound.device, "server": bound.server, "gain": bound.gain},
         "helps": bound.helps(_RULES),
+        "decision": live.decision if live else None,
         "server_seconds_saved": _saved(workers),
     }
 

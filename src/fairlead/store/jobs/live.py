@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 from fairlead.splitting.items import BytesAt, SplitInput
+from fairlead.splitting.policy.explain import to_json
+from fairlead.splitting.policy.rule import OffloadRule
 from fairlead.splitting.queue import SplitQueue
 from fairlead.splitting.rules import SplitRules
 from fairlead.store.jobs.database import JobsDatabase
@@ -29,7 +31,8 @@ class LiveJob:
         self.spec: SplitJobSpec = parse_spec(record.spec)
         self.state = record.state
         self.started = record.started
-        self.queue = SplitQueue(rules, self.spec.chunks(rules))
+        self.rule = self.spec.chunks(rules)
+        self.queue = SplitQueue(rules, self.rule)
         self.queue.complete = record.complete
         self.open, self.done, self.failed = database.counts(record.number)
         self._database = database
@@ -40,6 +43,13 @@ class LiveJob:
     def is_finished(self) -> bool:
         """Whether each input has a result or has failed, and no further one comes."""
         return self.queue.complete and self.open == 0
+
+    @property
+    def decision(self) -> dict[str, Any] | None:
+        """The decision of the policy; None: the job has another one, or no worker has asked yet."""
+        if not isinstance(self.rule, OffloadRule) or self.rule.state is None:
+            return None
+        return {**to_json(self.rule.state.decision), "changes": self.rule.state.changes}
 
     @property
     def room(self) -> int:

@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from fairlead.splitting.chunks import ChunkRule, TimedChunks
 from fairlead.splitting.peers import RULES, rule_named
+from fairlead.splitting.policy.document import facts_of
+from fairlead.splitting.policy.facts import OffloadFacts
+from fairlead.splitting.policy.rule import OffloadRule
 from fairlead.splitting.rules import SplitRules
 from fairlead.store.refusal import RefusedError
 
@@ -34,13 +37,17 @@ class SplitJobSpec:
     """How inputs are handed out; others than the first are there to be compared with."""
     shares: Mapping[str, float] = field(default_factory=dict)
     """For these rules: the names of the workers, and what each is expected to do."""
+    offload: OffloadFacts = field(default_factory=lambda: facts_of({}))
+    """What the policy `auto` knows before workers are measured."""
     document: Mapping[str, Any] = field(default_factory=dict)
     """All that was stated, also what only workers read."""
 
     def chunks(self, rules: SplitRules) -> ChunkRule:
         """Return the rule by which inputs are handed out."""
         sites = {"device": ("device",), "server": ("pod",)}.get(self.policy, self.on)
-        own = TimedChunks(rules, tuple(sites), only_if_it_helps=self.policy == "auto")
+        own = TimedChunks(rules, tuple(sites))
+        if self.policy == "auto" and self.rule == RULES[0]:
+            return OffloadRule(own, self.offload)
         return rule_named(self.rule, rules, self.shares, lambda: own)
 
 
@@ -66,6 +73,7 @@ def parse_spec(document: Mapping[str, Any]) -> SplitJobSpec:
         bool(document.get("keep_inputs", False)),
         _one_of(document, "rule", RULES),
         _shares(document.get("shares") or {}),
+        _offload(document.get("offload") or {}),
         document,
     )
 
@@ -82,6 +90,15 @@ def _one_of(document: Mapping[str, Any], key: str, values: tuple[str, ...]) -> s
     if value not in values:
         raise RefusedError(400, f"{key}: one of {', '.join(values)}")
     return str(value)
+
+
+def _offload(value: Any) -> OffloadFacts:
+    if not isinstance(value, Mapping):
+        raise RefusedError(400, "offload: what is known of device, server and link, an object")
+    try:
+        return facts_of(value)
+    except ValueError as error:
+        raise RefusedError(400, f"offload: {error}") from None
 
 
 def _shares(value: Any) -> dict[str, float]:
