@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,29 @@ def test_an_input_moves_to_another_machine_and_goes_on(tmp_path: Path) -> None:
     assert Path(pod.item.target).read_text() == "6 words\n"
     assert (tmp_path / "log").read_text() == "begins at 0\nbegins at 3\n"
     assert os.listdir(tmp_path / "shelf") == []
+
+
+def test_an_input_with_a_result_from_elsewhere_is_given_up_and_not_saved(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    (tmp_path / "input").write_text(f"one gate {gate} four")
+    with machine(tmp_path, "device") as device:
+        device.command.drop("another")
+
+        def drop() -> None:
+            while not Path(f"{gate}.reached").exists():
+                threading.Event().wait(0.01)
+            device.command.drop("another")
+            device.command.drop("ab")
+
+        thread = threading.Thread(target=drop)
+        thread.start()
+        assert device.command.run(device.item) == Moved(saved=False)
+        thread.join()
+        assert not (tmp_path / "shelf").exists()
+        gate.touch()
+        (tmp_path / "input").write_text("one two")
+        next_item = replace(device.item, digest="cd")
+        assert device.command.run(next_item) is None
 
 
 def test_a_program_saves_itself_from_time_to_time(tmp_path: Path) -> None:

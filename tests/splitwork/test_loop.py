@@ -1,5 +1,6 @@
 """A worker on a job of a real store: commands, failures, large results, a kill, a cut link."""
 
+import hashlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,33 @@ def test_failures_say_why_and_are_done_again_alone(tmp_path: Path) -> None:
         assert ask(where, "GET", f"/{job}")["counts"]["failed"] == 0
 
 
+def test_a_fetched_input_keeps_the_end_of_its_name(tmp_path: Path) -> None:
+    with store(tmp_path) as where:
+        job = job_of(where, {"a b/c.jpg": b"1"})
+        assert worker(where, job, tmp_path / "w", command=("basename", "{input}")).run() == "done"
+        assert results(where, job, 1)["a b/c.jpg"].endswith(b"-c.jpg\n")
+
+
+def test_an_input_that_another_worker_has_done_is_given_up(tmp_path: Path) -> None:
+    first = ("sh", "-c", 'mkdir "$2" && exec sleep 600; cat "$1"', "sh", "{input}", str(tmp_path / "begun"))
+    with store(tmp_path) as where:
+        job = job_of(where, {"a": b"1", "b": b"2"})
+        thread = threading.Thread(target=worker(where, job, tmp_path / "w", command=first).run)
+        thread.start()
+        while not (tmp_path / "begun").exists():
+            threading.Event().wait(0.01)
+        done = {
+            "input": 1,
+            "lease": 1,
+            "digest": hashlib.sha256(b"x").hexdigest(),
+            "size": 1,
+            "inline": "eA==",
+        }
+        ask(where, "POST", f"/{job}/exchange", {"worker": "other", "results": [done]})
+        thread.join()
+        assert results(where, job, 2) == {"a": b"x", "b": b"2"}
+
+
 def test_a_large_result_is_uploaded(tmp_path: Path) -> None:
     with store(tmp_path) as where:
         job = job_of(where, {"large": b"x" * 300_000})
@@ -79,6 +107,9 @@ class Copies:
         return Path(task.source).read_bytes()
 
     def interrupt(self) -> None:
+        """Do nothing."""
+
+    def drop(self, task: WorkTask) -> None:
         """Do nothing."""
 
     def close(self) -> None:

@@ -104,6 +104,8 @@ class CheckpointedCommand:
         self._shelf = shelf
         self._log = log
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._digest = self._dropped = ""
+        self._is_interrupted = False
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -111,10 +113,18 @@ class CheckpointedCommand:
 
     def interrupt(self) -> None:
         """Save the input that is worked on, and give it up; called from another thread."""
+        self._is_interrupted = True
         os.eventfd_write(self._wake, 1)
+
+    def drop(self, digest: str) -> None:
+        """Give up an input that has a result from elsewhere, if it is the one that is worked on."""
+        if self._digest == digest:
+            self._dropped = digest
+            os.eventfd_write(self._wake, 1)
 
     def run(self, item: SavedInput) -> "ExecutionFailure | Moved | None":
         """Make the result of one input; None: it is made."""
+        self._digest = item.digest
         words = self._hook.resume if self._fetch(item) else self._command
         writes_itself = any("{output}" in word for word in words)
         with open(os.devnull if writes_itself else item.target, "wb") as out, TemporaryFile() as errors:
@@ -162,14 +172,16 @@ class CheckpointedCommand:
                     return None
                 if self._wake in ready:
                     os.eventfd_read(self._wake)
-                    return Moved(self._give_up(child, item))
+                    if self._is_interrupted or self._dropped == item.digest:
+                        return Moved(self._give_up(child, item))
+                    continue  # it was about the input before
                 self._save(child, item)
                 due = time.monotonic() + self._hook.every
         finally:
             os.close(ended)
 
     def _give_up(self, child: "subprocess.Popen[bytes]", item: SavedInput) -> bool:
-        saved = self._save(child, item)
+        saved = self._dropped != item.digest and self._save(child, item)
         for number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, number)

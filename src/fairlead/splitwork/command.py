@@ -27,16 +27,18 @@ class CommandExecutor:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._interrupted = False
+        self._task: WorkTask | None = None
+        self._dropped: WorkTask | None = None
 
     def run(self, task: WorkTask, target: str) -> Made:
         """Run the command on one input."""
-        self._interrupted = False
+        self._task = task
         with TemporaryFile() as errors, open(os.devnull if self._writes_itself else target, "wb") as out:
             try:
                 code = self._run(self._words(task.source, target), out, errors)
             except OSError as error:
                 return InputFailure(127, f"{self._command[0]}: {error.strerror}")
-            if self._interrupted:
+            if self._interrupted or self._dropped is task:
                 return GivenUp()
             if code:
                 return InputFailure(code, _last_line(errors) or f"it ended with {code} and said nothing")
@@ -49,13 +51,23 @@ class CommandExecutor:
         with self._lock:
             self._interrupted = True
             child = self._child
+        if child is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_END)
+                return
+
+    def drop(self, task: WorkTask) -> None:
+        """End the program of an input that has a result from elsewhere."""
+        with self._lock:
+            child = self._child if self._task is task else None
+            self._dropped = task if child is not None else None
         if child is not None:
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, number)
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(_END)
-                    return
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Do nothing: a program ends with its input."""

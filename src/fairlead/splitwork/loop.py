@@ -26,9 +26,6 @@ _LONG_POLL: Final = 5.0
 _HEARTBEAT: Final = 2.5
 """Seconds between two contacts, at most: a lease lasts ten."""
 _AGAIN: Final = 0.2
-_LONG: Final = 5.0
-"""Seconds for which an input has run that is interrupted when it has a result from elsewhere: a warm process
-may need as long to start again."""
 _BACKOFF: Final = (0.1, 5.0)
 ENDED: Final = ("done", "cancelled")
 
@@ -65,6 +62,8 @@ class SplitWork:
     place: InputPlace
     executors: Sequence[InputExecutor]
     say: Callable[[str], None]
+    grace: float = 5.0
+    """Seconds that inputs have at the end to be saved or ended."""
     problem: str = ""
     """Why the store is not reached at the moment."""
     committed: int = 0
@@ -137,7 +136,7 @@ class SplitWork:
         self.books.clear_waiting()
         for slot in slots:
             slot.executor.interrupt()
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + self.grace
         with self.books.changed:
             while not self.books.is_idle and time.monotonic() < end:
                 self.books.changed.wait(0.1)
@@ -162,11 +161,6 @@ class SplitWork:
         contact.within = min(_HEARTBEAT, max(0.005, float(reply.get("again", 0.5))))
         contact.state = str(reply.get("state", "running"))
         self._apply(said, reply, journal, wants=wants)
-        for slot in self._slots:
-            task = slot.task
-            is_long = time.monotonic() - slot.began > _LONG
-            if task is not None and is_long and task.lease.input in reply.get("dropped", ()):
-                slot.executor.interrupt()
         if wants and not reply["leases"]:
             waited = contact.last - now > contact.within
             contact.refused_until = contact.last if waited else contact.last + contact.within
@@ -179,7 +173,10 @@ class SplitWork:
             if finished.file:
                 with suppress(FileNotFoundError):
                     os.unlink(finished.file)
-        self.books.drop(list(map(int, reply.get("dropped", ()))))
+        dropped = frozenset(map(int, reply.get("dropped", ())))
+        self.books.drop(dropped)
+        for slot in self._slots if dropped else ():
+            slot.drop(dropped)
         if wants:
             self.books.add((_lease(each) for each in reply["leases"]), self.place.find)
         with self.books.changed:

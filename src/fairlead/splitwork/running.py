@@ -5,7 +5,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
@@ -25,6 +25,8 @@ from fairlead.splitwork.task import (
 MOST_INLINE: Final = 64 << 10
 """Bytes of a result that goes with an exchange; a larger one is uploaded before."""
 _PAUSE: Final = 0.5
+_NAME: Final = 50
+"""Characters of an input's name that are kept, from its end."""
 _TRIES: Final = 3
 
 
@@ -60,6 +62,12 @@ class WorkSlot(threading.Thread):
                 made = InputFailure(None, f"{type(error).__name__}: {error}")
             self.task = None
             self._end(task, made, target, time.monotonic() - self.began)
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Give up the input that runs, if another worker has its result."""
+        task = self.task
+        if task is not None and task.lease.input in numbers:
+            self.executor.drop(task)
 
     def _end(self, task: WorkTask, made: Made, target: str, seconds: float) -> None:
         if task.fetched:
@@ -118,7 +126,9 @@ class InputFetcher(threading.Thread):
         lease = task.lease
         if not lease.where:
             raise FairleadError(f"{lease.path}: its bytes are neither here nor in the store")
-        target = f"{self._folder}/input-{secrets.token_hex(8)}"
+        # Programs and models tell by the end of a name what a file is.
+        name = os.path.basename(lease.path)[-_NAME:]
+        target = f"{self._folder}/input-{secrets.token_hex(8)}-{name}"
         try:
             self._link.fetch(lease.where, target)
             if digest_of(target) != lease.digest:

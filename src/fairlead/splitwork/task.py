@@ -59,7 +59,10 @@ class InputExecutor(Protocol):
         """Make the result of an input: return it, or write it into the target file and return None."""
 
     def interrupt(self) -> None:
-        """Give up the input that is run; called from another thread."""
+        """Give up the input that is run, and run no others; called from another thread."""
+
+    def drop(self, task: WorkTask) -> None:
+        """Give up this input if it is run and that is worth it: another worker has its result."""
 
     def close(self) -> None:
         """Give back what it holds."""

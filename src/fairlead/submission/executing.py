@@ -38,6 +38,10 @@ class WarmExecutor:
         self._is_interrupted = True
         self._process.interrupt()
 
+    def drop(self, task: WorkTask) -> None:
+        """Run it to its end: to load a model again may take longer."""
+        del task
+
     def close(self) -> None:
         """End the process."""
         self._process.close()
@@ -63,6 +67,10 @@ class SavedExecutor:
     def interrupt(self) -> None:
         """Save the input that is run, and give it up; called from another thread."""
         self._command.interrupt()
+
+    def drop(self, task: WorkTask) -> None:
+        """End the program of an input that has a result from elsewhere."""
+        self._command.drop(task.lease.digest)
 
     def close(self) -> None:
         """Give back what it holds."""

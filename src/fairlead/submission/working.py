@@ -23,6 +23,8 @@ from fairlead.submission.request import JobRequest
 from fairlead.submission.shelf import StoreShelf
 
 _RETRY: Final = 1.0
+_SAVING: Final = 25.0
+"""Seconds that a program has to save itself when its machine stops: a pod has 30 in all."""
 _MOST: Final = 8
 """Jobs at once."""
 _REPLY_SECONDS: Final = 60.0
@@ -113,6 +115,7 @@ class JobWork:
             executors = executors_of(request, site.slots, self._folder, files, shelf, self._say)
             profile = WorkerProfile(site.name, site.site, self._has)
             work = SplitWork(profile, self._folder, self._link, self._place, executors, self._say)
+            work.grace = _SAVING if request.checkpoint is not None else work.grace
             self._work = work
             if self._ended.is_set():  # it was stopped before there was anything to stop
                 work.stop()
