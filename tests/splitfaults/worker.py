@@ -44,6 +44,10 @@ class Timed:
     def interrupt(self) -> None:
         """Do nothing."""
 
+    def drop(self, task: WorkTask) -> None:
+        """Run it to its end."""
+        del task
+
     def close(self) -> None:
         """Do nothing."""
 

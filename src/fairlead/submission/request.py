@@ -38,6 +38,8 @@ class JobRequest:
     checkpoint: CheckpointHook | None = None
     feeder: str = ""
     """The device that feeds the job and works on it while it does; empty: the session's owner."""
+    offload: Mapping[str, Any] = field(default_factory=dict)
+    """What the feeder knows of device, server and link before a worker is measured."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that a store keeps."""
@@ -52,6 +54,7 @@ class JobRequest:
             "files": [{"name": each.name, "digest": each.digest, "size": each.size} for each in self.files],
             "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
             "feeder": self.feeder,
+            **({"offload": dict(self.offload)} if self.offload else {}),
         }
 
     @classmethod
@@ -74,6 +77,7 @@ class JobRequest:
                 files,
                 None if checkpoint is None else CheckpointHook.of(checkpoint),
                 str(document.get("feeder", "")),
+                dict(document.get("offload") or {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise JobError(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli.augment import job_view
+from fairlead.cli.augment.decision_view import Explanation, decision_lines
 
 
 def job(device: float = 0.0, server: float = 0.0, **more: Any) -> dict[str, Any]:
@@ -55,19 +56,28 @@ def test_progress_has_both_rates_the_time_left_and_the_bound() -> None:
     assert "left" not in job_view.progress_text(job(1.0, 4.0, complete=False))
 
 
+ALONE = {
+    "chosen": {"compute": "server", "storage": "device"},
+    "reason": "splitting cannot help: it would gain 0.27 %",
+}
+BOTH = {"chosen": {"compute": "split", "storage": "device"}, "reason": "20.0 % sooner than the next"}
+
+
 @pytest.mark.parametrize(
-    ("device", "server", "policy", "text"),
+    ("rates", "decision", "text"),
     [
-        (1.0, 306.0, "auto", "splitting cannot help: the device adds 0.33 %; the server works alone"),
-        (306.0, 1.0, "auto", "splitting cannot help: the server adds 0.33 %; the device works alone"),
-        (1.0, 306.0, "split", "splitting cannot help: the device adds 0.33 %"),
-        (1.0, 37.0, "auto", ""),
-        (1.0, 0.0, "auto", ""),
+        ((1.0, 37.0), ALONE, "splitting cannot help: it would gain 0.27 %; the server works alone"),
+        ((1.0, 306.0), BOTH, ""),
+        ((1.0, 306.0), None, "splitting cannot help: the device adds 0.33 %"),
+        ((306.0, 1.0), None, "splitting cannot help: the server adds 0.33 %"),
+        ((1.0, 37.0), None, ""),
+        ((1.0, 0.0), None, ""),
     ],
+    ids=["alone", "both", "device", "server", "helps", "unknown"],
 )
-def test_it_is_said_when_splitting_cannot_help(device: float, server: float, policy: str, text: str) -> None:
-    found = job(device, server, spec={"policy": policy})
-    if device > server > 0:
+def test_it_is_said_when_splitting_cannot_help(rates: tuple[float, float], decision: Any, text: str) -> None:
+    found = job(*rates, decision=decision)
+    if rates[0] > rates[1] > 0:
         found["helps"] = False
     assert job_view.helps_text(found) == text
 
@@ -102,3 +112,45 @@ def test_a_job_is_a_row_of_the_list() -> None:
 )
 def test_a_failed_input_is_named_with_its_error(failure: dict[str, Any], line: str) -> None:
     assert job_view.failure_line(failure) == line
+
+
+def alternative(compute: str, seconds: float | None, storage: str = "device") -> dict[str, Any]:
+    """Return an alternative as a coordinator documents it."""
+    return {
+        "compute": compute,
+        "storage": storage,
+        "offloads": "compute",
+        "seconds": seconds,
+        "limit": "link up",
+        "server_share": 0.83,
+        "up_bytes": 2048,
+        "down_bytes": 0,
+    }
+
+
+def test_alternatives_are_explained_once_and_when_the_choice_changes() -> None:
+    split, device = alternative("split", 166.71), alternative("device", 1000.0)
+    refused = {"compute": "server", "storage": "server", "reason": "results belong to the device"}
+    decision = {
+        "chosen": split,
+        "reason": "20 % sooner",
+        "alternatives": [split, device],
+        "impossible": [refused],
+    }
+    explanation = Explanation()
+    assert explanation.news(job()) is None
+    assert explanation.news(job(decision={**decision, "chosen": {**split, "seconds": None}})) is None
+    lines = str(explanation.news(job(decision=decision))).splitlines()
+    assert lines[0] == "compute: split, results: device (20 % sooner)"
+    assert lines[2].split() == [
+        *("*", "split", "device", "compute", "2m47s", "link", "up"),
+        *("83", "%", "2.0", "KiB", "-"),
+    ]
+    assert lines[3].split()[:4] == ["device", "device", "compute", "16m40s"]
+    assert lines[4].endswith("results belong to the device")
+    assert explanation.news(job(decision=decision)) is None
+    assert explanation.news(job(decision={**decision, "chosen": device})) is not None
+
+
+def test_a_job_without_a_decision_has_no_alternatives() -> None:
+    assert decision_lines(job()) == ["no alternatives: the job has ended, or has another policy than auto"]

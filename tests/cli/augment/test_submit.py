@@ -96,6 +96,24 @@ def test_a_device_does_its_job_alone_and_has_the_results(pair: DeviceSession) ->
     assert list((pair.folder / "state/fairlead/submissions").glob(f"{job['job']}*")) == []
 
 
+def test_who_works_is_explained(pair: DeviceSession) -> None:
+    pair.write(*"abcdefgh")
+    code, out, err = pair.run(
+        *(
+            "augment",
+            "submit",
+            "--inputs",
+            "in",
+            "--command",
+            "sh -c 'sleep 0.3; cat $0' {input}",
+            "--explain",
+        )
+    )
+    assert code == 0, err
+    assert "compute: device, results: server (nothing else is possible)" in out
+    assert "the server cannot compute: it has no worker" in out
+
+
 def test_failed_inputs_are_reported_and_run_again_alone(pair: DeviceSession) -> None:
     pair.write("a", "b")
     pair.write("c", text="bad")

@@ -105,10 +105,10 @@ COMMANDS: dict[str, set[str]] = {
     "augment submit": {
         *("--inputs", "--base", "--follow", "--command", "--function", "--model", "--with", "--option"),
         *("--checkpoint-save", "--checkpoint-resume", "--checkpoint-every", "--out", "--on", "--policy"),
-        *("--slots", "--name", *SESSION, *OUTPUT),
+        *("--slots", "--name", "--explain", *SESSION, *OUTPUT),
     },
-    "augment resume": {"JOB", *SESSION, *OUTPUT},
-    "augment jobs": {"JOB", *SESSION, *LISTING},
+    "augment resume": {"JOB", "--explain", *SESSION, *OUTPUT},
+    "augment jobs": {"JOB", "--explain", *SESSION, *LISTING},
     "augment logs": {"JOB", *SESSION, *LISTING},
     "augment cancel": {"JOB", *SESSION, *OUTPUT},
     "augment work": {"--local", "--name", "--slots", "--until-idle"},

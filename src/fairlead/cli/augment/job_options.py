@@ -39,10 +39,21 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="auto: split where that helps; device, server: one side alone; split: both in any case "
         "(default: %(default)s)",
     )
+    add_explain(command)
     add_slots(command)
     command.add_argument("--name", metavar="TEXT", default="", help="what the job is called in lists")
     add_session(command)
     shared.add_output(command)
+
+
+def add_explain(command: argparse.ArgumentParser) -> None:
+    """Add the option that explains who works."""
+    command.add_argument(
+        "--explain",
+        action="store_true",
+        help="print the alternatives (who computes, where results are kept) with their expected times, and "
+        "again when the choice changes",
+    )
 
 
 def add_slots(command: argparse.ArgumentParser) -> None:

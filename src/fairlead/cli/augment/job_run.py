@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.augment import job_view
+from fairlead.cli.augment.decision_view import Explanation
 from fairlead.cli.augment.jobs import failures_of
 from fairlead.cli.augment.session import ChosenSession
 from fairlead.cli.output.progress import Progress, progress
 from fairlead.cli.output.show import show
+from fairlead.cli.output.terminal import Screen
 
 if TYPE_CHECKING:
     from fairlead.submission.feeder import Feeder
@@ -34,7 +36,7 @@ def run_job(options: argparse.Namespace, session: ChosenSession, record: "Submis
     with _opened(session, record) as run:
         run.start()
         try:
-            is_ended = _wait(run, is_following=record.follow)
+            is_ended = _wait(run, options, is_following=record.follow)
         except BaseException:
             run.stop()
             raise
@@ -79,14 +81,19 @@ def _feeder(
     return Feeder(session.door, record.job, record.base, () if is_named else found)
 
 
-def _wait(run: "JobRun", *, is_following: bool) -> bool:
+def _wait(run: "JobRun", options: argparse.Namespace, *, is_following: bool) -> bool:
     """Wait until the job ends; False: its user does not wait for that."""
     from fairlead.signals import stop_signals
 
     said = ""
+    explanation = Explanation() if options.explain else None
     with stop_signals() as stop, run.door.client() as client, progress(f"job {run.job}") as bar:
         while not run.look(client):
             said = _show_progress(run, bar, said)
+            if explanation is not None and run.last is not None and (page := explanation.news(run.last)):
+                bar.clear()
+                stream = sys.stdout if options.output == "table" else sys.stderr
+                print(page.render(Screen.of(stream, os.environ, options.color)), file=stream, flush=True)
             if not select.select([stop], [], [], _LOOK)[0]:
                 continue
             stop.recv(64)

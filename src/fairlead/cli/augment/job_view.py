@@ -17,6 +17,7 @@ WORKERS: Final = tuple(
     Column(each, Fit.KEEP) for each in ("WORKER", "SITE", "DONE", "FAILED", "RATE", "HELD", "COPIES", "SEEN")
 )
 SITES: Final = {"device": "device", "pod": "server"}
+_NO_GAIN: Final = "splitting cannot help"
 _LONGEST_LEFT: Final = 100 * 86400
 Job = Mapping[str, Any]
 
@@ -102,13 +103,15 @@ def gain_text(job: Job) -> str:
 
 def helps_text(job: Job) -> str:
     """Return that splitting cannot help, and who works instead; empty: it helps, or nothing is known."""
+    decision = job.get("decision") or {}
+    if chosen := decision.get("chosen"):
+        reason = str(decision["reason"])
+        return f"{reason}; the {chosen['compute']} works alone" if reason.startswith(_NO_GAIN) else ""
     if job.get("helps") is not False:
         return ""
     bound = job["bound"]
     slower, faster = sorted(("device", "server"), key=lambda site: float(bound[site]))
-    text = f"splitting cannot help: the {slower} adds {percent(bound[slower] / bound[faster])}"
-    is_split = job["spec"].get("policy", "auto") != "auto"
-    return text if is_split else f"{text}; the {faster} works alone"
+    return f"{_NO_GAIN}: the {slower} adds {percent(bound[slower] / bound[faster])}"
 
 
 def progress_text(job: Job) -> str:
@@ -140,7 +143,8 @@ def summary_lines(job: Job) -> list[str]:
             share = f" ({percent(done / counts['done'])})" if counts["done"] else ""
             at = f", {rate_text(site_rate(job, site))}" if site_rate(job, site) else ""
             lines.append(f"{name}: {pluralize(done, 'result')}{share}{at}")
-    return lines + saved_lines(job)
+    text = helps_text(job)
+    return [*lines, *saved_lines(job), *([text] if text else [])]
 
 
 def saved_lines(job: Job) -> list[str]:
@@ -169,7 +173,8 @@ def with_rates(job: Job, running: Job | None) -> Job:
         return job
     rates = {each["name"]: each for each in running["workers"]}
     workers = [{**rates.get(each["name"], {}), **each} for each in job["workers"]]
-    return {**job, "workers": workers, "bound": running["bound"], "helps": running.get("helps")}
+    kept = {name: running.get(name) for name in ("bound", "helps", "decision")}
+    return {**job, "workers": workers, **kept}
 
 
 def uploads_text(files: int, size: int) -> str:

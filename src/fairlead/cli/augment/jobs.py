@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.augment import job_view
+from fairlead.cli.augment.decision_view import decision_lines
+from fairlead.cli.augment.job_options import add_explain
 from fairlead.cli.augment.session import add_session, chosen_session
 from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.show import show, show_list
@@ -33,6 +35,7 @@ def add(verbs: Any) -> None:
         "time left, and what a split can gain at most.",
     )
     listing.add_argument("job", metavar="JOB", nargs="?", help="show this one")
+    add_explain(listing)
     add_session(listing)
     shared.add_list(listing, job_view.LIST)
     listing.set_defaults(run=_jobs)
@@ -86,6 +89,8 @@ def _show_job(job: Json, options: argparse.Namespace) -> None:
     if job["workers"]:
         lines += ["", Table.of(job_view.WORKERS, job_view.worker_rows(job))]
     lines += job_view.saved_lines(job)
+    if options.explain:
+        lines += ["", *decision_lines(job)]
     show_page(Page.of(*lines), options.color)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.augment import job_options
+from fairlead.cli.augment.job_facts import stated_facts
 from fairlead.cli.augment.jobs import add_job
 from fairlead.cli.augment.session import chosen_session
 from fairlead.cli.output.progress import progress
@@ -36,6 +37,7 @@ def add(verbs: Any) -> None:
         "that was read from the standard input is read from there again.",
     )
     add_job(resume)
+    job_options.add_explain(resume)
     shared.add_output(resume)
     resume.set_defaults(run=_resume)
 
@@ -50,7 +52,8 @@ def _submit(options: argparse.Namespace) -> int:
     choice = InputChoice.of(options.inputs, options.base, follow=options.follow)
     session = chosen_session(options)
     if session.place is not None:
-        request = replace(request, feeder=session.place.name)
+        facts = stated_facts(options, session.place, choice)
+        request = replace(request, feeder=session.place.name, offload=facts)
     with session.door.client() as client:
         if files:
             with progress("uploading the files taken along"):
