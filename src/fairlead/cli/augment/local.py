@@ -150,7 +150,12 @@ def run_resize(options: argparse.Namespace) -> int:
     place = SessionPlace.existing(os.environ, options.name)
     session, size = place.read(), parse_size("SIZE", options.size)
     if options.fast is not None:
-        raise SessionError("--fast: the fast tier of a session keeps its size", "leave it out")
+        raise SessionError(
+            "--fast: the fast tier of a session of this machine keeps its size: the mover took it at its "
+            "start, and would have to move files before a smaller one is in force",
+            f"leave it out, or `fairlead augment delete {options.name} --local`, which keeps the data, and "
+            "create the session again with another --fast",
+        )
     report = read_report(place, session)
     if report is None:
         raise SessionError(f"the store of session {place.name} does not answer", "start it, then resize it")

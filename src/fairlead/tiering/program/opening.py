@@ -10,6 +10,7 @@ from typing import Final
 from fairlead.errors import SettingsError
 from fairlead.outfile import atomic_write
 from fairlead.tiering.program.scan import link_all, state_folders
+from fairlead.tiering.volumes.filesystem import network_file_system
 from fairlead.tiering.volumes.lease import ReadLease, lease_refusal
 from fairlead.tiering.volumes.pair import STATE, VolumePair
 from fairlead.tiering.volumes.rename import exchange
@@ -23,6 +24,7 @@ def opened_pair(fast: str, slow: str) -> Iterator[tuple[VolumePair, list[str]]]:
     for name, folder in (("--fast", fast), ("--slow", slow)):
         if not os.path.isdir(folder):
             raise SettingsError(f"{name} {folder}: no such folder", "make it, or mount the volume there")
+        check_local(name, folder)
     pair = VolumePair.of(fast, slow)
     if _is_inside(pair.fast, pair.slow) or _is_inside(pair.slow, pair.fast):
         raise SettingsError(f"{fast} and {slow}: one is inside the other", "name two separate folders")
@@ -37,6 +39,17 @@ def opened_pair(fast: str, slow: str) -> Iterator[tuple[VolumePair, list[str]]]:
             _check_leases(folder)
         _check_exchange(pair.state)
         yield pair, _check_ids(pair, *folders)
+
+
+def check_local(name: str, folder: str, mounts: str | None = None) -> None:
+    """Raise SettingsError for a folder that programs of other machines use, unseen from here."""
+    network = network_file_system(folder, mounts)
+    if network is not None:
+        raise SettingsError(
+            f"{name} {folder}: it is on {network}, which other machines write to: their renames and open "
+            "files would not be noticed during a move",
+            "use a volume with a local file system, such as ext4, XFS or Btrfs",
+        )
 
 
 def is_whole(pair: VolumePair) -> bool:
