@@ -8,6 +8,8 @@ from fairlead.reconcile import Manifest, ResourceKind
 AUGMENTATIONS: Final = ResourceKind(f"{DOMAIN}/v1alpha1", "Augmentation", "augmentations")
 PORT: Final = 8443
 """Where the store listens."""
+METRICS_PORT: Final = 19816
+"""Where the store serves its metrics: inside the cluster only, no Service names it."""
 LONGEST_NAME: Final = 40
 STORE: Final = "store"
 APPLICATION: Final = "application"

@@ -9,6 +9,7 @@ from fairlead.augmentobjects.names import (
     FAST,
     FAST_VOLUME,
     FILES,
+    METRICS_PORT,
     PORT,
     STATE,
     STORE,
@@ -62,6 +63,7 @@ def _container(resource: AugmentationResource, default_image: str) -> Json:
     tiers = resource.spec.storage.fast is not None
     root = f"{FAST_VOLUME}/{FILES}" if tiers else f"{DATA_VOLUME}/{FILES}"
     command = ["fairlead", "serve", "store", "--root", root, "--listen", f"0.0.0.0:{PORT}"]
+    command += ["--metrics", f"0.0.0.0:{METRICS_PORT}"]
     command += ["--also", f"{DATA_VOLUME}/{FILES}"] if tiers else []
     command += ["--state", f"{DATA_VOLUME}/{STATE}"]
     command += ["--token-file", f"{_CREDENTIALS}/token", "--invite-key-file", f"{_CREDENTIALS}/invite-key"]
@@ -73,7 +75,10 @@ def _container(resource: AugmentationResource, default_image: str) -> Json:
         "image": resource.image or default_image,
         "command": command,
         "env": [{"name": "HOME", "value": TMP}, {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
-        "ports": [{"name": STORE, "containerPort": PORT, "protocol": "TCP"}],
+        "ports": [
+            {"name": STORE, "containerPort": PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+        ],
         "resources": resources_of({}, _REQUESTS, None),
         "startupProbe": ready | {"periodSeconds": 1, "failureThreshold": 120},
         "readinessProbe": ready | {"periodSeconds": 5, "failureThreshold": 3},

@@ -5,6 +5,7 @@ from typing import Any
 
 from fairlead.augmentobjects.names import (
     APPLICATION,
+    METRICS_PORT,
     PORT,
     STORE,
     application_name,
@@ -45,8 +46,8 @@ def services(resource: AugmentationResource) -> tuple[Json, ...]:
 
 
 def network_policy(resource: AugmentationResource) -> Json:
-    """Return the policy by which only the port of the store and those of the application are reached."""
-    ports = [PORT, *(resource.application.ports if resource.application is not None else ())]
+    """Return the policy by which only the ports of the store and those of the application are reached."""
+    ports = [PORT, METRICS_PORT, *(resource.application.ports if resource.application is not None else ())]
     spec = {
         "podSelector": {"matchLabels": {AUGMENTATION: resource.name}},
         "policyTypes": ["Ingress"],

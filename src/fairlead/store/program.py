@@ -12,7 +12,9 @@ from typing import Final
 
 from fairlead.errors import SettingsError
 from fairlead.serve.web.httpd import listen
+from fairlead.serve.web.thread import serve_in_thread
 from fairlead.serve.web.tls import server_tls
+from fairlead.settings import Address
 from fairlead.signals import stop_signals
 from fairlead.store.application import StoreApplication
 from fairlead.store.contents import Contents
@@ -21,6 +23,7 @@ from fairlead.store.dav.application import DavApplication
 from fairlead.store.disk import PosixDisk
 from fairlead.store.freeze import WriteFreeze
 from fairlead.store.housekeeper import Housekeeper
+from fairlead.store.http.metrics import StorePages
 from fairlead.store.http.rate import RateLimit
 from fairlead.store.http.server import StoreServer
 from fairlead.store.jail import Jail
@@ -79,6 +82,8 @@ def serving(settings: StoreSettings, say: Callable[[str], None]) -> Iterator[str
         tls = server_tls(settings.tls, "", say) if settings.tls else None
         server = StoreServer(listen(settings.listen), application, tls, settings.limits, say)
         stack.enter_context(Housekeeper(contents, parts, say))
+        if settings.metrics is not None:
+            stack.enter_context(_metrics(settings.metrics, server, contents, say))
         stack.enter_context(_served(server))
         yield f"{'https' if settings.tls else 'http'}://{server.address}/"
 
@@ -100,6 +105,22 @@ def _reserved(
         closing(JobsHandler(contents, state, credentials, say, key=key, waiters=waiters))
     )
     return credentials, ReservedPaths(jobs, join, credentials)
+
+
+@contextmanager
+def _metrics(
+    address: Address, server: StoreServer, contents: Contents, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Serve the metrics at an address of their own."""
+    pages = StorePages(
+        server.counters,
+        contents.account.usage,
+        lambda: server.open_connections,
+        lambda: contents.freeze.reason,
+    )
+    with serve_in_thread(address, pages) as where:
+        say(f"metrics on http://{where}/metrics")
+        yield
 
 
 @contextmanager

@@ -49,3 +49,5 @@ class StoreSettings:
     lock_wait: float = 10.0
     """Seconds in which an earlier store of the same folder may end."""
     files: StoreFiles = StoreFiles()
+    metrics: Address | None = None
+    """Where the metrics are served; None: nowhere."""

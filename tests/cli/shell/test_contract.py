@@ -448,6 +448,7 @@ COMMANDS: dict[str, set[str]] = {
         "--also",
         "--trace",
         "--freeze-file",
+        "--metrics",
         "--state",
         "--invite-key-file",
     },

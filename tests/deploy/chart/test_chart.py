@@ -318,7 +318,8 @@ def test_selectors_find_the_pods(documents: list[Document]) -> None:
 
 def _selectors(documents: list[Document]) -> Iterator[dict[str, str]]:
     for document in documents:
-        if document["metadata"]["name"] == "fairlead-pipelines":  # of pods that the operator makes
+        # Of pods that the operator makes.
+        if document["metadata"]["name"] in ("fairlead-pipelines", "fairlead-stores"):
             continue
         if document["kind"] == "Service":
             yield document["spec"]["selector"]

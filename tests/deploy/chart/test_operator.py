@@ -31,6 +31,7 @@ from fairlead.serve.operator.kinds import client_kind
 from fairlead.settings.leader import LeaderElectionConfig
 from fairlead.settings.operator import OperatorSettings
 from tests.augmentobjects.worlds import STORAGE_ALONE, augmentation
+from tests.augmentobjects.worlds import Cluster as AugmentationWorld
 from tests.deploy.chart.charts import Chart, Document, containers, one
 from tests.deploy.chart.deciders import RecordingTransport, record_requests, token_of
 from tests.deploy.chart.test_roles import Verbs, allowed
@@ -375,6 +376,23 @@ def test_prometheus_scrapes_the_operator_and_the_coordinators_of_pipelines(chart
     ports = pods["local"]["spec"]["containers"][0]["ports"]
     assert endpoint["port"] in {port["name"] for port in ports}
     assert spec["namespaceSelector"] == {"any": True}
+
+
+def test_prometheus_scrapes_the_stores_of_augmentations(chart: Chart) -> None:
+    documents = chart.render({"operator.enabled": True, "metrics.podMonitor": {"enabled": True}})
+    (spec,) = [each["spec"] for each in documents if each["metadata"]["name"] == "fairlead-stores"]
+    world = AugmentationWorld(augmentation())
+    world.live()
+    labels = spec["selector"]["matchLabels"].items()
+    assert labels <= world.pod("store")["metadata"]["labels"].items()
+    (endpoint,) = spec["podMetricsEndpoints"]
+
+    def ports(part: str) -> set[str]:
+        containers = world.pod(part)["spec"]["containers"]
+        return {port["name"] for each in containers for port in each.get("ports", ())}
+
+    assert endpoint["port"] in ports("store")
+    assert endpoint["port"] not in ports("application")
 
 
 def test_images_can_come_from_a_registry(chart: Chart) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
-from fairlead.settings import parse_address, readable, tls_files
+from fairlead.settings import Address, parse_address, readable, tls_files
 from fairlead.units import parse_bytes
 
 LISTEN = "127.0.0.1:19815"
@@ -30,6 +30,11 @@ def add(programs: Any) -> None:
         "when it changes",
     )
     shared.add_tls(command)
+    command.add_argument(
+        "--metrics",
+        metavar="ADDRESS",
+        help="serve the metrics for Prometheus there, at /metrics: a port of 127.0.0.1, or an address",
+    )
     _add_limits(command)
     _add_files(command)
     command.set_defaults(run=run)
@@ -119,9 +124,16 @@ def run(options: argparse.Namespace) -> int:
         sync=not options.no_sync,
         limits=ServerLimits(threads=options.threads),
         files=files,
+        metrics=_metrics(options.metrics),
     )
     serve(settings, _log)
     return 0
+
+
+def _metrics(text: str | None) -> Address | None:
+    if text is None:
+        return None
+    return parse_address(f"127.0.0.1:{text}" if text.isdecimal() else text)
 
 
 def _log(line: str) -> None:

@@ -24,6 +24,8 @@ class _ReceivedBody:
         self._proceed = proceed
         self._pace = stream.pace()
         self.is_complete = False
+        self.received = 0
+        """How many bytes of it have arrived."""
 
     @property
     def awaits_proceed(self) -> bool:
@@ -56,6 +58,7 @@ class _ReceivedBody:
         if not count:
             raise ConnectionError("the connection ended in the body of a request")
         self._pace.moved(count)
+        self.received += count
         return count
 
 

@@ -67,6 +67,7 @@ class StoreRequest(HTTPRequest):
         """Answer a request whose head cannot be understood, and close."""
         self.close_connection = True
         self.conn.is_unread = True
+        self.server.counters.answered("", status, 0, 0)
         self.simple_response(f"{status} {HTTPStatus(status).phrase}", f"{reason}\n")
 
     def respond(self) -> None:
@@ -99,6 +100,8 @@ class StoreGateway(Gateway_10):
     """The way from a request to the application and back; files go from the disk to the socket."""
 
     req: StoreRequest
+    sent = 0
+    """Bytes of the answer's body that were sent."""
 
     def get_environ(self) -> dict[str, Any]:  # type: ignore[override]  # cheroot's stub says None
         """Return the environment of the request, with its body."""
@@ -107,14 +110,23 @@ class StoreGateway(Gateway_10):
         return environ
 
     def respond(self) -> None:
-        """Answer the request."""
+        """Answer the request, and count it, also where the client takes no answer."""
+        try:
+            self._respond()
+        finally:
+            status = int(self.req.status[:3] or 500)
+            method, received = self.env["REQUEST_METHOD"], self.req.body.received
+            self.req.server.counters.answered(method, status, received, self.sent)
+
+    def _respond(self) -> None:
         response = self.req.server.wsgi_app(self.env, self.start_response)
         if not isinstance(response, FileSlice):
             self._write_all(response)
             return
         try:
             self.req.ensure_headers_sent()
-            self.req.conn.rfile.send_file(response.handle, response.offset, response.length)
+            for count in self.req.conn.rfile.send_file(response.handle, response.offset, response.length):
+                self.sent += count
         finally:
             response.close()
 
@@ -122,6 +134,7 @@ class StoreGateway(Gateway_10):
         for piece in response:
             if piece:
                 self.write(piece)
+                self.sent += len(piece)
         self.req.ensure_headers_sent()
 
 

@@ -14,6 +14,7 @@ from fairlead.settings import Address
 from fairlead.store.http.connection import ClientConnection
 from fairlead.store.http.gate import Gate
 from fairlead.store.http.limits import ServerLimits
+from fairlead.store.http.metrics import StoreCounters
 
 
 class StoreServer(Server):
@@ -38,6 +39,7 @@ class StoreServer(Server):
         self.ssl_adapter = tls  # cheroot asks only whether there is one
         self._tls = tls
         self._say = say
+        self.counters = StoreCounters()
         self._open: set[ClientConnection] = set()
         self._connections = Gate(self, listener)
         self._gate = threading.Thread(target=self._connections.run, name="gate", daemon=True)

@@ -111,27 +111,24 @@ class ConnectionStream:
             pace.moved(count)
         return len(data)
 
-    def send_file(self, handle: int, offset: int, length: int) -> None:
-        """Send a part of a file: by the kernel alone where the connection is plain."""
+    def send_file(self, handle: int, offset: int, length: int) -> Iterator[int]:
+        """Send a part of a file, and yield how much at a time; the kernel sends it over plain connections."""
+        send = self._send_piece if isinstance(self.socket, ssl.SSLSocket) else self._send_by_kernel
         pace = self.pace()
-        if isinstance(self.socket, ssl.SSLSocket):
-            while length:
-                piece = os.pread(handle, min(_TLS_PIECE, length), offset)
-                if not piece:
-                    raise ConnectionError(_SHORTER)
-                self.write(piece)
-                offset, length = offset + len(piece), length - len(piece)
-            return
         while length:
-            try:
-                count = os.sendfile(self.socket.fileno(), handle, offset, min(_SENDFILE, length))
-            except BlockingIOError:
-                self._wait(select.POLLOUT)
-                continue
+            count = send(handle, offset, length)
             if not count:
                 raise ConnectionError(_SHORTER)
             pace.moved(count)
             offset, length = offset + count, length - count
+            yield count
+
+    def _send_piece(self, handle: int, offset: int, length: int) -> int:
+        return self.write(os.pread(handle, min(_TLS_PIECE, length), offset))
+
+    def _send_by_kernel(self, handle: int, offset: int, length: int) -> int:
+        sock, most = self.socket.fileno(), min(_SENDFILE, length)
+        return self._when_ready(select.POLLOUT, lambda: os.sendfile(sock, handle, offset, most))
 
     def pace(self) -> Pace:
         """Return the pace of a new transfer."""
