@@ -23,7 +23,6 @@ class WarmExecutor:
 
     def run(self, task: WorkTask, target: str) -> Made:
         """Make the result of an input in the target file."""
-        self._is_interrupted = False
         try:
             failure = self._process.run(task.source, target)
         except FairleadError as error:  # it had crashed, and does not start any more
