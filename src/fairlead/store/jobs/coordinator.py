@@ -231,7 +231,8 @@ class SplitCoordinator:
         leases: list[SplitLease] = []
         try:
             while not leases and not self._is_over(job) and (left := end - self._clock()) > 0:
-                self.changed.wait(min(left, _LOOK))
+                # Time alone changes nothing where there is nothing to do.
+                self.changed.wait(min(left, _LOOK) if job.queue.left else left)
                 with suppress(RefusedError), self._writing():  # the store is being moved, perhaps
                     leases = self._look(job, request)
         finally:

@@ -22,7 +22,7 @@ from fairlead.store.refusal import RefusedError, refusal_of
 from fairlead.store.uploads import Staging
 
 _BATCH: Final = 128
-_IDLE: Final = 1.0
+_IDLE: Final = 30.0
 _RETRY: Final = 2.0
 _KEPT: Final = 20_000
 """Results whose contents are kept in the database before the file system is synced."""
