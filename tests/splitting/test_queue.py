@@ -152,3 +152,16 @@ def test_a_policy_leaves_out_the_side_that_does_not_help() -> None:
 def test_a_site_that_is_not_asked_for_gets_nothing() -> None:
     made = queue(10, rule=TimedChunks(SplitRules(), ("pod",)))
     assert asks(made, "device", 0.0) == []
+
+
+def test_the_one_with_the_bytes_goes_on_while_the_fast_one_waits_for_them() -> None:
+    made = queue(30, stored=False)
+    made.window.add([SplitInput(100, "f100", "", 1)])
+    made.hear("pod", "pod", 1, BytesAt.STORED, (), 0.0)
+    assert [each.input.id for each in made.grant("pod", 0.0)] == [100]
+    ends(made, "pod", 0.01, 100, interval=0.01)
+    assert asks(made, "device", 0.0, has=BytesAt.LOCAL) == [0]
+    ends(made, "device", 1.0, 0)
+    made.hear("pod", "pod", 1, BytesAt.STORED, (), 1.0)
+    # Against workers that have the bytes as well it would get nothing: it needs a second for one.
+    assert asks(made, "device", 1.0, has=BytesAt.LOCAL) == [1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from fairlead.splitting.bound import SplitBound
+from fairlead.splitting.items import BytesAt
 from fairlead.splitting.rules import SplitRules
 from fairlead.splitting.worker import SplitWorker
 
@@ -28,6 +29,8 @@ class SplitView:
     now: float
     overdue: int = 0
     """Inputs of workers that seem to have stopped."""
+    unstored: int = 0
+    """Of the pending inputs, those whose bytes the store does not have."""
 
 
 class ChunkRule(Protocol):
@@ -74,6 +77,9 @@ class TimedChunks:
         """Return how many inputs more this worker ends before the others would end all that is left."""
         now, speed = view.now, worker.speed(view.now)
         others = [each for each in view.workers.values() if each is not worker and each.is_alive(now)]
+        if view.unstored and worker.has is not BytesAt.STORED:
+            # Workers elsewhere wait for these bytes: how fast they are says nothing about the inputs left.
+            others = [each for each in others if each.has is not BytesAt.STORED]
         rate = sum(each.speed(now) for each in others)
         if not rate or not speed:
             return view.pending

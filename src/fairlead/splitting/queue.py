@@ -112,7 +112,15 @@ class SplitQueue:
     def grant(self, name: str, now: float) -> list[SplitLease]:
         """Return what a worker shall do next: pending inputs, or copies where there are none."""
         worker = self.workers[name]
-        view = SplitView(self.workers, self.left, self.pending, self.complete, now, self._overdue_of(now))
+        view = SplitView(
+            self.workers,
+            self.left,
+            self.pending,
+            self.complete,
+            now,
+            self._overdue_of(now),
+            self.window.unstored,
+        )
         count = min(self._chunks.count(worker, view), self.rules.most)
         taken = self.window.take(count, worker.has) if count > 0 else []
         if taken:

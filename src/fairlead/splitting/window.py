@@ -29,6 +29,16 @@ class PendingWindow:
         """Return how many of them are in the store, or on their way to it."""
         return len(self._stored) + len(self._wanted)
 
+    @property
+    def wanted(self) -> int:
+        """Return how many are on their way to the store."""
+        return len(self._wanted)
+
+    @property
+    def unstored(self) -> int:
+        """Return how many are not in the store."""
+        return len(self._elsewhere) + len(self._wanted)
+
     def add(self, inputs: Iterable[SplitInput], *, first: bool = False) -> None:
         """Add inputs at the end, or before all others."""
         for each in inputs:

@@ -200,3 +200,17 @@ def test_a_job_ends_later_where_its_end_could_not_be_written(bench: Bench) -> No
     bench.coordinator.database.set_state = set_state  # type: ignore[method-assign]  # as above
     assert bench.exchange(name, "a", results=[result(lease)])["state"] == "done"
     assert bench.coordinator.job(name)["counts"]["done"] == 1
+
+
+def test_no_more_is_wanted_than_the_link_brings(bench: Bench) -> None:
+    name = bench.coordinator.make({"command": ["true"], "policy": "split"})
+    bench.add(name, [stated(f"f{number}", stored=False) for number in range(2000)], complete=True)
+    bench.exchange(name, "pod", has="stored")
+    wanted = bench.add(name, [])["wanted"]
+    for _ in range(20):
+        bench.now += 0.5  # the link brings two inputs a second, the pod does a hundred
+        wanted = bench.add(name, [stated(wanted[0])])["wanted"]
+        leases = bench.exchange(name, "pod", has="stored")["leases"]
+        results = [{**result(each), "interval": 0.01} for each in leases]
+        bench.exchange(name, "pod", has="stored", results=results)
+    assert 2 <= len(wanted) <= 20

@@ -83,7 +83,7 @@ class SplitCoordinator:
             job = self._job(name)
             if inputs:
                 # Inputs that came already are taken beyond the room as well: they cost none.
-                job.added(*self.database.add(job.record.number, inputs))
+                job.added(*self.database.add(job.record.number, inputs), self._clock())
             present = [(each.path, each.digest) for each in inputs if each.stored]
             if present or gone:
                 job.lost(self.database.lose(job.record.number, [*present, *((path, "") for path in gone)]))

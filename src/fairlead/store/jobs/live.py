@@ -8,6 +8,7 @@ from fairlead.splitting.items import BytesAt, SplitInput
 from fairlead.splitting.policy.explain import to_json
 from fairlead.splitting.policy.rule import OffloadRule
 from fairlead.splitting.queue import SplitQueue
+from fairlead.splitting.rate import RateMeter
 from fairlead.splitting.rules import SplitRules
 from fairlead.store.jobs.database import JobsDatabase
 from fairlead.store.jobs.records import SplitJobRecord
@@ -19,6 +20,8 @@ _FILL: Final = 3000
 _AHEAD: Final = 4.0
 """Seconds of work whose bytes are brought to workers elsewhere before they need them."""
 _MOST_WANTED: Final = 256
+_HURRY: Final = 1.5
+"""The link may be this much faster than it was."""
 MOST_PENDING: Final = 50_000
 """Pending inputs that a job takes; a feeder waits for room."""
 
@@ -37,6 +40,9 @@ class LiveJob:
         self.open, self.done, self.failed = database.counts(record.number)
         self._database = database
         self._cursor = 0
+        self._arrivals = RateMeter(rules)
+        """How fast bytes come that were wanted."""
+        self._since = 0.0
         self.fill()
 
     @property
@@ -71,9 +77,12 @@ class LiveJob:
             beyond = self.open - len(window) - self.queue.outstanding
         self.queue.beyond = max(0, beyond)
 
-    def added(self, count: int, stored: Collection[int]) -> None:
+    def added(self, count: int, stored: Collection[int], now: float) -> None:
         """Count new inputs, and those whose bytes have come to the store."""
         self.open += count
+        if stored:
+            self._arrivals.add(len(stored), now - self._since)
+            self._since = now
         for number in stored:
             if number in self.queue.window:
                 old = self.queue.window.pop(number)
@@ -100,7 +109,13 @@ class LiveJob:
         """Return the inputs whose bytes a worker elsewhere needs soon."""
         away = [each for each in self.queue.workers.values() if each.has is BytesAt.STORED]
         # An unmeasured worker needs one for each slot, and one after it.
-        need = sum(max(2.0 * each.slots, each.speed(now) * _AHEAD) for each in away)
+        least = 2.0 * sum(each.slots for each in away)
+        need = max(least, sum(each.speed(now) for each in away) * _AHEAD)
+        if self._arrivals.rate is not None:
+            # More than the link brings in that time would only keep it from whoever has the bytes.
+            need = max(least, min(need, _HURRY * self._arrivals.rate * _AHEAD))
         have = self.queue.window.runnable(BytesAt.STORED)
         count = min(_MOST_WANTED, max(0, math.ceil(need) - have))
+        if not self.queue.window.wanted:
+            self._since = now
         return [each.path for each in self.queue.window.want(count)]
