@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fairlead.errors import SplitBenchError
+from fairlead.pipeline.programs import launch
 
 _END: Final = 5.0
 _REPLY: Final = 60.0
@@ -83,7 +84,7 @@ def served_store(folder: str) -> Iterator[ServedStore]:
     words = ("serve", "store", "--root", root, "--token-file", token_file, "--listen", "127.0.0.1:0")
     with open(f"{folder}/store.log", "w", encoding="utf-8") as log:
         child = subprocess.Popen(  # noqa: S603  # our own program
-            (sys.executable, "-m", "fairlead", *words), stdout=subprocess.PIPE, stderr=log, text=True
+            _with_parent("-m", "fairlead", *words), stdout=subprocess.PIPE, stderr=log, text=True
         )
     try:
         assert child.stdout is not None
@@ -131,12 +132,18 @@ class RateWorker:
 def start_worker(spec: Mapping[str, Any]) -> RateWorker:
     """Start a worker."""
     child = subprocess.Popen(  # noqa: S603  # our own program
-        (sys.executable, "-m", "fairlead.splitbench.worker", json.dumps(spec)),
+        _with_parent("-m", "fairlead.splitbench.worker", json.dumps(spec)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     return RateWorker(str(spec["name"]), float(spec["rate"]), child)
+
+
+def _with_parent(*words: str) -> tuple[str, ...]:
+    """Return the words of a Python program that ends with this process, also where that is killed."""
+    python = sys.executable
+    return (python, "-I", "-S", launch.__file__, str(os.getpid()), python, python, *words)
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
