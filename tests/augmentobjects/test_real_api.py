@@ -2,32 +2,18 @@
 
 import asyncio
 import copy
-import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CRDS, Kind
 from fairlead.errors import InvalidError
-from fairlead.reconcile import Manifest
 from tests.augmentobjects.worlds import Cluster, Json, augmentation
-from tests.kinds import define_kind
 from tests.labs import RealCluster
+from tests.ownedkinds import Edit, as_stored, serving_kind, wrong_answers
 from tests.pipelineobjects.worlds import covers
 
 AUGMENTATIONS = Kind.of("fairlead.dev", "v1alpha1", "augmentations", namespaced=True, name="Augmentation")
-PLURALS = {
-    "PersistentVolumeClaim": ("", "v1", "persistentvolumeclaims"),
-    "Secret": ("", "v1", "secrets"),
-    "ConfigMap": ("", "v1", "configmaps"),
-    "Service": ("", "v1", "services"),
-    "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
-    "Pod": ("", "v1", "pods"),
-}
-STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
-Edit = Callable[[Json], Any]
 REFUSED: dict[str, tuple[Edit, str]] = {
     "no device": (lambda spec: spec.pop("device"), "spec.device: Required value"),
     "no storage": (lambda spec: spec.pop("storage"), "spec.storage: Required value"),
@@ -76,22 +62,7 @@ CHANGES: dict[str, tuple[Edit, str]] = {
 @pytest.fixture
 def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves the kind."""
-    define_kind(real_cluster.api, "augmentations.yaml", AUGMENTATIONS)
-    yield real_cluster
-    asyncio.run(drop(real_cluster))
-
-
-async def drop(cluster: RealCluster) -> None:
-    """Delete the Augmentations of a namespace: an API server without controllers keeps them."""
-    async with cluster.connect() as client:
-        await client.delete_collection(AUGMENTATIONS, cluster.namespace)
-
-
-async def try_create(client: Client, kind: Kind[Any], namespace: str, body: Manifest) -> Json:
-    """Return an object as the server would store it."""
-    data = json.dumps(body).encode()
-    answer: Json = json.loads(await client.request("POST", kind.path(namespace), query=STRICT, body=data))
-    return answer
+    yield from serving_kind(real_cluster, "augmentations.yaml", AUGMENTATIONS)
 
 
 def resource(cluster: RealCluster) -> Json:
@@ -99,21 +70,7 @@ def resource(cluster: RealCluster) -> Json:
 
 
 def test_the_server_refuses_what_the_schema_forbids(served: RealCluster) -> None:
-    async def play() -> dict[str, str]:
-        answers = {}
-        async with served.connect() as client:
-            for case, (edit, _) in REFUSED.items():
-                body = resource(served)
-                edit(body["spec"])
-                try:
-                    await try_create(client, AUGMENTATIONS, served.namespace, body)
-                    answers[case] = "accepted"
-                except InvalidError as error:
-                    answers[case] = str(error)
-        return answers
-
-    answers = asyncio.run(play())
-    assert {case: answer for case, answer in answers.items() if REFUSED[case][1] not in answer} == {}
+    assert wrong_answers(served, AUGMENTATIONS, resource(served), REFUSED) == {}
 
 
 def test_the_server_refuses_changes_that_would_part_with_the_data(served: RealCluster) -> None:
@@ -146,16 +103,7 @@ def test_every_object_is_accepted_and_comes_back_as_it_was_asked_for(served: Rea
     world.live()
     wanted = world.reconcile().objects
 
-    async def play() -> list[tuple[Manifest, Json]]:
-        async with served.connect() as client:
-            pairs = []
-            for each in wanted:
-                group, version, plural = PLURALS[each["kind"]]
-                kind = Kind.of(group, version, plural, namespaced=True)
-                pairs.append((each, await try_create(client, kind, served.namespace, each)))
-            return pairs
-
-    pairs = asyncio.run(play())
+    pairs = as_stored(served, wanted)
     assert len(pairs) == (11 if text else 10)
     for sent, stored in pairs:
         assert covers(stored, sent), (sent, stored)

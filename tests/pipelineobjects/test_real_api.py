@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,44 +12,19 @@ import pytest
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, PODS, Kind
 from fairlead.errors import InvalidError
-from fairlead.reconcile import Manifest
-from tests.kinds import define_kind
 from tests.labs import RealCluster
+from tests.ownedkinds import PLURALS, Edit, as_stored, serving_kind, try_create, wrong_answers
 from tests.pipelineobjects.planned import planned_cluster, planned_pipeline
 from tests.pipelineobjects.worlds import Cluster, Json, bring_back, covers, lose, pipeline
 
 PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
-PLURALS = {
-    "Secret": ("", "v1", "secrets"),
-    "ConfigMap": ("", "v1", "configmaps"),
-    "Service": ("", "v1", "services"),
-    "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
-    "Pod": ("", "v1", "pods"),
-}
-STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
-Edit = Callable[[Json], Any]
 PLAN = planned_pipeline()["spec"]["plan"]
 
 
 @pytest.fixture
 def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves the kind."""
-    define_kind(real_cluster.api, "pipelines.yaml", PIPELINES)
-    yield real_cluster
-    asyncio.run(drop(real_cluster))
-
-
-async def drop(cluster: RealCluster) -> None:
-    """Delete the Pipelines of a namespace: an API server without controllers keeps them."""
-    async with cluster.connect() as client:
-        await client.delete_collection(PIPELINES, cluster.namespace)
-
-
-async def try_create(client: Client, kind: Kind[Any], namespace: str, body: Manifest) -> Json:
-    """Return an object as the server would store it."""
-    data = json.dumps(body).encode()
-    answer: Json = json.loads(await client.request("POST", kind.path(namespace), query=STRICT, body=data))
-    return answer
+    yield from serving_kind(real_cluster, "pipelines.yaml", PIPELINES)
 
 
 def resource(cluster: RealCluster) -> Json:
@@ -211,21 +186,7 @@ REFUSED: dict[str, tuple[Edit, str]] = {
 
 
 def test_the_server_refuses_what_the_schema_forbids(served: RealCluster) -> None:
-    async def play() -> dict[str, str]:
-        answers = {}
-        async with served.connect() as client:
-            for case, (edit, _) in REFUSED.items():
-                body = resource(served)
-                edit(body["spec"])
-                try:
-                    await try_create(client, PIPELINES, served.namespace, body)
-                    answers[case] = "accepted"
-                except InvalidError as error:
-                    answers[case] = str(error)
-        return answers
-
-    answers = asyncio.run(play())
-    assert {case: answer for case, answer in answers.items() if REFUSED[case][1] not in answer} == {}
+    assert wrong_answers(served, PIPELINES, resource(served), REFUSED) == {}
 
 
 @pytest.mark.parametrize("name", ["9lives", "Count", "a" * 41, "a.b"])
@@ -291,16 +252,7 @@ def test_every_object_is_accepted_and_comes_back_as_it_was_asked_for(served: Rea
     world = Cluster(resource(served))
     decided = world.reconcile()
 
-    async def play() -> list[tuple[Manifest, Json]]:
-        async with served.connect() as client:
-            pairs = []
-            for each in decided.objects:
-                group, version, plural = PLURALS[each["kind"]]
-                kind = Kind.of(group, version, plural, namespaced=True)
-                pairs.append((each, await try_create(client, kind, served.namespace, each)))
-            return pairs
-
-    pairs = asyncio.run(play())
+    pairs = as_stored(served, decided.objects)
     assert len(pairs) == 10
     for wanted, stored in pairs:
         assert covers(stored, wanted), (wanted, stored)

@@ -1,21 +1,15 @@
 """`fairlead augment create`, `list`, `show` and `delete`, on a real API server beside an operator."""
 
-import asyncio
-import copy
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from fairlead.errors import NotFoundError
-from fairlead.serve.operator.plan import status_patch
-from tests.augmentobjects.test_real_api import AUGMENTATIONS, drop
+from tests.augmentobjects.test_real_api import AUGMENTATIONS
 from tests.augmentobjects.worlds import Cluster
 from tests.cli.examples import Run
-from tests.kinds import define_kind
 from tests.labs import RealCluster
+from tests.ownedkinds import at, operated, serving_kind
 
 CREATE = ("augment", "create", "cam", "--device", "camera-7", "--size", "2Gi")
 
@@ -23,50 +17,12 @@ CREATE = ("augment", "create", "cam", "--device", "camera-7", "--size", "2Gi")
 @pytest.fixture
 def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves the kind."""
-    define_kind(real_cluster.api, "augmentations.yaml", AUGMENTATIONS)
-    yield real_cluster
-    asyncio.run(drop(real_cluster))
-
-
-def at(cluster: RealCluster) -> list[str]:
-    """Return the options that name a cluster."""
-    return ["--kubeconfig", str(cluster.api.kubeconfig), "-n", cluster.namespace]
-
-
-@contextmanager
-def operated(cluster: RealCluster) -> Iterator[None]:
-    """Let the controller decide about every Augmentation of a namespace; the rest is a small world."""
-    ended = threading.Event()
-
-    async def operate() -> None:
-        worlds: dict[str, Cluster] = {}
-        async with cluster.connect() as client:
-            while not ended.is_set():
-                for each in (await client.list(AUGMENTATIONS, cluster.namespace)).items:
-                    resource = each.document()
-                    world = worlds.setdefault(each.metadata.uid, Cluster(resource))
-                    world.resource = resource
-                    before = copy.deepcopy(resource.get("status") or {})
-                    world.live()
-                    patch = {"status": status_patch(before, world.resource["status"]) or {}}
-                    try:
-                        await client.patch_status(AUGMENTATIONS, "cam", patch, cluster.namespace)
-                    except NotFoundError:
-                        continue
-                await asyncio.sleep(0.05)
-
-    thread = threading.Thread(target=lambda: asyncio.run(operate()), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    yield from serving_kind(real_cluster, "augmentations.yaml", AUGMENTATIONS)
 
 
 def test_an_augmentation_lives_in_a_cluster(served: RealCluster, run: Run) -> None:
     where = at(served)
-    with operated(served):
+    with operated(served, AUGMENTATIONS, Cluster):
         program = ("--image", "detector:1", "--command", "python3 'my detect.py'", "--gpu-mem", "2Gi")
         code, out, err = run(*CREATE, *program, "--env", "MODE=fast", "--wait", *where)
         assert code == 0, err

@@ -1,22 +1,17 @@
 """`fairlead pipeline deploy`, `status`, `drain` and `delete`, on a real API server beside an operator."""
 
 import asyncio
-import copy
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, Kind
-from fairlead.errors import NotFoundError
-from fairlead.serve.operator.plan import status_patch
 from tests.cli.examples import Run
-from tests.kinds import define_kind
 from tests.labs import RealCluster
+from tests.ownedkinds import at, operated, serving_kind
 from tests.pipelineobjects.worlds import Cluster
 
 PIPELINES = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True, name="Pipeline")
@@ -45,50 +40,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves the kind."""
-    define_kind(real_cluster.api, "pipelines.yaml", PIPELINES)
-    yield real_cluster
-    asyncio.run(drop(real_cluster))
-
-
-async def drop(cluster: RealCluster) -> None:
-    async with cluster.connect() as client:
-        await client.delete_collection(PIPELINES, cluster.namespace)
-
-
-def at(cluster: RealCluster) -> list[str]:
-    """Return the options that name a cluster."""
-    return ["--kubeconfig", str(cluster.api.kubeconfig), "-n", cluster.namespace]
-
-
-@contextmanager
-def operated(cluster: RealCluster) -> Iterator[None]:
-    """Let the controller decide about every Pipeline of a namespace; kubelets are those of a small world."""
-    ended = threading.Event()
-
-    async def operate() -> None:
-        worlds: dict[str, Cluster] = {}
-        async with cluster.connect() as client:
-            while not ended.is_set():
-                for each in (await client.list(PIPELINES, cluster.namespace)).items:
-                    resource = each.document()
-                    world = worlds.setdefault(each.metadata.uid, Cluster(resource))
-                    world.resource = resource
-                    before = copy.deepcopy(resource.get("status") or {})
-                    world.live()
-                    patch = {"status": status_patch(before, world.resource["status"]) or {}}
-                    try:
-                        await client.patch_status(PIPELINES, each.metadata.name, patch, cluster.namespace)
-                    except NotFoundError:
-                        continue
-                await asyncio.sleep(0.05)
-
-    thread = threading.Thread(target=lambda: asyncio.run(operate()), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    yield from serving_kind(real_cluster, "pipelines.yaml", PIPELINES)
 
 
 def stored_files(cluster: RealCluster) -> list[Json]:
@@ -106,7 +58,7 @@ def stored_files(cluster: RealCluster) -> list[Json]:
 
 def test_a_pipeline_lives_in_a_cluster(served: RealCluster, file: Path, run: Run) -> None:
     where = at(served)
-    with operated(served):
+    with operated(served, PIPELINES, Cluster):
         code, out, err = run("pipeline", "deploy", str(file), "--wait", *where)
         assert code == 0, err
         assert f"{served.namespace}/bright created" in out
@@ -162,7 +114,7 @@ def test_what_the_operator_refuses_ends_a_wait_with_2(served: RealCluster, file:
 
     assert run("pipeline", "deploy", str(file), *at(served))[0] == 0
     asyncio.run(damage())
-    with operated(served):
+    with operated(served, PIPELINES, Cluster):
         code, out, _ = run("pipeline", "drain", "bright", "--wait", "--timeout", "2s", *at(served))
     assert code == 1
     assert "stage log: path 'out.jsonl' is not in a folder that a pod can write to" in out

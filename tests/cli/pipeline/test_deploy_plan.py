@@ -1,6 +1,5 @@
 """`fairlead pipeline deploy --profile`: the plan that is shown, stored, and said by `status`."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +10,11 @@ import pytest
 
 from fairlead.pipeline.profile.facts import PIPELINE_PROFILES
 from tests.cli.examples import Run
-from tests.cli.pipeline.test_deploy import PIPELINES, at, drop, operated
-from tests.kinds import define_kind
+from tests.cli.pipeline.test_deploy import PIPELINES
 from tests.labs import RealCluster
+from tests.ownedkinds import at, operated, serving_kind
 from tests.pipelineobjects.planned import profile
+from tests.pipelineobjects.worlds import Cluster
 
 FILE = """
 pipeline: people
@@ -49,9 +49,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that serves the kind."""
-    define_kind(real_cluster.api, "pipelines.yaml", PIPELINES)
-    yield real_cluster
-    asyncio.run(drop(real_cluster))
+    yield from serving_kind(real_cluster, "pipelines.yaml", PIPELINES)
 
 
 def deploy(file: Path, *words: str) -> list[str]:
@@ -108,7 +106,7 @@ def test_a_dry_run_asks_the_cluster_for_its_nodes(served: RealCluster, file: Pat
 
 
 def test_the_operator_says_the_plan(served: RealCluster, file: Path, run: Run) -> None:
-    with operated(served):
+    with operated(served, PIPELINES, Cluster):
         code, out, err = run(*deploy(file, "--wait", *at(served)))
         assert code == 0, err
         assert "Plan: period 21.6 ms, latency 36.2 ms by the profile, limited by server." in out
