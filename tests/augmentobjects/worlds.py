@@ -4,17 +4,16 @@ import copy
 import itertools
 import json
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import yaml
 
 from fairlead.augmentobjects.controller import AugmentationController
 from fairlead.compat.times import UTC
-from fairlead.keys import RETAINED_FOR
+from fairlead.keys import APPLIED, RETAINED_FOR
 from fairlead.ownedobjects.kinds import NODES, STORAGE_CLASSES, digest
 from fairlead.reconcile import (
-    Announcement,
     Manifest,
     Observed,
     PageReading,
@@ -23,6 +22,7 @@ from fairlead.reconcile import (
     ResourceKind,
 )
 from fairlead.units import parse_quantity
+from tests.ownedworlds import StoredWorld
 from tests.pipelineobjects.worlds import CountingIssuer, covers
 
 Json = dict[str, Any]
@@ -37,7 +37,6 @@ application:
   ports: [8080]
 """
 STORAGE_ALONE = "{device: camera-7, storage: {size: 2Gi}}"
-_APPLIED = "test/applied"
 
 
 def augmentation(text: str = SPEC, name: str = "cam", namespace: str = "shop") -> Json:
@@ -47,12 +46,11 @@ def augmentation(text: str = SPEC, name: str = "cam", namespace: str = "shop") -
     return {**body, "spec": yaml.safe_load(text)}
 
 
-class Cluster:
-    """What is stored, and what has happened."""
+class Cluster(StoredWorld):
+    """An Augmentation in a cluster whose nodes and storage classes are those of a test."""
 
     def __init__(self, resource: Json) -> None:
-        self.resource = resource
-        self.objects: dict[tuple[str, str], Json] = {}
+        super().__init__(resource, NOW)
         self.classes = {"quick": True, "slow": False}
         """Storage classes, and whether their claims can grow."""
         self.busy: set[str] = set()
@@ -64,24 +62,15 @@ class Cluster:
         self.controller = AugmentationController(
             self.issuer, image="store:1", new_secret=lambda: f"secret-{next(numbers):032}"
         )
-        self.now = NOW
-        self.writes: list[str] = []
-        self.events: list[Announcement] = []
         self.conflicts: dict[tuple[str, str], str] = {}
         self.again: float | None = None
         self.report: Json | None = None
         """What the store answers; None: nothing yet."""
         self.asked: list[PodPage] = []
-        self.is_gone = False
 
     def reconcile(self) -> Reconciled:
         """Let the operator do what is due once."""
-        owned = {
-            kind: tuple(
-                copy.deepcopy(each) for (name, _), each in sorted(self.objects.items()) if name == kind.kind
-            )
-            for kind in self.controller.owns
-        }
+        owned = self._owned(self.controller.owns)
         addresses = [{"type": "InternalIP", "address": "10.1.0.1"}]
         watched: dict[ResourceKind, tuple[Json, ...]] = {
             NODES: ({"metadata": {"name": "n1"}, "status": {"addresses": addresses}},),
@@ -98,16 +87,6 @@ class Cluster:
         if self.report is None:
             return {}
         return dict.fromkeys(self.asked, PageReading(self.now, json.dumps(self.report).encode()))
-
-    def settle(self) -> list[str]:
-        """Reconcile until nothing is written any more, and return what was."""
-        begin = len(self.writes)
-        for _ in range(20):
-            before = len(self.writes)
-            self.reconcile()
-            if len(self.writes) == before:
-                return self.writes[begin:]
-        raise AssertionError(f"not settled: {self.writes[begin:]}")
 
     def live(self) -> list[str]:
         """Let operator, provisioner and kubelets go on until nothing happens, and return what was written."""
@@ -179,22 +158,9 @@ class Cluster:
 
     def _apply(self, decided: Reconciled) -> None:
         self.conflicts = {}
-        wanted = {(each["kind"], each["metadata"]["name"]): each for each in decided.objects}
-        for key, each in wanted.items():
-            known = self.objects.get(key)
-            if known is None:
-                self._write("create", key, each)
-            elif known["metadata"]["annotations"][_APPLIED] != digest(each):
-                self._write("change", key, each)
-        for key in sorted(self.objects.keys() - wanted.keys() - decided.keep):
-            self._delete(key)
-        if decided.status is not None and self.resource.get("status") != decided.status:
-            self.writes.append("status")
-            self.resource["status"] = copy.deepcopy(dict(decided.status))
-        self.events += decided.announcements
+        super()._apply(decided)
         self.again = decided.again_after
         self.asked = list(decided.pages)
-        self.is_gone = decided.is_finished
         if self.is_gone:
             self.objects = {
                 key: each for key, each in self.objects.items() if RETAINED_FOR in each["metadata"]["labels"]
@@ -212,7 +178,7 @@ class Cluster:
                 return
         self.writes.append(f"{verb} {'/'.join(key)}")
         stored = copy.deepcopy(dict(each))
-        annotations = {**stored["metadata"].get("annotations", {}), _APPLIED: digest(each)}
+        annotations = {**stored["metadata"].get("annotations", {}), APPLIED: digest(each)}
         stored["metadata"] = {**stored["metadata"], "annotations": annotations}
         stored["metadata"]["creationTimestamp"] = self.now.isoformat()
         if known is not None:
@@ -227,14 +193,3 @@ class Cluster:
         if key == ("Service", "cam-store"):
             stored["spec"]["ports"][0].setdefault("nodePort", 30443)
         self.objects[key] = stored
-
-    def _delete(self, key: tuple[str, str]) -> None:
-        stored = self.objects[key]
-        if key[0] != "Pod":
-            del self.objects[key]
-        elif "deletionTimestamp" not in stored["metadata"]:
-            grace = timedelta(seconds=stored["spec"]["terminationGracePeriodSeconds"])
-            stored["metadata"]["deletionTimestamp"] = (self.now + grace).isoformat()
-        else:
-            return
-        self.writes.append(f"delete {'/'.join(key)}")

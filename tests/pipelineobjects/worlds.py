@@ -14,7 +14,8 @@ from fairlead.keys import APPLIED
 from fairlead.ownedobjects.certificates import CertifiedKey, HostNames
 from fairlead.ownedobjects.kinds import NODES, digest
 from fairlead.pipelineobjects.controller import PipelineController
-from fairlead.reconcile import Announcement, Manifest, Observed, PageReading, PodPage, Reconciled
+from fairlead.reconcile import Manifest, Observed, PageReading, PodPage, Reconciled
+from tests.ownedworlds import StoredWorld
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 18, 20, 0, tzinfo=UTC)
@@ -161,12 +162,11 @@ class Run:
         return json.dumps({**body, "follow": {**follow, "moving": False}}).encode()
 
 
-class Cluster:
-    """What is stored, and what has happened."""
+class Cluster(StoredWorld):
+    """A Pipeline in a cluster whose nodes and kubelets are those of a test."""
 
     def __init__(self, resource: Json) -> None:
-        self.resource = resource
-        self.objects: dict[tuple[str, str], Json] = {}
+        super().__init__(resource, NOW)
         self.held: set[str] = set()
         """The host names of pods that no kubelet starts."""
         self.lost: set[str] = set()
@@ -174,10 +174,6 @@ class Cluster:
         self.issuer = CountingIssuer()
         self.controller = PipelineController(self.issuer, image="image:1")
         self.nodes: list[Json] = [node("n1", room="lab"), node("n2")]
-        self.now = NOW
-        self.writes: list[str] = []
-        self.events: list[Announcement] = []
-        self.is_gone = False
         self.run = Run()
         self.pages: dict[PodPage, PageReading] = {}
         self.asked: Mapping[PodPage, float] = {}
@@ -185,13 +181,7 @@ class Cluster:
 
     def reconcile(self) -> Reconciled:
         """Let the operator do what is due once."""
-        kinds = self.controller.owns
-        owned = {
-            kind: tuple(
-                copy.deepcopy(each) for (name, _), each in sorted(self.objects.items()) if name == kind.kind
-            )
-            for kind in kinds
-        }
+        owned = self._owned(self.controller.owns)
         pages = {page: reading for page, reading in self.pages.items() if page in self.asked}
         watched = {NODES: tuple(copy.deepcopy(self.nodes))}
         observed = Observed(copy.deepcopy(self.resource), owned, watched, self.now, pages=pages)
@@ -199,16 +189,6 @@ class Cluster:
         self._apply(decided)
         self.asked = decided.pages
         return decided
-
-    def settle(self) -> list[str]:
-        """Reconcile until nothing is written any more, and return what was."""
-        begin = len(self.writes)
-        for _ in range(20):
-            before = len(self.writes)
-            self.reconcile()
-            if len(self.writes) == before:
-                return self.writes[begin:]
-        raise AssertionError(f"not settled: {self.writes[begin:]}")
 
     def pods(self) -> dict[str, Json]:
         """Return the pods by host and slot, as others reach them: `server-a`, `local`."""
@@ -295,25 +275,6 @@ class Cluster:
         at = self.condition(kind)
         return f"{at['status']} {at['reason']}: {at['message']}"
 
-    def _apply(self, decided: Reconciled) -> None:
-        wanted = {(each["kind"], each["metadata"]["name"]): each for each in decided.objects}
-        for key, each in wanted.items():
-            if key not in self.objects:
-                self._write("create", key, each)
-            elif self.objects[key]["metadata"]["annotations"][APPLIED] != digest(each):
-                self._write("change", key, each)
-        for key in sorted(self.objects.keys() - wanted.keys() - decided.keep):
-            if key in decided.force:
-                del self.objects[key]
-                self.writes.append(f"force {'/'.join(key)}")
-            else:
-                self._delete(key)
-        if decided.status is not None and self.resource.get("status") != decided.status:
-            self.writes.append("status")
-            self.resource["status"] = copy.deepcopy(dict(decided.status))
-        self.events += decided.announcements
-        self.is_gone = decided.is_finished
-
     def _write(self, verb: str, key: tuple[str, str], each: Manifest) -> None:
         self.writes.append(f"{verb} {'/'.join(key)}")
         stored = copy.deepcopy(dict(each))
@@ -325,17 +286,6 @@ class Cluster:
             assert covers(known["spec"], stored["spec"]), "pods do not change"
             stored = {**known, "metadata": stored["metadata"]}
         self.objects[key] = stored
-
-    def _delete(self, key: tuple[str, str]) -> None:
-        stored = self.objects[key]
-        if key[0] != "Pod":
-            del self.objects[key]
-        elif "deletionTimestamp" not in stored["metadata"]:
-            grace = timedelta(seconds=stored["spec"]["terminationGracePeriodSeconds"])
-            stored["metadata"]["deletionTimestamp"] = (self.now + grace).isoformat()
-        else:
-            return
-        self.writes.append(f"delete {'/'.join(key)}")
 
 
 def covers(stored: Any, wanted: Any) -> bool:
