@@ -1,5 +1,6 @@
 """Sessions of one machine: their record, their programs, what keeps those running, their conditions."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -86,6 +87,33 @@ def test_programs_that_end_are_started_again_later_and_later(tmp_path: Path) -> 
     keeper.step(now + 100)  # it ran for long: it has not failed at its start
     assert started == ["store"] * 9
     assert lines[0] == "store ended with 0; it is started again in 1 s"
+
+
+def test_a_program_that_is_to_run_otherwise_is_started_again(tmp_path: Path) -> None:
+    started: list[tuple[str, ...]] = []
+
+    def start(_: SessionPlace, program: SessionProgram) -> "subprocess.Popen[bytes]":
+        started.append(program.words)
+        return subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+
+    lines: list[str] = []
+    programs = (SessionProgram("store", ("a",)), SessionProgram("tier", ("--capacity", "1")))
+    keeper = SessionKeeper(SessionPlace("shop", str(tmp_path)), programs, lines.append, start)
+    try:
+        keeper.step(0.0)
+        store, tier = (each.process for each in keeper.kept)
+        assert store is not None
+        assert tier is not None
+        keeper.update(programs, 1.0)
+        assert (store.poll(), tier.poll()) == (None, None)
+        keeper.update((programs[0], SessionProgram("tier", ("--capacity", "2"))), 2.0)
+        assert (store.poll(), tier.poll()) == (None, -signal.SIGTERM)
+        assert keeper.step(2.0) is None
+        assert started == [("a",), ("--capacity", "1"), ("--capacity", "2")]
+        assert keeper.kept[0].process is store
+        assert lines == ["tier has changed; it is started again"]
+    finally:
+        keeper.stop()
 
 
 def view(session: LocalSession = WORKING, **changes: Any) -> SessionView:

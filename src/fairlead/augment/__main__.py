@@ -14,7 +14,7 @@ from fairlead.augment.programs import session_programs
 from fairlead.errors import FairleadError
 from fairlead.local.background.lock import ProcessLock
 from fairlead.local.background.log import ProcessLog
-from fairlead.local.background.wakeup import ENDS, Wakeup
+from fairlead.local.background.wakeup import ENDS, RELOADS, Wakeup
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +39,9 @@ def _keep(place: SessionPlace, handle: int, log: ProcessLog) -> int:
     with Wakeup() as wakeup:
         keeper = SessionKeeper(place, session_programs(place, place.read()), log, start_program)
         try:
-            while not ENDS & wakeup.received():
+            while not ENDS & (signals := wakeup.received()):
+                if RELOADS & signals:
+                    keeper.update(session_programs(place, place.read()), time.monotonic())
                 due = keeper.step(time.monotonic())
                 pause = None if due is None else max(0.0, due - time.monotonic())
                 select.select([wakeup.fileno()], [], [], pause)

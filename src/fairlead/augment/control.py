@@ -60,6 +60,14 @@ def stop_keeper(place: SessionPlace) -> None:
         time.sleep(_POLL)
 
 
+def reload_keeper(place: SessionPlace) -> None:
+    """Let the keeper read the session again: programs that are to run otherwise are started again."""
+    ref = keeper_process(place)
+    if ref is not None:
+        with suppress(ProcessLookupError):
+            os.kill(ref.pid, signal.SIGUSR1)
+
+
 def last_problem(place: SessionPlace, program: str = "store") -> str:
     """Return the last line that a program wrote into its log."""
     lines = [line for line in place.read_text(f"{program}.log").splitlines() if line.strip()]

@@ -53,17 +53,22 @@ class SessionKeeper:
                 each.process, each.started = self.start(self.place, each.program), now
         return min((each.next_start for each in self.kept if each.process is None), default=None)
 
+    def update(self, programs: Sequence[SessionProgram], now: float) -> None:
+        """Run programs by what they are now: one that has changed is ended, and started again by `step`."""
+        known = {each.program.name: each for each in self.kept}
+        for program in programs:
+            kept = known.get(program.name)
+            if kept is None or kept.program == program:
+                continue
+            kept.program, kept.next_start, kept.failures = program, now, 0
+            if kept.process is not None:
+                _end([kept.process])
+                kept.process = None
+            self.say(f"{program.name} has changed; it is started again")
+
     def stop(self) -> None:
         """End all programs."""
-        running = [each.process for each in self.kept if each.process is not None]
-        for process in running:
-            process.terminate()
-        for process in running:
-            try:
-                process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        _end([each.process for each in self.kept if each.process is not None])
 
     def _note_end(self, kept: KeptProgram, code: int, now: float) -> None:
         kept.process = None
@@ -71,6 +76,18 @@ class SessionKeeper:
         pause = min(2.0 ** (kept.failures - 1), _LONGEST_PAUSE) if kept.failures else 0.0
         kept.next_start = now + pause
         self.say(f"{kept.program.name} ended with {code}; it is started again in {pause:.0f} s")
+
+
+def _end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
+    """End processes, and wait until they have ended."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def start_program(place: SessionPlace, program: SessionProgram) -> "subprocess.Popen[bytes]":

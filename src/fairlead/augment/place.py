@@ -127,9 +127,10 @@ class SessionPlace:
             return ""
 
 
-def resized(session: LocalSession, size: Bytes) -> LocalSession:
-    """Return a session with another quota."""
-    return replace(session, spec=replace(session.spec, storage=replace(session.spec.storage, size=size)))
+def resized(session: LocalSession, size: Bytes, fast: Bytes | None = None) -> LocalSession:
+    """Return a session with another quota, and with another capacity of its fast tier if that is named."""
+    storage = replace(session.spec.storage, size=size, fast=fast or session.spec.storage.fast)
+    return replace(session, spec=replace(session.spec, storage=storage))
 
 
 def _encode(session: LocalSession) -> dict[str, Any]:

@@ -191,8 +191,20 @@ def test_a_session_with_two_tiers_serves_files_of_both(world: LocalWorld) -> Non
     for number in range(3):
         world.ok("device", "get", f"f{number}", "back")
         assert (world.folder / "back").read_bytes() == bytes([number]) * 700_000
+    code, _, err = world.run("augment", "resize", "shop", "64Mi", "--fast", "65Mi", "--local")
+    assert (code, "is more than 64 MiB" in err) == (2, True)
+    world.ok("augment", "resize", "shop", "64Mi", "--fast", "100Ki", "--local")
+    while fast_files(world.place().data):  # no file fits any more
+        assert time.monotonic() < end, (world.folder / "state/fairlead/sessions/shop/tier.log").read_text()
+        time.sleep(0.05)
     world.ok("augment", "delete", "shop", "--local", "--delete-data")
     assert not slow.exists()
+
+
+def fast_files(data: str) -> list[str]:
+    """Return the files that are on the fast tier."""
+    paths = (Path(data) / f"f{number}" for number in range(3))
+    return [path.name for path in paths if not path.is_symlink()]
 
 
 def test_programs_read_what_was_changed(world: LocalWorld) -> None:
@@ -201,6 +213,6 @@ def test_programs_read_what_was_changed(world: LocalWorld) -> None:
     assert resized["size_bytes"] == 3 << 20
     assert json.loads(world.ok("augment", "rotate", "shop", "--local", "-o", "json"))["ready"]
     code, _, err = world.run("augment", "resize", "shop", "3Mi", "--fast", "1Mi", "--local")
-    assert (code, "keeps its size" in err) == (2, True)
+    assert (code, "has one tier" in err) == (2, True)
     deleted = json.loads(world.ok("augment", "delete", "shop", "--local", "-o", "json"))
     assert deleted == {"augmentation": "shop", "deleted": True, "kept_data": [world.place().data]}

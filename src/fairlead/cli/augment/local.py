@@ -12,7 +12,7 @@ from fairlead.cli.output.listing import sorted_by
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show, show_list
 from fairlead.errors import FairleadError
-from fairlead.units import format_bytes
+from fairlead.units import Bytes, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,20 +142,17 @@ def _remove(place: "SessionPlace") -> None:
 
 
 def run_resize(options: argparse.Namespace) -> int:
-    """Change the quota, at once; never below what is used."""
+    """Change the quota, at once; never below what is used. The mover of the tiers starts again by its own."""
+    from fairlead.augment.control import reload_keeper
     from fairlead.augment.place import SessionPlace, resized
     from fairlead.augment.visit import read_report
     from fairlead.errors import SessionError
 
     place = SessionPlace.existing(os.environ, options.name)
     session, size = place.read(), parse_size("SIZE", options.size)
-    if options.fast is not None:
-        raise SessionError(
-            "--fast: the fast tier of a session of this machine keeps its size: the mover took it at its "
-            "start, and would have to move files before a smaller one is in force",
-            f"leave it out, or `fairlead augment delete {options.name} --local`, which keeps the data, and "
-            "create the session again with another --fast",
-        )
+    fast = _fast_size(options, session)
+    if fast is not None and fast > size:
+        raise SessionError(f"--fast {options.fast} is more than {format_bytes(size)}", "choose less")
     report = read_report(place, session)
     if report is None:
         raise SessionError(f"the store of session {place.name} does not answer", "start it, then resize it")
@@ -170,12 +167,28 @@ def run_resize(options: argparse.Namespace) -> int:
             f"{format_bytes(size)} does not fit: {format_bytes(free)} are free beside the used", "choose less"
         )
     place.write_text("quota", f"{size}\n")
-    place.write(resized(session, size))
+    place.write(resized(session, size, fast))
+    if fast is not None:
+        reload_keeper(place)
     if options.output != "table":
         show(document(view_of(place)), options.output)
         return 0
     print(f"session {place.name}: {format_bytes(size)}, {format_bytes(used)} of them used")
     return 0
+
+
+def _fast_size(options: argparse.Namespace, session: "LocalSession") -> Bytes | None:
+    """Return the capacity of the fast tier that is asked for; None: it stays."""
+    from fairlead.errors import SessionError
+
+    if options.fast is None:
+        return None
+    if not session.slow:
+        raise SessionError(
+            f"--fast: session {session.spec.name} has one tier",
+            "two are chosen when it is made: --fast SIZE --slow DIR",
+        )
+    return parse_size("--fast", options.fast)
 
 
 def run_rotate(options: argparse.Namespace) -> int:

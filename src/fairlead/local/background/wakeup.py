@@ -5,13 +5,15 @@ import socket
 from contextlib import suppress
 from typing import Final
 
-_HANDLED: Final = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+_HANDLED: Final = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 ENDS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 """Signals that end the process."""
+RELOADS: Final = frozenset({signal.SIGUSR1})
+"""Signals after which the process reads again what it runs by."""
 
 
 class Wakeup:
-    """A socket that is readable once a child has ended, or this process must."""
+    """A socket that is readable once a child has ended, or this process must end or read again."""
 
     def __init__(self) -> None:
         self._reader, self._writer = socket.socketpair()
