@@ -13,7 +13,7 @@ from fairlead.errors import JobError
 from fairlead.executors.warm import ExecutionFailure, WarmProcess, WarmSpec
 from fairlead.pipeline.endpoints.codec.encode import encode_image
 from fairlead.pipeline.models.files import FileModel, picture_options
-from fairlead.pipeline.models.ports import ModelPort
+from fairlead.pipeline.models.ports import ModelError, ModelPort
 from fairlead.pipeline.ports import tensor
 from tests.pipeline.test_models import model, two
 
@@ -43,13 +43,20 @@ def test_an_array_goes_through_a_warm_model(tmp_path: Path) -> None:
         ("m.onnx", {"output": "xml"}, "npz or json"),
         ("m.onnx", {"size": 1}, "unknown"),
     ],
+    ids=["gone", "output", "unknown"],
 )
-def test_a_model_that_cannot_be_used_is_said_before_the_first_input(
+def test_a_model_that_cannot_be_used_is_refused(
     tmp_path: Path, target: str, options: Mapping[str, Any], why: str
 ) -> None:
     model(tmp_path / "m.onnx", "n", 2)
-    process = WarmProcess(WarmSpec("model", str(tmp_path / target), options=options), lambda line: None)
-    with pytest.raises(JobError, match=why):
+    with pytest.raises(ModelError) as refused:
+        FileModel(str(tmp_path / target), options)
+    assert why in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_refused_model_is_said_before_the_first_input(tmp_path: Path) -> None:
+    process = WarmProcess(WarmSpec("model", str(tmp_path / "gone.onnx")), lambda line: None)
+    with pytest.raises(JobError, match="does not exist"):
         process.start()
 
 

@@ -95,6 +95,11 @@ def test_a_session_from_its_creation_to_its_end(world: LocalWorld) -> None:
     world.ok("device", "sync")
     assert "SameApplication: no, the device has sha256:" in world.ok("augment", "show", "shop", "--local")
     assert "64 MiB" in world.ok("augment", "list", "--local")
+    assert (
+        world.ok("augment", "jobs")
+        == world.ok("augment", "jobs", "--session", "shop", "--local")
+        == "no jobs\n"
+    )
     out = world.ok("augment", "delete", "shop", "--local")
     assert f"its data stays in {world.place().data}" in out
     assert world.ok("augment", "list", "--local") == "no sessions\n"

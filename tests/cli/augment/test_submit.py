@@ -97,7 +97,7 @@ def test_a_device_does_its_job_alone_and_has_the_results(pair: DeviceSession) ->
 
 
 def test_who_works_is_explained(pair: DeviceSession) -> None:
-    pair.write(*"abcdefgh")
+    pair.write(*"abcd")
     code, out, err = pair.run(
         *(
             "augment",

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fairlead.submission.run import JobRun
     from fairlead.submission.sources import Found
 
-_LOOK: Final = 1.0
-"""Seconds between two looks at the job."""
+_LOOKS: Final = (0.1, 1.0)
+"""Seconds between two looks at the job: at its start, and later; a short job ends soon."""
 _SHOWN: Final = 10
 """Failed inputs that are printed; `fairlead augment logs` prints all."""
 _INTERRUPTED: Final = 130
@@ -85,7 +85,7 @@ def _wait(run: "JobRun", options: argparse.Namespace, *, is_following: bool) -> 
     """Wait until the job ends; False: its user does not wait for that."""
     from fairlead.signals import stop_signals
 
-    said = ""
+    said, (pause, longest) = "", _LOOKS
     explanation = Explanation() if options.explain else None
     with stop_signals() as stop, run.door.client() as client, progress(f"job {run.job}") as bar:
         while not run.look(client):
@@ -94,7 +94,8 @@ def _wait(run: "JobRun", options: argparse.Namespace, *, is_following: bool) -> 
                 bar.clear()
                 stream = sys.stdout if options.output == "table" else sys.stderr
                 print(page.render(Screen.of(stream, os.environ, options.color)), file=stream, flush=True)
-            if not select.select([stop], [], [], _LOOK)[0]:
+            pause = min(longest, 1.3 * pause)
+            if not select.select([stop], [], [], pause)[0]:
                 continue
             stop.recv(64)
             if not is_following:
