@@ -159,6 +159,22 @@ def test_inputs_that_appear_are_taken_until_a_signal(pair: DeviceSession) -> Non
     assert "2 inputs, 2 results" in out
 
 
+def test_a_job_and_a_worker_run_once(pair: DeviceSession) -> None:
+    words = ("augment", "submit", "--inputs", "in", "--follow", "--command", "cat {input}")
+    with pair.started("device", "work") as worker, pair.started(*words) as process:
+        (job,) = until(lambda: json.loads(pair.run("augment", "jobs", "-o", "json")[1]))
+        until((pair.folder / f"state/fairlead/submissions/{job['job']}.json.lock").exists)
+        code, _, err = pair.run("augment", "resume", job["job"])
+        assert (code, f"job {job['job']} runs here already" in err) == (2, True), err
+        until((pair.folder / "state/fairlead/devices/pi/jobs/.lock").exists)
+        code, _, err = pair.run("device", "work")
+        assert (code, "a worker pi runs here already" in err) == (2, True), err
+        for each in (worker, process):
+            each.send_signal(signal.SIGTERM)
+            each.communicate(timeout=60)
+        assert (worker.returncode, process.returncode) == (0, 0)
+
+
 def test_an_interrupted_job_goes_on(pair: DeviceSession) -> None:
     pair.write("a", "b", "c")
     gate = pair.folder / "gate"

@@ -31,6 +31,22 @@ _INTERRUPTED: Final = 130
 
 def run_job(options: argparse.Namespace, session: ChosenSession, record: "SubmissionRecord") -> int:
     """Run a job of this machine until it ends; return the exit code."""
+    from fairlead.device.place import locked
+    from fairlead.errors import JobError
+    from fairlead.submission.record import record_path
+
+    path = record_path(os.environ, record.job)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with locked(f"{path}.lock", exclusive=True) as held:
+        if not held:
+            raise JobError(f"job {record.job} runs here already", "end that command first")
+        code = _run(options, session, record)
+        if code != _INTERRUPTED:
+            os.unlink(f"{path}.lock")
+        return code
+
+
+def _run(options: argparse.Namespace, session: ChosenSession, record: "SubmissionRecord") -> int:
     from fairlead.submission.record import remove_record
 
     with _opened(session, record) as run:

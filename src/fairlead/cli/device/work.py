@@ -45,6 +45,20 @@ def _run(options: argparse.Namespace) -> int:
 
 def work_until_stopped(door: "StoreDoor", site: "WorkSite", *, until_idle: bool) -> int:
     """Work on the jobs of a session until a signal, or until none is left."""
+    from fairlead.device.place import locked
+    from fairlead.errors import JobError
+
+    os.makedirs(site.folder, mode=0o700, exist_ok=True)
+    with locked(os.path.join(site.folder, ".lock"), exclusive=True) as held:
+        if not held:
+            raise JobError(
+                f"a worker {site.name} runs here already",
+                "end it first; --slots lets one work on several inputs at once",
+            )
+        return _work(door, site, until_idle=until_idle)
+
+
+def _work(door: "StoreDoor", site: "WorkSite", *, until_idle: bool) -> int:
     from fairlead.signals import stop_signals
     from fairlead.submission.working import JobWorkers
 
