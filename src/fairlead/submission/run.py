@@ -132,6 +132,17 @@ class InputChoice:
             raise JobError(f"{base}: there is no such folder", "name the folder that the files are in")
         return cls(inputs if inputs == "-" else os.path.abspath(inputs), os.path.abspath(base or "."), follow)
 
+    def check_out(self, out: str) -> None:
+        """Raise JobError for a folder of results that would be inputs, or replace them."""
+        full = os.path.realpath(out)
+        base = os.path.realpath(self.base)
+        is_folder = self.inputs == self.base
+        if full == base or (is_folder and full.startswith(base.rstrip(os.sep) + os.sep)):
+            raise JobError(
+                f"--out {out}: the results would {'replace the' if full == base else 'become'} inputs",
+                "choose a folder beside them",
+            )
+
     @contextmanager
     def found(self, lines: Iterable[str]) -> Iterator["tuple[Iterable[Found | None], Callable[[], None]]"]:
         """Yield the inputs, and what ends the following of a folder; `lines` is the standard input."""

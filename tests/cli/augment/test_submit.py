@@ -238,6 +238,15 @@ def test_another_device_of_the_session_works_until_it_is_idle(pair: DeviceSessio
         (("--inputs", "gone", "--command", "cat {input}"), "gone: there is no such file or folder"),
         (("--inputs", "in", "--command", "cat"), "does not say where its input goes"),
         (
+            ("--inputs", "in", "--command", "cat {input}", "--out", "in"),
+            "the results would replace the inputs",
+        ),
+        (
+            ("--inputs", "in", "--command", "cat {input}", "--out", "in/new"),
+            "the results would become inputs",
+        ),
+        (("--inputs", "-", "--command", "cat {input}", "--out", "."), "the results would replace the inputs"),
+        (
             ("--inputs", "in", "--command", "no-such-program {input}", "--on", "device"),
             "there is no such program",
         ),

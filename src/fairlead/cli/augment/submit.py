@@ -50,6 +50,8 @@ def _submit(options: argparse.Namespace) -> int:
 
     request, files = job_options.requested(options)
     choice = InputChoice.of(options.inputs, options.base, follow=options.follow)
+    if options.out:
+        choice.check_out(options.out)
     session = chosen_session(options)
     if session.place is not None:
         facts = stated_facts(options, session.place, choice)
