@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
+from typing import Final
 
 from fairlead.errors import FairleadError, JobError
 from fairlead.executors.checkpoint import CheckpointedCommand, CheckpointShelf, Moved, SavedInput
@@ -12,25 +14,31 @@ from fairlead.splitwork.task import GivenUp, InputExecutor, InputFailure, Made, 
 from fairlead.submission.request import JobRequest
 
 Log = Callable[[str], None]
+_LONG: Final = 5.0
+"""Seconds after which an input that has a result from elsewhere is not run to its end."""
 
 
 class WarmExecutor:
     """A function or a model in a process that is warm before the first input comes."""
 
-    def __init__(self, process: WarmProcess) -> None:
+    def __init__(self, process: WarmProcess, long: float = _LONG) -> None:
         self._process = process
+        self._long = long
+        self._began = 0.0
         self._is_interrupted = False
+        self._is_dropped = False
 
     def run(self, task: WorkTask, target: str) -> Made:
         """Make the result of an input in the target file."""
+        self._is_dropped, self._began = False, time.monotonic()
         try:
             failure = self._process.run(task.source, target)
+            made = None if failure is None else InputFailure(failure.exit, failure.error)
         except FairleadError as error:  # it had crashed, and does not start any more
-            failure = None
-            return GivenUp() if self._is_interrupted else InputFailure(None, str(error))
-        if self._is_interrupted:
+            made = InputFailure(None, str(error))
+        if self._is_interrupted or (self._is_dropped and made is not None):
             return GivenUp()
-        return None if failure is None else InputFailure(failure.exit, failure.error)
+        return made
 
     def interrupt(self) -> None:
         """Give up the input that is run; called from another thread."""
@@ -38,8 +46,11 @@ class WarmExecutor:
         self._process.interrupt()
 
     def drop(self, task: WorkTask) -> None:
-        """Run it to its end: to load a model again may take longer."""
+        """End the process if it has run for long: to start it again may take as long as a short input."""
         del task
+        if time.monotonic() - self._began > self._long:
+            self._is_dropped = True
+            self._process.interrupt()
 
     def close(self) -> None:
         """End the process."""
