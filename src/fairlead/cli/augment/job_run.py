@@ -17,6 +17,8 @@ from fairlead.cli.output.show import show
 from fairlead.cli.output.terminal import Screen
 
 if TYPE_CHECKING:
+    import socket
+
     from fairlead.submission.feeder import Feeder
     from fairlead.submission.record import SubmissionRecord
     from fairlead.submission.run import JobRun
@@ -33,26 +35,29 @@ def run_job(options: argparse.Namespace, session: ChosenSession, record: "Submis
     """Run a job of this machine until it ends; return the exit code."""
     from fairlead.device.place import locked
     from fairlead.errors import JobError
+    from fairlead.signals import stop_signals
     from fairlead.submission.record import record_path
 
     path = record_path(os.environ, record.job)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    with locked(f"{path}.lock", exclusive=True) as held:
+    with stop_signals() as stop, locked(f"{path}.lock", exclusive=True) as held:
         if not held:
             raise JobError(f"job {record.job} runs here already", "end that command first")
-        code = _run(options, session, record)
+        code = _run(options, session, record, stop)
         if code != _INTERRUPTED:
             os.unlink(f"{path}.lock")
         return code
 
 
-def _run(options: argparse.Namespace, session: ChosenSession, record: "SubmissionRecord") -> int:
+def _run(
+    options: argparse.Namespace, session: ChosenSession, record: "SubmissionRecord", stop: "socket.socket"
+) -> int:
     from fairlead.submission.record import remove_record
 
     with _opened(session, record) as run:
         run.start()
         try:
-            is_ended = _wait(run, options, is_following=record.follow)
+            is_ended = _wait(run, options, stop, is_following=record.follow)
         except BaseException:
             run.stop()
             raise
@@ -97,13 +102,11 @@ def _feeder(
     return Feeder(session.door, record.job, record.base, () if is_named else found)
 
 
-def _wait(run: "JobRun", options: argparse.Namespace, *, is_following: bool) -> bool:
+def _wait(run: "JobRun", options: argparse.Namespace, stop: "socket.socket", *, is_following: bool) -> bool:
     """Wait until the job ends; False: its user does not wait for that."""
-    from fairlead.signals import stop_signals
-
     said, (pause, longest) = "", _LOOKS
     explanation = Explanation() if options.explain else None
-    with stop_signals() as stop, run.door.client() as client, progress(f"job {run.job}") as bar:
+    with run.door.client() as client, progress(f"job {run.job}") as bar:
         while not run.look(client):
             said = _show_progress(run, bar, said)
             if explanation is not None and run.last is not None and (page := explanation.news(run.last)):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead.cli.device.options import add_name, place_of, say, warn
 
 if TYPE_CHECKING:
+    import socket
+
     from fairlead.submission.client import StoreDoor
     from fairlead.submission.working import WorkSite
 
@@ -47,35 +49,34 @@ def work_until_stopped(door: "StoreDoor", site: "WorkSite", *, until_idle: bool)
     """Work on the jobs of a session until a signal, or until none is left."""
     from fairlead.device.place import locked
     from fairlead.errors import JobError
+    from fairlead.signals import stop_signals
 
     os.makedirs(site.folder, mode=0o700, exist_ok=True)
-    with locked(os.path.join(site.folder, ".lock"), exclusive=True) as held:
+    with stop_signals() as stop, locked(os.path.join(site.folder, ".lock"), exclusive=True) as held:
         if not held:
             raise JobError(
                 f"a worker {site.name} runs here already",
                 "end it first; --slots lets one work on several inputs at once",
             )
-        return _work(door, site, until_idle=until_idle)
+        return _work(door, site, stop, until_idle=until_idle)
 
 
-def _work(door: "StoreDoor", site: "WorkSite", *, until_idle: bool) -> int:
-    from fairlead.signals import stop_signals
+def _work(door: "StoreDoor", site: "WorkSite", stop: "socket.socket", *, until_idle: bool) -> int:
     from fairlead.submission.working import JobWorkers
 
     workers = JobWorkers(door, site, say)
     said = ""
-    with stop_signals() as stop:
-        try:
-            while True:
-                is_idle = workers.look()
-                if workers.problem not in ("", said):
-                    warn(workers.problem)
-                said = workers.problem
-                if is_idle and until_idle:
-                    break
-                if select.select([stop], [], [], _LOOK)[0]:
-                    break
-        finally:
-            workers.stop()
+    try:
+        while True:
+            is_idle = workers.look()
+            if workers.problem not in ("", said):
+                warn(workers.problem)
+            said = workers.problem
+            if is_idle and until_idle:
+                break
+            if select.select([stop], [], [], _LOOK)[0]:
+                break
+    finally:
+        workers.stop()
     say("stopped")
     return 0
