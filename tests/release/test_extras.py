@@ -111,7 +111,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     ),
     # No GPU: a part is missing.
     "search": (
-        (1, ("reproduce", "augment", "--images", "4", "--batches", "8", "--rounds", "1", "--plot", "a.svg")),
+        (1, ("reproduce", "augment", "--images", "4", "--batches", "8", "--rounds", "1", "--without-split")),
     ),
     "lab": ((0, ("lab", "status")),),
     "all": ((1, ("schedule", *FLEET)), (0, ("estimate", MODEL, *CLUSTER))),

@@ -165,3 +165,24 @@ def test_the_one_with_the_bytes_goes_on_while_the_fast_one_waits_for_them() -> N
     made.hear("pod", "pod", 1, BytesAt.STORED, (), 1.0)
     # Against workers that have the bytes as well it would get nothing: it needs a second for one.
     assert asks(made, "device", 1.0, has=BytesAt.LOCAL) == [1]
+
+
+def test_bytes_that_only_a_slow_worker_has_are_missed_by_a_fast_one_at_the_end() -> None:
+    made = queue(1, stored=False)
+    assert asks(made, "slow", 0.0, has=BytesAt.LOCAL) == [0]
+    made.hear("pod", "pod", 1, BytesAt.STORED, [], 0.2)
+    assert [each.id for each in made.missing_bytes("pod", 0.2)] == [0]
+    assert made.grant("pod", 0.2) == []
+    made.has_come(0)
+    assert made.missing_bytes("pod", 0.2) == []
+    [lease] = made.grant("pod", 0.3)
+    assert (lease.input.id, lease.copy, lease.input.stored) == (0, True, True)
+    ends(made, "pod", 0.4, 0)
+    assert made.workers["slow"].dropped == {0}
+
+
+def test_no_bytes_are_missed_while_inputs_wait() -> None:
+    made = queue(2, stored=False)
+    asks(made, "slow", 0.0, has=BytesAt.LOCAL)
+    made.hear("pod", "pod", 1, BytesAt.STORED, [], 0.2)
+    assert made.missing_bytes("pod", 0.2) == []

@@ -6,7 +6,7 @@ long. A result counts once, whoever has the lease.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairlead.splitting.chunks import ChunkRule, SplitView, TimedChunks
 from fairlead.splitting.items import BytesAt, SplitInput, SplitLease
@@ -130,6 +130,24 @@ class SplitQueue:
             return []
         return self._copy(worker, now)
 
+    def missing_bytes(self, name: str, now: float) -> list[SplitInput]:
+        """Return the inputs that a worker would copy now if the store had their bytes."""
+        worker = self.workers[name]
+        if self.pending or not self._chunks.copies:
+            return []
+        mine = worker.ends(1, now)
+        return [
+            lease.input
+            for ends, overdue, lease in self._candidates(worker, now, reachable=False)
+            if overdue or ends > self.rules.sooner * mine
+        ]
+
+    def has_come(self, number: int) -> None:
+        """Note that the bytes of an input that workers hold are in the store now."""
+        for name, lease in self._holders.get(number, {}).items():
+            fresh = replace(lease, input=replace(lease.input, stored=True))
+            self._holders[number][name] = self.workers[name].held[number] = fresh
+
     def give_back(self, name: str, numbers: Iterable[int]) -> None:
         """Take inputs back that a worker was to get, and did not."""
         worker = self.workers[name]
@@ -217,7 +235,9 @@ class SplitQueue:
     def _copies_at_once(self, worker: SplitWorker) -> int:
         return int((worker.rate or 0.0) * self.rules.copying)
 
-    def _candidates(self, worker: SplitWorker, now: float) -> Iterable[tuple[float, bool, SplitLease]]:
+    def _candidates(
+        self, worker: SplitWorker, now: float, *, reachable: bool = True
+    ) -> Iterable[tuple[float, bool, SplitLease]]:
         """Yield what others hold and nobody copies: its expected end in seconds, whether it is overdue."""
         for other in self.workers.values():
             if other is worker:
@@ -227,7 +247,7 @@ class SplitQueue:
                 unreachable = worker.has is BytesAt.STORED and not lease.input.stored
                 # Of workers that have not ended anything, a second copy is as good as a first.
                 copied = len(holders) > 1 and any(self.workers[name].rate for name in holders)
-                if copied or unreachable or worker.name in holders:
+                if copied or unreachable is reachable or worker.name in holders:
                     continue
                 overdue = other.is_overdue(position, now)
                 ends = other.ends_of(position, now)

@@ -39,7 +39,17 @@ def test_what_options_ask_for() -> None:
 
 
 def test_a_small_run_has_every_arrangement(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["--images", "4", "--batches", "8", "--rounds", "1", "--plot", str(tmp_path / "a.svg")]
+    words = [
+        "--images",
+        "4",
+        "--batches",
+        "8",
+        "--rounds",
+        "1",
+        "--without-split",
+        "--plot",
+        str(tmp_path / "a.svg"),
+    ]
     main(["reproduce", "augment", *words, "-o", "json"])
     answer = json.loads(capsys.readouterr().out)
     assert list(answer) == ["rounds", "images", "documents", "published", "rows", "missing"]

@@ -290,7 +290,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "reproduce augment": {
         *("--quick", "--images", "--set-size", "--image-size", "--batches", "--edge-cpu", "--rounds"),
-        *("--plot", *OUTPUT),
+        *("--without-split", "--plot", *OUTPUT),
     },
     "reproduce devices": {"--plot", "--catalog", *OUTPUT},
     "reproduce all": {"--out", "--quick", "--only", *OUTPUT},

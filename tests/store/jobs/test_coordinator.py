@@ -214,3 +214,20 @@ def test_no_more_is_wanted_than_the_link_brings(bench: Bench) -> None:
         results = [{**result(each), "interval": 0.01} for each in leases]
         bench.exchange(name, "pod", has="stored", results=results)
     assert 2 <= len(wanted) <= 20
+
+
+def test_bytes_of_an_input_that_a_slow_device_holds_at_the_end_are_wanted_and_copied(bench: Bench) -> None:
+    name = bench.coordinator.make({"command": ["true"], "policy": "split"})
+    bench.add(name, [stated("f0", stored=False), stated("f1")], complete=True)
+    lease = bench.exchange(name, "cam", site="device", has="local")["leases"][0]
+    [other] = bench.exchange(name, "pod", has="stored")["leases"]
+    bench.now = 0.1
+    bench.exchange(name, "pod", has="stored", results=[result(other)])
+    bench.now = 0.9
+    bench.exchange(name, "cam", site="device", has="local", held=[lease["input"]], want=False)
+    bench.exchange(name, "pod", has="stored")
+    assert bench.add(name, [])["wanted"] == ["f0"]
+    bench.add(name, [stated("f0")], complete=True)
+    [copy] = bench.exchange(name, "pod", has="stored")["leases"]
+    assert (copy["path"], copy["copy"], copy["where"]) == ("f0", True, f"/jobs/{name}/in/f0")
+    assert bench.exchange(name, "pod", results=[result(copy)])["state"] == "done"

@@ -54,6 +54,9 @@ def add(verbs: Any) -> None:
         default=0.1,
         help="the device's part of one CPU, in the image job by itself (default: %(default)s)",
     )
+    command.add_argument(
+        "--without-split", action="store_true", help="leave out device and server together, in a session"
+    )
     command.add_argument("--rounds", metavar="N", type=int, default=3, help="interleaved rounds (default: 3)")
     command.add_argument("--plot", metavar="FILE", help="also draw the rates, as an SVG picture")
     shared.add_output(command)
@@ -103,7 +106,9 @@ def read_experiment(options: argparse.Namespace) -> "AugmentExperiment":
     if not 8 <= batches <= 10_000:
         raise SettingsError(f"--batches {batches}: not a number from 8 to 10,000")
     rounds = 1 if options.quick else options.rounds
-    return AugmentExperiment(count, batches, rounds, width, height, options.edge_cpu)
+    return AugmentExperiment(
+        count, batches, rounds, width, height, options.edge_cpu, not options.without_split
+    )
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,6 @@ from fairlead.reproduce.augment.published import LOAD
 DEVICE, SERVER, ACCELERATOR = "device alone", "server, one core", "server, accelerator"
 LOADER, LOADERS, MANY_LOADERS = "server, one loader", "server, two loaders", "server, four loaders"
 AS_IT_IS: Final = "as fast as it is"
-_NOTHING: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,6 @@ def _run(workers: Sequence[BareWorker], folder: Path) -> JobRunFigures:
         return run_bare([replace(each, environ={**each.environ, **found}) for each in workers], folder)
 
 
-def new_service(folder: Path, *, needed: bool = True) -> AbstractContextManager[Mapping[str, str]]:
+def new_service(folder: Path) -> AbstractContextManager[Mapping[str, str]]:
     """Return a context with the environment of a new and empty search service."""
-    if not needed:
-        return nullcontext(_NOTHING)
     return search_service(folder / f"service-{len(list(folder.glob('service-*')))}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,7 +14,10 @@ from fairlead.reproduce.augment.figures import RunBook
 from fairlead.reproduce.augment.function import DOCUMENTS
 from fairlead.reproduce.augment.images import HEIGHT, WIDTH, image_bytes
 from fairlead.reproduce.augment.published import CASES
+from fairlead.reproduce.augment.split_cases import image_splits, load_splits, split_runner
 
+SPLITS = "splits"
+_BATCH_BYTES = 200 << 10
 ACCELERATOR_MISSING = "the server's accelerator: neither ONNX Runtime nor PyTorch finds a GPU here"
 
 
@@ -28,6 +32,8 @@ class AugmentExperiment:
     height: int = HEIGHT
     edge_cpu: float = 0.1
     """The device's part of one CPU, of the image job by itself."""
+    splits: bool = True
+    """Whether device and server also work together, as split jobs of a session."""
 
 
 def measure(
@@ -35,15 +41,18 @@ def measure(
 ) -> dict[str, Any]:
     """Return the contract of `fairlead reproduce augment -o json`."""
     missing = dict(_missing())
+    splits = experiment.splits and SPLITS not in missing
     on_step("makes the inputs")
     batches = 0 if DOCUMENTS in missing else experiment.batches
     size = (experiment.width, experiment.height)
     names, listed = write_inputs(folder, experiment.images, batches, size)
-    cases = [
-        *image_cases(names, experiment.edge_cpu, folder),
-        *(load_cases(listed, folder) if listed else ()),
-    ]
-    book = run_cases(cases, experiment.rounds, on_step)
+    stored = len(names) * image_bytes(*size) + len(listed) * _BATCH_BYTES
+    with split_runner(folder, stored) as run_split:
+        cases = list(image_cases(names, experiment.edge_cpu, folder))
+        cases += image_splits(names, folder, run_split) if splits else ()
+        cases += load_cases(listed, folder) if listed else ()
+        cases += load_splits(listed, folder, run_split) if listed and splits else ()
+        book = run_cases(cases, experiment.rounds, on_step)
     return {
         "rounds": experiment.rounds,
         "images": {
@@ -95,6 +104,9 @@ def row_of(case: AugmentCase, book: RunBook) -> dict[str, Any]:
 
 
 def _missing() -> Iterator[tuple[str, str]]:
+    absent = [name for name in ("cheroot", "cryptography", "wsgidav") if find_spec(name) is None]
+    if absent:
+        yield SPLITS, f"device and server together: no {absent[0]}: pip install 'fairlead[augment]'"
     if not detector.accelerator():
         yield "accelerator", ACCELERATOR_MISSING
     try:

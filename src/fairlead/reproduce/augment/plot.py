@@ -6,6 +6,7 @@ from typing import Any
 from fairlead.reproduce.augment.cases import DEVICE, LOADER
 from fairlead.reproduce.augment.function import DOCUMENTS
 from fairlead.reproduce.augment.published import BOTH_S, LOAD, SERVER_ALONE_S
+from fairlead.reproduce.augment.split_cases import BOTH
 from fairlead.reproduce.bars import Bar, BarGroup, bars
 
 
@@ -30,5 +31,5 @@ def published(row: Mapping[str, Any]) -> float | None:
     """Return what the paper has for an arrangement, by its server alone."""
     if row["job"] != DOCUMENTS:
         return None
-    known = {LOADER: 1.0, DEVICE: 1 / LOAD.ratio, "device and server": SERVER_ALONE_S / BOTH_S}
+    known = {LOADER: 1.0, DEVICE: 1 / LOAD.ratio, BOTH: SERVER_ALONE_S / BOTH_S}
     return known.get(row["arrangement"])

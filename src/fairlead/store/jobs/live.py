@@ -10,6 +10,7 @@ from fairlead.splitting.policy.rule import OffloadRule
 from fairlead.splitting.queue import SplitQueue
 from fairlead.splitting.rate import RateMeter
 from fairlead.splitting.rules import SplitRules
+from fairlead.splitting.worker import SplitWorker
 from fairlead.store.jobs.database import JobsDatabase
 from fairlead.store.jobs.records import SplitJobRecord
 from fairlead.store.jobs.spec import SplitJobSpec, parse_spec
@@ -88,6 +89,8 @@ class LiveJob:
                 old = self.queue.window.pop(number)
                 fresh = SplitInput(old.id, old.path, old.digest, old.size, stored=True, where=old.where)
                 self.queue.window.add((fresh,))
+            elif self.queue.is_held(number):
+                self.queue.has_come(number)
         self.fill()
 
     def lost(self, numbers: Collection[int]) -> None:
@@ -118,4 +121,10 @@ class LiveJob:
         count = min(_MOST_WANTED, max(0, math.ceil(need) - have))
         if not self.queue.window.wanted:
             self._since = now
-        return [each.path for each in self.queue.window.want(count)]
+        wanted = [each.path for each in self.queue.window.want(count)]
+        return [*wanted, *(path for path in self._for_copies(away, now) if path not in wanted)]
+
+    def _for_copies(self, away: Sequence[SplitWorker], now: float) -> Sequence[str]:
+        """Return the inputs that workers elsewhere would copy at the end, if they had the bytes."""
+        missing = [self.queue.missing_bytes(each.name, now)[: each.slots] for each in away]
+        return list(dict.fromkeys(item.path for items in missing for item in items))
