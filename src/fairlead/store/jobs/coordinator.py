@@ -52,7 +52,7 @@ class SplitCoordinator:
         self._writing = writing
         self._waiters = waiters
         self._live: dict[str, LiveJob] = {}
-        self._ended: list[str] = []
+        self._ended = [record.id for state in ENDED for record in database.jobs(state)]
 
     def make(self, document: Mapping[str, Any]) -> str:
         """Make a job, and return its id."""
@@ -171,10 +171,10 @@ class SplitCoordinator:
             return self.database.is_staged(staged, number)
 
     def take_ended(self) -> list[str]:
-        """Return the jobs that have ended since the last time."""
+        """Return the jobs that have ended since the last time, but those that run again."""
         with self.changed:
             ended, self._ended = self._ended, []
-            return ended
+            return [name for name in ended if self._record(name).state in ENDED]
 
     def _take(self, job: LiveJob, request: WorkerExchange) -> tuple[int, set[int]]:
         """Commit results and failures; return how many count, and the inputs that others have done."""

@@ -119,8 +119,9 @@ class JobsHandler:
             if rest[1:] == ["cancel"]:
                 return 200, coordinator.cancel(name)
             if rest[1:] == ["again"]:
-                make_folders(self._contents, f"/jobs/{name}/staged/file")
-                return 200, coordinator.again(name)
+                with coordinator.changed:  # uploads of jobs that have ended are removed
+                    make_folders(self._contents, f"/jobs/{name}/staged/file")
+                    return 200, coordinator.again(name)
         raise _nothing()
 
     def _add(self, coordinator: SplitCoordinator, name: str, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,10 +78,10 @@ class ResultPlacer(threading.Thread):
                 if self.place_some():
                     continue
                 self.settle()
-                self._sweep()
+                self.sweep()
                 self._problem, self.is_behind = "", False
                 with self._coordinator.changed:
-                    if not self._ending.is_set() and self._coordinator.database.last_number == self._placed:
+                    if not self._ending.is_set() and self.is_done:
                         self._coordinator.changed.wait(_IDLE)
             except (OSError, RefusedError) as error:
                 self._report(error)
@@ -90,10 +90,17 @@ class ResultPlacer(threading.Thread):
                 self.is_behind = waiting > _KEPT_BYTES
                 self._ending.wait(_RETRY)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether each committed result has its file."""
+        return self._coordinator.database.last_number == self._placed
+
     def place_some(self) -> int:
         """Place the next results; return how many."""
         with self._coordinator.changed:
             rows = self._coordinator.database.unplaced(self._placed, _BATCH)
+            if not rows:  # an earlier process has placed those before
+                self._placed = self._coordinator.database.last_number
         for row in rows:
             with self._contents.freeze.writing():
                 self._place(row)
@@ -113,12 +120,18 @@ class ResultPlacer(threading.Thread):
                 self._coordinator.database.settle(self._placed)
             self._settled, self._bytes = self._placed, 0
 
-    def _sweep(self) -> None:
-        """Remove uploads that jobs which have ended left: results of inputs that had one."""
-        for name in self._coordinator.take_ended():
-            with suppress(OSError, RefusedError), self._contents.freeze.writing():
-                if self._contents.jail.entry(f"/jobs/{name}/staged/") is not None:
-                    self._contents.remove(f"/jobs/{name}/staged")
+    def sweep(self) -> None:
+        """Remove uploads that jobs which have ended left: results of inputs that had one.
+
+        Nobody commits meanwhile: an upload that is the last result of its job has its name by then.
+        """
+        with suppress(RefusedError), self._contents.freeze.writing(), self._coordinator.changed:
+            if not self.is_done:
+                return
+            for name in self._coordinator.take_ended():
+                with suppress(OSError, RefusedError):
+                    if self._contents.jail.entry(f"/jobs/{name}/staged/") is not None:
+                        self._contents.remove(f"/jobs/{name}/staged")
 
     def _place(self, row: UnplacedResult) -> None:
         if self._is_outdated(row):
