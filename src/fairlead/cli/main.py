@@ -9,7 +9,7 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Final
@@ -67,6 +67,8 @@ DEBUG = "FAIRLEAD_DEBUG"
 FAULT = 70
 """A fault of this program (EX_SOFTWARE of sysexits.h)."""
 _INTERRUPTED = 130
+ParserBuilder = Callable[[str], argparse.ArgumentParser]
+"""Returns the parser of every command, or of the one that is named."""
 
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
@@ -84,12 +86,12 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     return top
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def main(argv: Sequence[str] | None = None, build: ParserBuilder = build_parser) -> int:
+    """Run one command of this program, or of another with a parser of its own; return its exit code."""
     argv = sys.argv[1:] if argv is None else argv
     options = argparse.Namespace(command="fairlead")
     try:
-        code = _run_command(argv, options)
+        code = _run_command(argv, options, build)
         if not hasattr(options, "failure_code"):  # the output of `run` is its command's
             print(end="", flush=True)  # a full disk raises here; a closed stdout does not
         return code
@@ -103,10 +105,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(getattr(options, "failure_code", code))  # `run` keeps other codes for its command
 
 
-def _run_command(argv: Sequence[str], options: argparse.Namespace) -> int:
+def _run_command(argv: Sequence[str], options: argparse.Namespace, build: ParserBuilder) -> int:
     """Parse the arguments and run the command; --help and --version end in SystemExit."""
     try:
-        build_parser(argv[0] if argv else "").parse_args(argv, options)
+        build(argv[0] if argv else "").parse_args(argv, options)
     except SystemExit:
         print(end="", flush=True)
         raise
@@ -165,8 +167,13 @@ def _discard_output() -> None:
 
 
 def run() -> None:
-    """Run as the installed program; a character that the terminal cannot encode is escaped."""
+    """Run as the installed program."""
+    prepare()
+    sys.exit(main())
+
+
+def prepare() -> None:
+    """Prepare the process of an installed program; a character that the terminal cannot encode is escaped."""
     gc.set_threshold(_YOUNG)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(main())

@@ -16,7 +16,8 @@ Json = dict[str, Any]
 
 def is_of_a_cluster(options: argparse.Namespace) -> bool:
     """Return whether the options name a cluster, or a namespace of one."""
-    return any(value is not None for value in (options.namespace, options.kubeconfig, options.context))
+    named = any(value is not None for value in (options.namespace, options.kubeconfig, options.context))
+    return named or getattr(options, "kubectl", False)
 
 
 def open_run(options: argparse.Namespace) -> tuple[Json, Callable[[], Json | None]]:

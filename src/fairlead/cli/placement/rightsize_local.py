@@ -54,6 +54,8 @@ def applies(options: argparse.Namespace) -> bool:
         if stated:
             raise SettingsError(f"{stated[0]} does not go with --local", "leave it out, or leave out --local")
         return True
+    if getattr(options, "kubectl", False):
+        return False
     if stated or options.prometheus or options.series or _names_cluster() or not _history(make=False):
         return False
     print("fairlead: no cluster is configured: reading your history on this machine", file=sys.stderr)

@@ -76,6 +76,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
     """Return the extras that the command needs with these options."""
     verb = getattr(options, "verb", None) or getattr(options, "program", None) or ""
     name = f"{options.command} {verb}".strip()
+    if name == "top" and getattr(options, "kubectl", False):
+        return ("scheduler",)
     own = EXTRAS.get(name, EXTRAS.get(options.command, "all"))
     extras = [own] if own else []
     if options.command == "augment" and getattr(options, "local", False):
