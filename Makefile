@@ -118,6 +118,9 @@ bench-estimate: $(VENV)/.dev ## Time one model on a thousand devices
 bench-openb: $(VENV)/.dev ## Fill a published cluster trace with every policy, ten seeds each (DATA=folder)
 	$(BIN)/python bench/openb.py --data $(DATA)/openb
 
+bench-pack: $(VENV)/.dev ## Pack 200 synthetic clusters of each kind: worst seeds beside three peers (a quarter of an hour; SHORT=1: two minutes)
+	$(BIN)/python -m bench.pack $(if $(SHORT),--short)
+
 bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches (SHORT=1; BEFORE=checkout)
 	$(BIN)/python -m bench.engine $(FORM)
 
@@ -237,4 +240,4 @@ $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image krew check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-pack bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean

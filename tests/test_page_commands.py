@@ -16,7 +16,9 @@ from tests.test_docs import PAGES, ROOT
 LINE = re.compile(r"(?:\$ )?(?:cd \S+ && )?(?:sudo )?(?:\w+=\S+ )*(?:\.venv/bin/)?fairlead ([a-z].*)")
 OUTPUT = re.compile(r"top {2}\d+ running")
 """The first line of `fairlead top` begins like a command."""
-INCOMPLETE = re.compile(r"arguments are required|expected one argument$|expected at least one argument$")
+INCOMPLETE = re.compile(
+    r"arguments are required|one of the arguments .* is required$|expected (?:one|at least one) argument$"
+)
 """A sentence names a command without its arguments: that is no wrong word."""
 SYNTAX = re.compile(r"(?:^|\s)\[|\]\s|\]$|\w\|\w")
 """A line of syntax, not a command; each option in it is held by tests/test_reference.py."""

@@ -1,7 +1,7 @@
 """`fairlead simulate`: the fields of its answer, the table, the picture, and errors."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +12,7 @@ from fairlead.cli.main import build_parser, main
 from fairlead.cli.placement.simulate import table
 from fairlead.schedule.filter.interference import MODELS
 from fairlead.simulate.play.waiting import ORDERS
+from fairlead.simulate.trace.synthetic import KINDS
 from tests.cli.shell.test_contract import leaves
 
 Run = Callable[..., tuple[int, str, str]]
@@ -179,8 +180,10 @@ def test_the_answer_is_printed_if_the_picture_cannot_be_written(run: Run) -> Non
     assert "/dev/full: cannot be written: No space left on device" in err
 
 
-@pytest.mark.parametrize(("option", "known"), [("--queue", ORDERS), ("--interference", MODELS)])
-def test_help_lists_the_known_values(option: str, known: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("option", "known"), [("--queue", ORDERS), ("--interference", MODELS), ("--generate", KINDS)]
+)
+def test_help_lists_the_known_values(option: str, known: Mapping[str, object]) -> None:
     (command,) = (below for name, below in leaves(build_parser("simulate")) if name == "simulate")
     (text,) = (str(action.help) for action in command._actions if option in action.option_strings)
     listed = text.partition(": ")[2].partition(" (")[0]
@@ -210,3 +213,10 @@ def test_large_energies_are_printed_without_an_exponent(run: Run) -> None:
     answer = json.loads(out)
     answer["policies"][0]["energy_j"] = 8.71234e4 * 3.6e6
     assert "87,123 kWh at " in str(table(answer))
+
+
+def test_a_cluster_and_its_jobs_are_generated(run: Run) -> None:
+    code, out, _ = run("--generate", "hungry", "--seed", "1", "--until", "60s", "-o", "json")
+    answer = json.loads(out)
+    assert (code, answer["trace"], answer["settings"]["interference"]) == (0, "hungry, seed 1", "none")
+    assert answer["policies"][0]["running"] > 0

@@ -248,6 +248,7 @@ COMMANDS: dict[str, set[str]] = {
     "snapshot": {"--kubeconfig", "--context", "--catalog", "--out", *OUTPUT},
     "simulate": {
         "--trace",
+        "--generate",
         "--cluster",
         "--policy",
         "--seed",

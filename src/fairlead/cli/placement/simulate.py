@@ -34,11 +34,17 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "simulate", help="run a trace of jobs under one policy or several", description=_DESCRIPTION
     )
-    command.add_argument(
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         "--trace",
         metavar="FILE",
-        required=True,
         help="jobs: YAML, JSON or CSV, Kubernetes manifests, a snapshot, or the pods of an openb trace",
+    )
+    source.add_argument(
+        "--generate",
+        metavar="KIND",
+        help="a synthetic cluster and its jobs, of this kind: gpu-bound, cpu-bound, hungry, cpu-uneven, "
+        "memory-bound, typed, gangs, departures or mixed (drawn by the seed)",
     )
     command.add_argument("--cluster", metavar="FILE", help="machines, if the trace has none of its own")
     command.add_argument(
@@ -127,12 +133,15 @@ def _read_inputs(
     from fairlead.simulate.trace.machines import read_fleet
     from fairlead.simulate.trace.read import TraceReader, check_faults
     from fairlead.simulate.trace.settings import SimulationSettings, duration_of, merge_settings
+    from fairlead.simulate.trace.synthetic import synthetic_trace
 
     policies = list(dict.fromkeys(name for name in options.policy.split(",") if name))
     if not policies:
         raise SettingsError("--policy: no policy is named", "write it like --policy fairlead,binpack")
     for name in policies:
         policy_named(name)
+    if options.generate and options.over_provision is not None:
+        raise SettingsError("--over-provision: generated jobs hold what they request", "name a --trace")
     if options.over_provision is not None and not 0 <= options.over_provision <= _MOST_PERCENT:
         raise SettingsError(
             f"--over-provision {options.over_provision:g}: not a percentage from 0 to {_MOST_PERCENT:g}",
@@ -141,14 +150,17 @@ def _read_inputs(
     catalog = shared.catalog_of(options)
     machines = read_fleet(options.cluster, catalog) if options.cluster else None
     duration = duration_of(options.duration, "--duration") if options.duration else inf
-    reader = TraceReader(catalog, options.seed, options.over_provision, machines, duration)
-    with progress(f"reading {options.trace}"):
-        trace = _apply_options(reader.read(options.trace), options)
-    fleet = machines or trace.fleet
+    if options.generate:
+        trace = synthetic_trace(options.generate, options.seed)
+    else:
+        reader = TraceReader(catalog, options.seed, options.over_provision, machines, duration)
+        with progress(f"reading {options.trace}"):
+            trace = reader.read(options.trace)
+    trace, fleet = _apply_options(trace, options), machines or trace.fleet
     if fleet is None:
         raise SettingsError(f"{options.trace} has no machines", "name a file of nodes with --cluster")
     check_faults(trace, fleet)
-    settings = merge_settings(SimulationSettings(), trace.settings, f"{options.trace}: settings")
+    settings = merge_settings(SimulationSettings(), trace.settings, f"{trace.name}: settings")
     return policies, trace, fleet, merge_settings(settings, _overrides(options), "the command line")
 
 
