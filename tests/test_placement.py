@@ -189,9 +189,11 @@ def test_a_placement_reads_as_a_sentence() -> None:
     assert decision.sentence() == (
         "a goes to n1 (gpu-0, 1.0 GiB and 25 % of its compute, gpu-1, whole) once default/b is evicted"
     )
+    unsure = replace(decision, unknown=("its latency on x is not known",))
+    assert unsure.sentence() == f"{decision.sentence()}; its latency on x is not known"
     assert set(decision.to_json()) == {
         "name", "namespace", "policy", "placed", "node", "shares", "score", "among", "rejections", "victims",
-        "changes", "sentence",
+        "changes", "sentence", "unknown",
     }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ FIELDS = [
     "confidence",
     "basis",
     "meets_slo",
+    "state",
 ]
 
 
@@ -39,7 +40,18 @@ def test_estimates_that_run_and_fit_sort_first() -> None:
     fast = Estimate("fast", "m", seconds=Seconds(1.0))
     full = Estimate("full", "m", fits=False, seconds=Seconds(0.1))
     never = Estimate("never", "m", runs=False)
-    assert sorted([never, full, slow, fast], key=sort_key) == [fast, slow, full, never]
+    maybe = Estimate("maybe", "m", runs=None)
+    assert sorted([never, full, maybe, slow, fast], key=sort_key) == [fast, slow, maybe, full, never]
+
+
+def test_what_is_known_against_a_device_counts_more_than_what_is_not_known() -> None:
+    states = [
+        Estimate("t4", "m", runs=runs, fits=fits).state
+        for runs in (True, None, False)
+        for fits in (True, False)
+    ]
+    assert states == ["runs", "does not fit", "not known", "does not fit", "does not run", "does not run"]
+    assert Estimate("t4", "m", runs=None).to_json()["runs"] is None
 
 
 def test_good_is_runs_fits_and_in_time() -> None:
@@ -48,3 +60,4 @@ def test_good_is_runs_fits_and_in_time() -> None:
     assert not Estimate("t4", "m", meets_slo=False).good
     assert not Estimate("t4", "m", fits=False).good
     assert not Estimate("t4", "m", runs=False).good
+    assert not Estimate("t4", "m", runs=None).good

@@ -147,8 +147,13 @@ def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> D
 
 
 def taken_whole(request: Request, device: DeviceState) -> bool:
-    """Return whether a request sized by its estimates gets all of it, because it cannot be shared."""
-    return request.sized_by_estimate and not device.shareable
+    """Return whether a request sized by its estimates gets all of it, because no share of it is possible."""
+    return request.sized_by_estimate and (not device.shareable or _has_unknown_size(request, device))
+
+
+def _has_unknown_size(request: Request, device: DeviceState) -> bool:
+    expected = request.estimates.get(device.model)
+    return expected is not None and bool(expected.unknown) and expected.memory is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +307,8 @@ class Decision:
     """Ids of the requests that must be evicted first."""
     changes: tuple[SuggestedChange, ...] = ()
     """Smallest first; filled only on demand."""
+    unknown: tuple[str, ...] = ()
+    """What is not known of the accelerators taken, and what the policy did with that."""
 
     @property
     def placed(self) -> bool:
@@ -316,7 +323,7 @@ class Decision:
     def sentence(self) -> str:
         """Return the decision in one sentence."""
         if self.placement is not None:
-            return _placed(self.placement, self.victims)
+            return "; ".join((_placed(self.placement, self.victims), *self.unknown))
         reasons = ("; " if self._whole_request else ", ").join(self.reasons())
         why = f": {reasons}" if reasons else ""
         fit = f"; smallest change that would fit: {self.changes[0].text}" if self.has_suggestion else ""
@@ -363,6 +370,7 @@ class Decision:
             "victims": list(self.victims),
             "changes": [change.to_json() for change in self.changes],
             "sentence": self.sentence(),
+            "unknown": list(self.unknown),
         }
 
 

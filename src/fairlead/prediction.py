@@ -8,6 +8,8 @@ from fairlead.units import Bytes, Seconds, Watts
 CONFIDENCES: Final = ("high", "medium", "low")
 BASES: Final = ("measured", "calibrated", "similar", "data sheet")
 """The bases of an estimate, the most reliable first."""
+STATES: Final = ("runs", "not known", "does not fit", "does not run")
+"""The answers of an estimate, in the order of a list."""
 Z90: Final = 1.2816
 """Nine of ten normal errors lie below this number of standard deviations."""
 _HIGH: Final = 0.15
@@ -26,13 +28,14 @@ class Estimate:
     precision: str = ""
     """The precision it would compute in."""
     batch: int = 1
-    runs: bool = True
+    runs: bool | None = True
+    """None: its speed on the device is not known, and nothing that is known speaks against it."""
     fits: bool = True
     """The device has the memory that it needs, as far as that is known."""
     needs: tuple[str, ...] = ()
     """Conversions that the file needs first; empty: it runs as it is."""
     reasons: tuple[str, ...] = ()
-    """Why it does not run or fit."""
+    """Why it does not run or fit, or why that is not known."""
     seconds: Seconds | None = None
     """Of one run of the whole batch: as likely too high as too low."""
     p90: Seconds | None = None
@@ -52,8 +55,17 @@ class Estimate:
 
     @property
     def good(self) -> bool:
-        """Whether it runs, fits and is fast enough."""
-        return self.runs and self.fits and self.meets_slo is not False
+        """Whether it is known to run, to fit and to be fast enough."""
+        return self.runs is True and self.fits and self.meets_slo is not False
+
+    @property
+    def state(self) -> str:
+        """One of `STATES`: what is known against the device counts more than what is not known."""
+        if self.runs is False:
+            return "does not run"
+        if not self.fits:
+            return "does not fit"
+        return "not known" if self.runs is None else "runs"
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -76,6 +88,7 @@ class Estimate:
             "confidence": self.confidence,
             "basis": self.basis,
             "meets_slo": self.meets_slo,
+            "state": self.state,
         }
 
 
@@ -84,7 +97,7 @@ def confidence(spread: float) -> str:
     return "high" if spread <= _HIGH else "medium" if spread <= _MEDIUM else "low"
 
 
-def sort_key(estimate: Estimate) -> tuple[bool, bool, float, str]:
-    """Return the key that sorts estimates: those that run and fit by latency, then the others."""
+def sort_key(estimate: Estimate) -> tuple[int, float, str]:
+    """Return the key that sorts estimates: by state, those that run by latency."""
     seconds = float("inf") if estimate.seconds is None else estimate.seconds
-    return (not estimate.runs, not estimate.fits, seconds, estimate.device)
+    return (STATES.index(estimate.state), seconds, estimate.device)

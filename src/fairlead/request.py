@@ -217,6 +217,8 @@ class Expectation:
     """The memory that the request takes there; used where the request itself names no size."""
     reason: str = ""
     """Why the request does not run there; empty: it runs."""
+    unknown: str = ""
+    """Why its latency there is not known, where that is known; the accelerator stays a candidate."""
 
 
 @dataclass(frozen=True, slots=True)

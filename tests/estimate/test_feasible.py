@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.estimate.feasible import ExecutionPlan, Infeasible, execution_plan, rate
+from fairlead.estimate.feasible import ExecutionPlan, Infeasible, UnknownSpeed, execution_plan, rate
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import target
 from fairlead.units import Ops
@@ -13,7 +13,9 @@ from tests.catalogs import shipped
 from tests.estimate.networks import network
 
 
-def plan_for(device: str, profile: Profile, requested: str | None = None) -> ExecutionPlan | Infeasible:
+def plan_for(
+    device: str, profile: Profile, requested: str | None = None
+) -> ExecutionPlan | Infeasible | UnknownSpeed:
     where = target(device, shipped())
     return execution_plan(
         profile, speed(where.kind, where.vendor, where.family), tuple(where.rates), requested
@@ -91,7 +93,31 @@ def test_a_requested_precision_that_the_device_lacks_is_refused() -> None:
 
 def test_a_device_without_a_peak_is_not_guessed() -> None:
     plan = plan_for("cpu-x86-64-avx2", MOBILE)
-    assert plan == Infeasible(("speed: the catalog has no peak for it: calibrate it",))
+    assert isinstance(plan, UnknownSpeed)
+    assert plan.reason == "not known: no peak in the catalog; calibrate, or add a row"
+    assert (plan.plan.runtime.name, plan.plan.precision) == ("onnxruntime-cpu", "fp32")
+
+
+def test_an_operator_that_does_not_run_is_known_without_a_peak() -> None:
+    odd = replace(MOBILE, unsupported={"edgetpu": ("operator: it does not run X",)})
+    known = speed("tpu", "Google", "edge-tpu")
+    assert known.runtimes == ("edgetpu",)
+    assert execution_plan(odd, known, (), None) == Infeasible(("operator: it does not run X",), "edgetpu")
+
+
+@pytest.mark.parametrize(
+    ("available", "asked", "complete", "reason"),
+    [
+        (("fp8",), None, True, "no peak in the catalog but in fp8; calibrate in fp32, or add a row"),
+        (("fp32",), "int8", False, "calibrated in fp32 only; calibrate in int8, or add a row"),
+    ],
+)
+def test_an_incomplete_list_of_precisions_is_no_reason_against_a_device(
+    available: tuple[str, ...], asked: str | None, complete: bool, reason: str
+) -> None:
+    plan = execution_plan(MOBILE, speed("cpu", "", "cpu-x86"), available, asked, complete=complete)
+    assert isinstance(plan, UnknownSpeed)
+    assert plan.reason == f"not known: {reason}"
 
 
 def test_fp32_is_computed_on_tensor_cores_where_there_are_any() -> None:

@@ -65,5 +65,5 @@ def test_predictions_from_any_profile_are_finite(trials: list[Trial], where: Set
         for each in estimate(Query.of(network(name)), DEVICES, known):
             figures = (each.seconds, each.p90, each.memory, each.watts, each.joules)
             assert all(isfinite(figure) and figure >= 0 for figure in figures if figure is not None)
-            assert (each.seconds is not None and each.seconds > 0) == each.runs
+            assert (each.seconds is not None and each.seconds > 0) == bool(each.runs)
             assert each.runs or each.reasons

@@ -47,7 +47,7 @@ def test_a_model_is_predicted_for_a_mig_instance_by_its_own_share(tmp_path: Path
     write(KNOWN["mobilenet_v1"](64, "fp32"), str(tmp_path / "m.onnx"))
     (tmp_path / "work.yaml").write_text("workloads: [{name: w, model: m.onnx}]")
     (request,) = read_workloads([str(tmp_path / "work.yaml")], cluster, CATALOG)
-    assert set(request.estimates) == {"h200", "h200-mig-1g.18gb"}
+    assert request.estimates["h200-mig-nonsense"].unknown == "not known: no row in the catalog; add one"
     part, whole = (request.estimates[name].seconds for name in ("h200-mig-1g.18gb", "h200"))
     assert part is not None
     assert whole is not None

@@ -1,5 +1,6 @@
 """What a job counts for before it is measured: stated, learned, predicted, or by default."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -291,3 +292,15 @@ def test_a_model_that_nothing_here_can_run_is_refused(history: JobHistory) -> No
     prediction = {"gpu-0": estimate(90.0, fits=False, reasons=("needs 90 GiB of 16 GiB",))}
     with pytest.raises(SettingsError, match=r"--model net.onnx: .*needs 90 GiB of 16 GiB"):
         assumed(history, Requested(model="net.onnx"), prediction=prediction)
+
+
+def test_an_accelerator_of_unknown_speed_is_no_reason_against_a_model(history: JobHistory) -> None:
+    why = "not known: no peak in the catalog; calibrate, or add a row"
+    prediction = {"gpu-0": estimate(None, runs=None, reasons=(why,))}
+    first = assumed(history, Requested(model="net.onnx"), prediction=prediction)
+    assert (first.gpus, first.whole, first.devices) == (1, True, {})
+    known = {**prediction, "gpu-1": estimate(1.0)}
+    both = machine(GPU, replace(GPU, id="gpu-1"))
+    assert set(assumed(history, Requested(model="net.onnx"), both, prediction=known).devices) == {"gpu-1"}
+    with pytest.raises(SettingsError, match=re.escape(f"its latency on gpu-0 is {why}")):
+        assumed(history, Requested(model="net.onnx", slo=Seconds(0.02)), prediction=prediction)

@@ -1,5 +1,6 @@
 """Policies: the built-in ones, those of other packages, and the demand that they expect."""
 
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairlead.errors import SettingsError
-from fairlead.request import Demand, Request
+from fairlead.request import Demand, Expectation, Request
 from fairlead.schedule import (
     POLICIES,
     EngineCluster,
@@ -47,6 +48,35 @@ def test_every_policy_has_a_help_text() -> None:
     }  # fmt: skip
     assert all(policy.help and policy.name == name for name, policy in POLICIES.items())
     assert all(score.__doc__ for score in SCORES.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "does"),
+    [("fairlead", "slower than"), ("fairlead-safe", "slower than"), ("fastest", "slower than"),
+     ("frugal", "more energy"), ("binpack", "like any other"), ("exclusive", "like any other")],
+)  # fmt: skip
+def test_every_policy_says_what_it_does_with_an_unknown_latency(name: str, does: str) -> None:
+    cluster = EngineCluster([node("old", gpu(model="x"))])
+    assert does in POLICIES[name].with_unknown
+    asked = share("a", 1)
+    asked = replace(asked, estimates={"x": Expectation(unknown="not known: no peak")})
+    decision = decide(cluster, asked, name)
+    assert decision.placed
+    [text] = decision.unknown
+    assert text.startswith(f"its latency on x is not known: no peak; policy {name} ")
+    assert text.endswith(POLICIES[name].with_unknown)
+
+
+@pytest.mark.parametrize("name", ["fastest", "frugal"])
+def test_an_unknown_figure_ranks_behind_every_known_one(name: str) -> None:
+    estimates = {"x": Expectation(unknown="not known"), "y": Expectation(seconds=0.001, joules=0.001)}
+    slow = estimates | {"z": Expectation(seconds=1e6, joules=1e6)}
+    full = node("full", gpu(model="y"), cpu=0)
+    cluster = EngineCluster([node("a", gpu(model="x")), node("b", gpu(model="z")), full])
+    decision = decide(cluster, replace(share("p", 1), cpu=1, estimates=slow), name)
+    assert decision.placement is not None
+    assert decision.placement.node == "b"
+    assert not decision.unknown
 
 
 def test_a_policy_of_another_package_is_found_by_its_entry_point(

@@ -80,7 +80,15 @@ def test_the_document_is_frozen() -> None:
     assert (document["placed"], document["refused"]) == (1, 1)
     small, big = document["decisions"]
     shared = ["name", "namespace", "policy", "placed", "node", "shares", "score", "among", "rejections"]
-    assert list(small) == [*shared, "victims", "changes", "sentence", "models", "predicted_seconds"]
+    assert list(small) == [
+        *shared,
+        "victims",
+        "changes",
+        "sentence",
+        "unknown",
+        "models",
+        "predicted_seconds",
+    ]
     assert list(big) == [*small, "devices"]
     assert list(big["devices"][0]) == ["node", "device", "model", "reason", "text"]
     assert parse(json.loads(json.dumps(document)), "file") == document["decisions"]

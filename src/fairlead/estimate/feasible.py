@@ -1,4 +1,7 @@
-"""Whether a model runs on a device, through which runtime and in which precision; otherwise why not."""
+"""Whether a model runs on a device, through which runtime and in which precision; otherwise why not.
+
+Of a device without a peak that is not known: an absent figure is no reason against a device.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +33,11 @@ _CONVERTIBLE: Final = ("format:", "precision:")
 _FLOAT: Final = ("fp", "bf", "tf")
 _DEFAULT_PRECISION: Final = "fp32"
 """The precision of a model whose own precision is not known."""
+_COMMON: Final = frozenset(("fp64", "fp32", "tf32", "fp16", "bf16", "int8"))
+"""Precisions of which a device with a complete list of peaks has at least one."""
+UNKNOWN: Final = "not known"
+"""How every text begins that says so."""
+NO_PEAK: Final = f"{UNKNOWN}: no peak in the catalog; calibrate, or add a row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +58,35 @@ class Infeasible:
     runtime: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownSpeed:
+    """A device on which nothing speaks against a model, and whose speed for it is not known."""
+
+    reason: str
+    plan: ExecutionPlan
+    """How it would run in the precision that was requested, or else in its own."""
+
+
 def execution_plan(
-    profile: Profile, speed: DeviceSpeed, available: Sequence[str], requested: str | None
-) -> ExecutionPlan | Infeasible:
+    profile: Profile,
+    speed: DeviceSpeed,
+    available: Sequence[str],
+    requested: str | None,
+    *,
+    complete: bool = True,
+) -> ExecutionPlan | Infeasible | UnknownSpeed:
     """Return how a model runs on a device with these precisions.
 
-    A requested precision counts as done: the plan does not list its conversion.
+    A requested precision counts as done: the plan does not list its conversion. Not `complete`: the
+    precisions are those of calibrations, so the device may compute in others as well.
     """
-    if not available:
-        return Infeasible(("speed: the catalog has no peak for it: calibrate it",))
     own = profile.precision if profile.precision in _FALLBACK_PRECISIONS else _DEFAULT_PRECISION
-    chosen = _choose_precision(own, requested, available)
+    chosen, unknown = _choose_precision(own, requested, available), ""
     if isinstance(chosen, Infeasible):
-        return chosen
+        unknown = _unknown(available, requested or own, complete=complete)
+        if not unknown:
+            return chosen
+        chosen = requested or own
     known = [runtimes()[name] for name in speed.runtimes]
     blocking = [_blocking(runtime, profile.unsupported.get(runtime.name, ())) for runtime in known]
     plans = [
@@ -72,7 +96,8 @@ def execution_plan(
     ]
     if not plans:
         return Infeasible(blocking[0], known[0].name)
-    return next((plan for plan in plans if not plan.needs), plans[0])
+    plan = next((plan for plan in plans if not plan.needs), plans[0])
+    return UnknownSpeed(unknown, plan) if unknown else plan
 
 
 def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
@@ -84,6 +109,8 @@ def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
 
 def _choose_precision(own: str, requested: str | None, available: Sequence[str]) -> str | Infeasible:
     """Return the precision to compute in: the requested one, else the model's own, else the next best."""
+    if not available:
+        return Infeasible((NO_PEAK,))
     if requested is not None and not any(name in available for name in _rates_of(requested)):
         return Infeasible((f"precision: it computes in {_join_words(available)}, not in {requested}",))
     if requested is not None:
@@ -92,6 +119,18 @@ def _choose_precision(own: str, requested: str | None, available: Sequence[str])
         if precision in available:
             return own if precision in _rates_of(own) else precision
     return Infeasible((f"precision: it computes in {_join_words(available)}, the model in {own}",))
+
+
+def _unknown(available: Sequence[str], wanted: str, *, complete: bool) -> str:
+    """Return why the speed in a precision without a rate is not known; empty: the device lacks it."""
+    if not available:
+        return NO_PEAK
+    if not complete:
+        return f"{UNKNOWN}: calibrated in {_join_words(available)} only; calibrate in {wanted}, or add a row"
+    if _COMMON.isdisjoint(available):
+        only = f"{UNKNOWN}: no peak in the catalog but in {_join_words(available)}"
+        return f"{only}; calibrate in {wanted}, or add a row"
+    return ""
 
 
 def _rates_of(precision: str) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Predict a model on many devices: all devices that run it share one pass over matrices."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from fairlead.estimate.amounts import WorkAmounts
 from fairlead.estimate.calibrated import CalibratedFit
 from fairlead.estimate.cost_model import build_cost_model
-from fairlead.estimate.feasible import ExecutionPlan, Infeasible, execution_plan
+from fairlead.estimate.feasible import ExecutionPlan, Infeasible, UnknownSpeed, execution_plan
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.query import Query
 from fairlead.estimate.raw_estimate import RawEstimate, apply_observed_use, apply_runs
@@ -15,6 +16,9 @@ from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
 from fairlead.prediction import Z90, Estimate, confidence
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
+
+_ANY_PRECISION: Final = ("cpu", "gpu")
+"""Kinds of devices that compute in any precision of a file."""
 
 
 def estimate(query: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
@@ -25,28 +29,38 @@ def estimate(query: Query, targets: Sequence[Target], knowledge: Knowledge) -> l
     ]
     raw = iter(_raw_estimates(query, feasible, knowledge))
     return [
-        _infeasible_estimate(query, target, plan)
-        if isinstance(plan, Infeasible)
-        else _estimate(query, target, plan, next(raw))
+        _estimate(query, target, plan, next(raw))
+        if isinstance(plan, ExecutionPlan)
+        else _without_figures(query, target, plan)
         for target, plan in zip(targets, plans, strict=True)
     ]
 
 
-def _execution_plans(
-    query: Query, targets: Sequence[Target], knowledge: Knowledge
-) -> list[ExecutionPlan | Infeasible]:
+def _without_figures(query: Query, target: Target, plan: Infeasible | UnknownSpeed) -> Estimate:
+    if isinstance(plan, Infeasible):
+        return _infeasible_estimate(query, target, plan)
+    return _unknown_estimate(query, target, plan)
+
+
+_Plan: TypeAlias = ExecutionPlan | Infeasible | UnknownSpeed
+
+
+def _execution_plans(query: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[_Plan]:
     """Return the plan of each device; devices of a family with the same precisions share one."""
-    known: dict[tuple[str, ...], ExecutionPlan | Infeasible] = {}
-    plans: list[ExecutionPlan | Infeasible] = []
+    known: dict[tuple[str, ...], _Plan] = {}
+    plans: list[_Plan] = []
     for target in targets:
         if target.reason:
             plans.append(Infeasible((target.reason,)))
             continue
         precisions = tuple(knowledge.rates(target))
-        key = (target.kind, target.vendor, target.family, *precisions)
+        listed = "listed" if target.rates else ""
+        key = (target.kind, target.vendor, target.family, listed, *precisions)
         if key not in known:
             device_speed = speed(target.kind, target.vendor, target.family)
-            known[key] = execution_plan(query.profile, device_speed, precisions, query.precision)
+            known[key] = execution_plan(
+                query.profile, device_speed, precisions, query.precision, complete=bool(listed)
+            )
         plans.append(known[key])
     return plans
 
@@ -122,6 +136,30 @@ def _confidence(raw: RawEstimate, *, exact: bool) -> str:
     if not exact and raw.basis != "measured":
         return "low"
     return confidence(raw.spread)
+
+
+def _unknown_estimate(query: Query, target: Target, unknown: UnknownSpeed) -> Estimate:
+    """Return what is known without a speed: the runtime, and on processors and GPUs the memory.
+
+    Processors and GPUs compute in any precision; of other devices the precision is as unknown as the speed.
+    """
+    sized = query.precision is not None or target.kind in _ANY_PRECISION
+    work = query.amounts(unknown.plan.precision)
+    memory = Bytes(int(np.dot(unknown.plan.runtime.memory, work.memory))) if sized else None
+    missing = () if memory is None else _missing_memory(memory, target.memory)
+    return Estimate(
+        device=target.name,
+        model=query.profile.name,
+        runtime=unknown.plan.runtime.name,
+        precision=unknown.plan.precision if sized else "",
+        batch=query.batch,
+        runs=None,
+        fits=not missing,
+        needs=unknown.plan.needs if sized else (),
+        reasons=(*missing, unknown.reason),
+        memory=memory,
+        available=target.memory,
+    )
 
 
 def _infeasible_estimate(query: Query, target: Target, refusal: Infeasible) -> Estimate:

@@ -1,7 +1,6 @@
 """Estimates for a model file on the accelerators of a cluster: analysed once, predicted once per model."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -9,6 +8,7 @@ from fairlead.analyze import analyze, parse_shapes
 from fairlead.annotations import MIG
 from fairlead.catalog import Catalog
 from fairlead.errors import AnalysisError, CatalogError, ManifestError, SettingsError
+from fairlead.estimate.feasible import UNKNOWN
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.query import Query
@@ -22,6 +22,7 @@ from fairlead.workload import ModelFile, Profile
 
 NO_KNOWLEDGE: Final = Knowledge()
 """Without calibrations, predictions rest on data sheets."""
+_NO_ROW: Final = f"{UNKNOWN}: no row in the catalog; add one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,23 @@ def predict_expectations(
     knowledge: Knowledge = NO_KNOWLEDGE,
     local_accelerators: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
-    """Return the estimates on each model of accelerator; models that the catalog lacks are left out."""
+    """Return the estimates on each model of accelerator; what the catalog lacks is not known."""
     local_by_model = {accelerator.model: accelerator for accelerator in local_accelerators}
     targets: dict[str, Target] = {}
+    unlisted: dict[str, Expectation] = {}
     for name in accelerators:
-        with suppress(CatalogError, SettingsError):
+        try:
             found = (
                 local_target(local_by_model[name], catalog)
                 if name in local_by_model
                 else target(name, catalog)
             )
+        except (CatalogError, SettingsError):
+            unlisted[name] = Expectation(unknown=_NO_ROW)
+        else:
             targets[name if MIG in name else found.device] = found
     estimates = estimate(query, list(targets.values()), knowledge)
-    return {
+    return unlisted | {
         name: _expectation(estimated, streams=target_.memory is None)
         for (name, target_), estimated in zip(targets.items(), estimates, strict=True)
     }
@@ -110,6 +115,8 @@ def _profile(where: str, model: ModelFile) -> Profile:
 
 def _expectation(estimated: Estimate, *, streams: bool) -> Expectation:
     """Return an estimate as the engine reads it; a model that streams through a device takes no memory."""
-    if not estimated.runs:
+    if estimated.runs is False:
         return Expectation(reason="; ".join(estimated.reasons))
+    if estimated.runs is None:
+        return Expectation(memory=estimated.memory, unknown=estimated.reasons[-1])
     return Expectation(estimated.p90, estimated.joules, None if streams else estimated.memory)

@@ -14,6 +14,7 @@ from fairlead.calibration import Features, ObservedUse
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
 from fairlead.errors import ManifestError
+from fairlead.estimate.feasible import UNKNOWN
 from fairlead.estimate.knowledge import FitCache, Knowledge
 from fairlead.estimate.query import Query
 from fairlead.expect.files import NO_KNOWLEDGE, predict_expectations, with_stated_memory
@@ -34,6 +35,8 @@ _IMPORT_HINT: Final = "fairlead profiles import --model FILE, or fairlead calibr
 _LIST_HINT: Final = "kubectl get modelprofiles"
 """The command that lists the models. An error appears in a pod's condition and names no model itself:
 profiles belong to the whole cluster, and a user who may read the pod may not be allowed to list them."""
+
+_NOT_HERE: Final = f"{UNKNOWN}: the model was observed in use, but not here; import its file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +128,11 @@ class KnownModels:
     def _observed_expectations(
         self, model: KnownModel, accelerators: frozenset[str]
     ) -> dict[str, Expectation]:
-        """Return the observations in use; of several on one accelerator, the one with the most runs."""
+        """Return the observations in use, of several that with the most runs; elsewhere it is not known."""
         observations = [use for use in self.seen if use.digest == model.digest]
         observations.sort(key=lambda use: use.latency.count if use.latency else 0)
-        return {
+        elsewhere = dict.fromkeys(accelerators, Expectation(unknown=_NOT_HERE))
+        return elsewhere | {
             observed.setup.device: _observed_expectation(observed)
             for observed in observations
             if observed.setup.device in accelerators

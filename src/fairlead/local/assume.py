@@ -99,6 +99,8 @@ def _candidates(
         return {}, None
     here = {device.accelerator.id for device in machine.devices}
     good = {key: each for key, each in prediction.items() if each.good}
+    if not good and requested.slo is None and any(each.state == "not known" for each in prediction.values()):
+        return {}, None  # nothing speaks against it: it counts as a command of which nothing is known
     if not good:
         why = _refusal(prediction)
         raise SettingsError(
@@ -114,6 +116,9 @@ def _candidates(
 def _refusal(prediction: Mapping[str, Estimate]) -> str:
     """Return why no device runs a model as asked: the fastest is too slow, or the first cannot run it."""
     slow = {key: each.p90 for key, each in prediction.items() if each.runs and each.fits and each.p90}
+    unknown = [key for key, each in prediction.items() if each.state == "not known"]
+    if not slow and unknown:
+        return f"its latency on {unknown[0]} is {prediction[unknown[0]].reasons[-1]}"
     if not slow:
         return "; ".join(next(iter(prediction.values())).reasons) or "it does not run"
     fastest = min(slow, key=lambda key: slow[key])

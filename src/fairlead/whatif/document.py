@@ -66,7 +66,9 @@ class DecisionDocument:
         return [self._known.get((placed.node, share.device), "") for share in placed.shares]
 
     def predicted(self, decision: Decision) -> float | None:
-        """Return the expected latency of the placement; the slowest of several accelerators."""
+        """Return the expected latency of the placement: of several accelerators, that of the slowest."""
+        if decision.unknown:
+            return None
         estimates = decision.request.estimates
         latencies = [estimates[name].seconds for name in self.models(decision) if name in estimates]
         return max((latency for latency in latencies if latency is not None), default=None)

@@ -162,25 +162,33 @@ def table(estimates: "list[Estimate]", output: str = "table") -> Page:
 
 
 def _row(each: "Estimate") -> tuple[str | Cell, ...]:
-    if each.seconds is None or each.p90 is None:
+    if each.runs is False:
         why = Cell(f"does not run: {_first(each.reasons)}", tone=Tone.BAD)
         return (each.device, *["-"] * 5, why, *["-"] * 3)
     return (
         each.device,
-        Cell(format_time(each.seconds), each.seconds),
-        Cell(format_time(each.p90), each.p90),
+        "-" if each.seconds is None else Cell(format_time(each.seconds), each.seconds),
+        "-" if each.p90 is None else Cell(format_time(each.p90), each.p90),
         "-" if each.memory is None else Cell(format_bytes(each.memory), each.memory),
         "-" if each.joules is None else Cell(format_energy(each.joules), each.joules),
-        f"{each.confidence}, {each.basis}",
-        Cell(_why(each), tone=Tone.BAD if each.reasons else Tone.WARN if each.meets_slo is False else None),
+        "-" if each.runs is None else f"{each.confidence}, {each.basis}",
+        Cell(_why(each), tone=_tone(each)),
         "-" if each.watts is None else Cell(f"{format_number(each.watts)} W", each.watts),
         "-" if each.available is None else Cell(format_bytes(each.available), each.available),
         str(each.batch),
     )
 
 
+def _tone(each: "Estimate") -> Tone | None:
+    if not each.fits:
+        return Tone.BAD
+    return Tone.WARN if each.runs is None or each.meets_slo is False else None
+
+
 def _why(each: "Estimate") -> str:
     """Return the runtime and precision, and the reasons against this device."""
+    if each.state == "not known":
+        return _first(each.reasons)
     parts = [f"does not fit: {_first(each.reasons)}"] if each.reasons else []
     parts += ["too slow"] if each.meets_slo is False else []
     parts.append(f"{each.runtime}, {each.precision}")

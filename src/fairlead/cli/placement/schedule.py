@@ -45,7 +45,11 @@ def add(commands: Any) -> None:
     )
     _add_files(command)
     command.add_argument(
-        "--policy", metavar="NAME", default="fairlead", help="the scoring policy (default: fairlead)"
+        "--policy",
+        metavar="NAME",
+        default="fairlead",
+        help="the scoring policy (default: fairlead); what each does, also where a latency is not known: "
+        "fairlead docs policies",
     )
     command.add_argument(
         "--no-preemption", action="store_true", help="evict no pod, however low its priority"
@@ -212,7 +216,7 @@ def table(answer: "DecisionDocument", output: str = "table") -> Page:
     ]
     refused = list(_refusals(answer.refused))
     parts = [Page.of(select_columns(_HEAD, rows, output, headers=True))] if rows else []
-    parts += [Page.of(part) for part in (victims, refused) if part]
+    parts += [Page.of(part) for part in (victims, list(_unknown(answer.decisions)), refused) if part]
     return Page.of(*(Page.of("", part) if number else part for number, part in enumerate(parts)))
 
 
@@ -226,11 +230,28 @@ def _row(decision: "Decision", answer: "DecisionDocument") -> tuple[str | Cell, 
         placed.node,
         ", ".join(share.device for share in shares) or "-",
         Cell(_shares(shares), sum(share.memory for share in shares) or None),
-        "-" if seconds is None else Cell(format_latency(seconds), seconds),
+        _predicted(decision, seconds),
         decision.request.namespace,
         ", ".join(dict.fromkeys(filter(None, answer.models(decision)))) or "-",
         Cell(f"{decision.score:.3f}", decision.score),
     )
+
+
+def _predicted(decision: "Decision", seconds: float | None) -> str | Cell:
+    if decision.unknown:
+        return Cell("not known", tone=Tone.WARN)
+    return "-" if seconds is None else Cell(format_latency(seconds), seconds)
+
+
+def _unknown(decisions: "Iterable[Decision]") -> Iterable[Text]:
+    """Yield what is not known of places, once for all pods of which it holds."""
+    pods: dict[str, list[str]] = {}
+    for decision in decisions:
+        for text in decision.unknown:
+            pods.setdefault(text, []).append(decision.request.name)
+    for text, (first, *more) in pods.items():
+        names = f"{first} and {len(more)} more" if more else first
+        yield Text(f"{names}: {text}", Tone.WARN)
 
 
 def _shares(shares: "Sequence[DeviceShare]") -> str:

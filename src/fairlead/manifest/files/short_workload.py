@@ -46,7 +46,7 @@ KEYS: Final = (
 )
 _AFFINITY: Final = ("labels", "topology", "namespaces", "weight")
 _SPREAD: Final = ("labels", "topology", "skew", "must", "domains")
-_EXPECTED: Final = ("latency", "energy", "memory", "reason")
+_EXPECTED: Final = ("latency", "energy", "memory", "reason", "unknown")
 _GANG: Final = ("name", "size")
 _HOSTNAME: Final = "kubernetes.io/hostname"
 WorkloadPod = tuple[str, Request, ModelFile | None]
@@ -157,6 +157,7 @@ def _estimates(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation
             else None,
             amounts.size(entry.at("memory"), entry.get("memory")) if "memory" in entry.value else None,
             entry.text("reason"),
+            entry.text("unknown"),
         )
     return estimates
 

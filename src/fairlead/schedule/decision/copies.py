@@ -6,6 +6,7 @@ import numpy as np
 
 from fairlead.placement import Decision, Placement
 from fairlead.request import Request
+from fairlead.schedule.explain.unknown import unknown_of
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.score.score_cache import ScoreCache, scores_of
@@ -31,8 +32,10 @@ def place_copies(cluster: EngineCluster, members: Sequence[Request], policy: Pol
             for placement in placements:
                 cluster.bind(placement)
             score = float(cache.score[row])
+            unknown = unknown_of(cache.compiled, placements[0], policy) if placements else ()
             decisions += [
-                Decision(placement.request, policy.name, placement, score) for placement in placements
+                Decision(placement.request, policy.name, placement, score, unknown=unknown)
+                for placement in placements
             ]
             if len(decisions) == len(members):
                 return decisions

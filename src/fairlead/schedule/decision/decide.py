@@ -10,6 +10,7 @@ from fairlead.need import Need, effective_size
 from fairlead.placement import Decision, Placement, share_of
 from fairlead.request import Request, problems
 from fairlead.schedule.explain.diagnose import diagnose, reject_invalid
+from fairlead.schedule.explain.unknown import unknown_of
 from fairlead.schedule.filter.inter_pod import apply_inter_pod
 from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.score.score_cache import scores_of
@@ -77,7 +78,9 @@ def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decisio
         return None
     if policy.by_name:
         row = _smallest_name(cluster, score, best)
-    return Decision(request, policy.name, cache.placement(row, request), best)
+    placement = cache.placement(row, request)
+    unknown = unknown_of(cache.compiled, placement, policy)
+    return Decision(request, policy.name, placement, best, unknown=unknown)
 
 
 def _exact(cluster: EngineCluster, request: Request, policy: Policy, rounded: Decision) -> Decision:
@@ -87,7 +90,8 @@ def _exact(cluster: EngineCluster, request: Request, policy: Policy, rounded: De
     devices = [cluster.device_named(row, share.device) for share in rounded.placement.shares]
     whole = policy.whole or request.whole
     shares = tuple(share_of(request, device, whole=whole) for device in devices)
-    return Decision(request, policy.name, Placement(request, rounded.placement.node, shares), rounded.score)
+    placement = Placement(request, rounded.placement.node, shares)
+    return replace(rounded, request=request, placement=placement)
 
 
 def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:

@@ -144,6 +144,10 @@ def _slower_slo(cluster: EngineCluster, request: Request, rules: SharingRules) -
         allowed = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}"
         text = allowed + (_faster_but_full(compiled, best) if rules.price is None else "")
         yield SuggestedChange("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
+    elif len(rows):
+        model = list(cluster.columns.kinds)[int(cluster.columns.kind[rows][free][0])].model
+        where = f" on {model}" if model else " there"
+        yield SuggestedChange("slo", f"drop the SLO: the latency{where} is not known", share=DROP_RULE)
 
 
 def _faster_but_full(compiled: CompiledRequest, best: float) -> str:

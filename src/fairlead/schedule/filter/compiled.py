@@ -72,6 +72,8 @@ class CompiledRequest:
         """Whether some kind is ruled out."""
         self.total_memory: Ints = np.zeros(1, np.int64)
         """Total memory of an accelerator of the kind."""
+        self.some_unknown = False
+        """Whether the latency on some kind is known to be unknown."""
         self.update_kinds()
 
     def update_kinds(self) -> None:
@@ -90,6 +92,7 @@ class CompiledRequest:
         self.memory = np.array([*(share.memory for share in shares), 0], np.int64)
         self.compute = np.array([*(share.compute for share in shares), 0], np.int64)
         self.seconds = np.array([*(estimate.seconds for estimate in estimates), None], np.float64)
+        self.some_unknown = any(estimate.unknown for estimate in estimates)
         self.joules = np.array([*(estimate.joules for estimate in estimates), None], np.float64)
         self.exclusive = np.array([*(share.whole for share in shares), False])
         unified = np.array([*(kind.unified for kind in kinds), False])
@@ -204,10 +207,11 @@ def fast_enough(request: Request, device: DeviceState) -> str:
     """Refuse accelerators that are expected to miss the SLO, or have no estimate."""
     if request.slo is None:
         return ""
-    seconds = request.estimates.get(device.model, UNKNOWN).seconds
-    if seconds is None:
-        return "have no estimate to hold against the SLO"
-    return "" if seconds <= request.slo else "are too slow"
+    expected = request.estimates.get(device.model, UNKNOWN)
+    if expected.seconds is None:
+        why = f" ({expected.unknown})" if expected.unknown else ""
+        return f"have no estimate to hold against the SLO{why}"
+    return "" if expected.seconds <= request.slo else "are too slow"
 
 
 def has_memory_figure(request: Request, device: DeviceState) -> str:

@@ -46,6 +46,16 @@ class Policy(NamedTuple):
         return f"policy {self.name} goes by measured use; none is known here, so requests decide"
 
     @property
+    def with_unknown(self) -> str:
+        """Return for people what the policy does with an accelerator whose latency for a pod is not known."""
+        rated = {score for score, _ in self.scores}
+        if not rated.isdisjoint((SCORES["swift"], SCORES["enough"])):
+            return "counts it as slower than every accelerator with a known latency"
+        if SCORES["thrifty"] in rated:
+            return "counts it as taking more energy than every accelerator with a known one"
+        return "does not go by latency: it is a candidate like any other"
+
+    @property
     def rules(self) -> SharingRules:
         """How requests share accelerators."""
         return SharingRules(self.whole, self.measured, self.price)

@@ -13,6 +13,8 @@ from fairlead.schedule.score.fragments import added_fragments
 from fairlead.schedule.state.columns import Floats
 
 Score = Callable[[Candidates], Floats | float]
+_NOT_KNOWN: Final = -1.0
+"""The score of a figure that is not known: below the worst known one, also where `snug` breaks ties."""
 
 
 def published_descent(places: Candidates) -> Floats:
@@ -142,7 +144,9 @@ def _least(compiled: CompiledRequest, figures: Floats) -> float:
     return float(np.nanmin(values)) if not np.isnan(values).all() else np.nan
 
 
-def _relative(figures: Floats, least: float) -> Floats:
-    """Return 100 for the least, 50 for twice as much, and 0 where no estimate is known."""
+def _relative(figures: Floats, least: float) -> Floats | float:
+    """Return 100 for the least, 50 for twice as much, and less than any known one where none is known."""
+    if np.isnan(least):
+        return 0.0
     share = 100 * max(least, 1e-12) / np.maximum(figures, 1e-12)
-    return np.nan_to_num(np.minimum(share, 100), nan=0.0)
+    return np.nan_to_num(np.minimum(share, 100), nan=_NOT_KNOWN)
