@@ -11,7 +11,7 @@ from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
 from fairlead.estimate import feasible, memory, nonnegative, roofline
 from fairlead.estimate.amounts import Array, amounts
-from fairlead.estimate.speeds import DeviceSpeed, runtimes, speed
+from fairlead.estimate.speeds import DeviceSpeed, runtimes
 from fairlead.estimate.target import Target, target_of_setup
 from fairlead.units import Ops
 
@@ -96,7 +96,7 @@ def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
         data_sheet_times=data_sheet_times,
         rate=rate,
         memory=memory.fit(trials, _typical_memory(target, setup.runtime)),
-        spread=_spread(np.log(design @ times / seconds), speed(target.kind, target.vendor, target.family)),
+        spread=_spread(np.log(design @ times / seconds), target.speed),
         jitter=float(np.median([np.log(max(1.0, run.p90 / run.seconds)) for run in runs])),
         power=power,
         trials={trial.features.digest: trial for trial in trials},
@@ -131,7 +131,7 @@ def _rate(target: Target, precision: str) -> Ops:
 
 def _typical_memory(target: Target, name: str) -> Array:
     known = runtimes()
-    runtime = speed(target.kind, target.vendor, target.family).runtimes[0]
+    runtime = target.speed.runtimes[0]
     return np.array(known.get(name, known[runtime]).memory)
 
 

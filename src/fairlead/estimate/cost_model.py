@@ -12,7 +12,6 @@ from fairlead.estimate.calibrated import CalibratedFit
 from fairlead.estimate.corrections import corrections
 from fairlead.estimate.feasible import ExecutionPlan, rate
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
 
 _OTHER_DEVICE_FACTOR: Final = 1.5
@@ -51,7 +50,7 @@ def build_cost_model(
         rate(plan.precision, knowledge.rates(target)) for target, plan in zip(targets, plans, strict=True)
     ]
     times = roofline.coefficients(targets, rates)
-    spread = np.array([speed(target.kind, target.vendor, target.family).spread for target in targets])
+    spread = np.array([target.speed.spread for target in targets])
     basis = ["data sheet"] * len(targets)
     similar = corrections(targets, [plan.precision for plan in plans], np.array(rates), knowledge.fitted)
     if similar is not None:

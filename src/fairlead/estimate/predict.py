@@ -12,7 +12,6 @@ from fairlead.estimate.feasible import ExecutionPlan, Infeasible, UnknownSpeed, 
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.query import Query
 from fairlead.estimate.raw_estimate import RawEstimate, apply_observed_use, apply_runs
-from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
 from fairlead.prediction import Z90, Estimate, confidence
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
@@ -46,7 +45,7 @@ _Plan: TypeAlias = ExecutionPlan | Infeasible | UnknownSpeed
 
 
 def _execution_plans(query: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[_Plan]:
-    """Return the plan of each device; devices of a family with the same precisions share one."""
+    """Return the plan of each device; devices of the same runtimes and precisions share one."""
     known: dict[tuple[str, ...], _Plan] = {}
     plans: list[_Plan] = []
     for target in targets:
@@ -55,11 +54,10 @@ def _execution_plans(query: Query, targets: Sequence[Target], knowledge: Knowled
             continue
         precisions = tuple(knowledge.rates(target))
         listed = "listed" if target.rates else ""
-        key = (target.kind, target.vendor, target.family, listed, *precisions)
+        key = (*target.speed.runtimes, listed, *precisions)
         if key not in known:
-            device_speed = speed(target.kind, target.vendor, target.family)
             known[key] = execution_plan(
-                query.profile, device_speed, precisions, query.precision, complete=bool(listed)
+                query.profile, target.speed, precisions, query.precision, complete=bool(listed)
             )
         plans.append(known[key])
     return plans
@@ -99,7 +97,7 @@ def _watts(target: Target, own: CalibratedFit | None, work: WorkAmounts, seconds
         return own.power.watts(work.time, seconds)
     if target.power is None:
         return None
-    return target.power * speed(target.kind, target.vendor, target.family).busy
+    return target.power * target.speed.busy
 
 
 def _estimate(query: Query, target: Target, plan: ExecutionPlan, raw: RawEstimate) -> Estimate:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fairlead.estimate.amounts import NAMES, Array, WorkAmounts
-from fairlead.estimate.speeds import DeviceSpeed, speed
+from fairlead.estimate.speeds import DeviceSpeed
 from fairlead.estimate.target import Target
 from fairlead.units import Ops
 
@@ -20,12 +20,17 @@ _MACS: Final = np.array([name.startswith("macs") for name in NAMES])
 _COMMON_PRECISIONS: Final = ("int8", "fp16", "bf16", "fp32")
 
 
-def coefficients(targets: Sequence[Target], rates: Sequence[Ops]) -> Array:
-    """Return the seconds of each amount, targets x amounts, at these operations per second."""
-    speeds = [speed(target.kind, target.vendor, target.family) for target in targets]
-    bandwidths = np.array([bandwidth(*pair) for pair in zip(targets, speeds, strict=True)])[:, None]
+def coefficients(
+    targets: Sequence[Target], rates: Sequence[Ops], speeds: Sequence[DeviceSpeed] | None = None
+) -> Array:
+    """Return the seconds of each amount, targets x amounts, at these operations per second.
+
+    `speeds` stand in for the figures of `speeds.toml`, one for each target.
+    """
+    known = [target.speed for target in targets] if speeds is None else speeds
+    bandwidths = np.array([bandwidth(*pair) for pair in zip(targets, known, strict=True)])[:, None]
     units = np.where(_MACS, 2 / np.array(rates, dtype=np.float64)[:, None], 1 / bandwidths)
-    shares = np.array([_shares(target.kind, target.vendor, target.family) for target in targets])
+    shares = np.array([_shares(device_speed) for device_speed in known])
     return np.where(_STARTS, shares, units / shares)
 
 
@@ -37,19 +42,18 @@ def bandwidth(target: Target, device_speed: DeviceSpeed) -> float:
     return max(rates, default=1e12) / device_speed.ops_per_byte
 
 
-def link_seconds(target: Target, work: WorkAmounts) -> float:
+def link_seconds(target: Target, work: WorkAmounts, known: DeviceSpeed | None = None) -> float:
     """Return the seconds on the host link: inputs, outputs, and weights that do not stay on the device."""
     if not target.link:
         return 0.0
-    device_speed = speed(target.kind, target.vendor, target.family)
+    device_speed = known or target.speed
     kept = work.weights if target.on_chip is None else target.on_chip * device_speed.on_chip
     return 8 * (work.carried + max(0.0, work.weights - kept)) / (target.link * device_speed.link)
 
 
 @cache
-def _shares(kind: str, vendor: str, family: str) -> tuple[float, ...]:
+def _shares(device_speed: DeviceSpeed) -> tuple[float, ...]:
     """Return, in the order of the amounts, the share of peak or bandwidth, or the seconds of a launch."""
-    device_speed = speed(kind, vendor, family)
     return (
         device_speed.call_us * 1e-6,
         device_speed.conv,

@@ -1,6 +1,6 @@
 """How much of its data sheet a device reaches, and the properties of runtimes: two tables, read once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
@@ -9,7 +9,9 @@ from typing import Any, Final
 from fairlead.compat import toml
 from fairlead.units import parse_bytes
 
-_NARROWING: Final = ("kind", "vendor", "families")
+_NARROWING: Final = ("kind", "vendor", "families", "devices")
+Rows = Sequence[Mapping[str, Any]]
+"""The rows of `speeds.toml`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,25 @@ class RuntimeSpeed:
 
 
 @cache
-def speed(kind: str, vendor: str, family: str) -> DeviceSpeed:
-    """Return the figures of a device: every row that matches it, where later rows override earlier ones."""
+def speed(kind: str, vendor: str, family: str, device: str = "") -> DeviceSpeed:
+    """Return the figures of a device, by its kind, vendor, family and catalog id."""
+    return speed_in(rows(), kind, vendor, family, device)
+
+
+def speed_in(table: Rows, kind: str, vendor: str, family: str, device: str = "") -> DeviceSpeed:
+    """Return the figures of a device in a table: every row that matches it, later rows over earlier ones."""
     figures: dict[str, Any] = {}
-    for row in _table("speeds.toml")["speed"]:
-        if _matches(row, kind, vendor, family):
+    for row in table:
+        if _matches(row, kind, vendor, family, device):
             figures |= {name: value for name, value in row.items() if name not in _NARROWING}
     values = {field.name: figures[field.name] for field in fields(DeviceSpeed)}
     return DeviceSpeed(**{**values, "runtimes": tuple(values["runtimes"])})
+
+
+def rows() -> Rows:
+    """Return the rows of `speeds.toml`."""
+    table: Rows = _table("speeds.toml")["speed"]
+    return table
 
 
 @cache
@@ -79,11 +92,12 @@ def _runtime(name: str, row: Mapping[str, Any]) -> RuntimeSpeed:
     )
 
 
-def _matches(row: Mapping[str, Any], kind: str, vendor: str, family: str) -> bool:
+def _matches(row: Mapping[str, Any], kind: str, vendor: str, family: str, device: str) -> bool:
     return (
         row.get("kind", kind) == kind
         and row.get("vendor", vendor) == vendor
         and (family in row["families"] if "families" in row else True)
+        and (device in row["devices"] if "devices" in row else True)
     )
 
 

@@ -10,6 +10,7 @@ from fairlead.catalog.device import Variant
 from fairlead.catalog.lookup import find_variant
 from fairlead.errors import SettingsError
 from fairlead.estimate.device_expression import DeviceExpression, parse
+from fairlead.estimate.speeds import DeviceSpeed, speed
 from fairlead.inventory import Accelerator, MigPartition
 from fairlead.units import BitsPerSecond, Bytes, BytesPerSecond, Ops, Watts, format_bytes
 
@@ -54,6 +55,11 @@ class Target:
     share: float = 1.0
     reason: str = ""
     """Why no model can run on it."""
+
+    @property
+    def speed(self) -> DeviceSpeed:
+        """How much of the data sheet such a device reaches."""
+        return speed(self.kind, self.vendor, self.family, self.device)
 
 
 def targets(texts: Iterable[str], catalog: Catalog) -> list[Target]:
@@ -115,13 +121,13 @@ def target_of_accelerator(accelerator: Accelerator, catalog: Catalog) -> Target:
         sheet = Target(accelerator.id, name, accelerator.vendor, accelerator.kind, "")
     else:
         sheet = _data_sheet_target(accelerator.id, device, None)
-    speed, mig = _clock_share(accelerator), accelerator.mig
+    clock, mig = _clock_share(accelerator), accelerator.mig
     streams = device is not None and device.link is not None
     usable = accelerator.state.allocatable
     return replace(
         sheet,
         rates=_dense_rates(accelerator.peak if streams else accelerator.effective),
-        bandwidth=_instance_bandwidth(_slow_down(sheet.bandwidth, 1.0 if streams else speed), mig),
+        bandwidth=_instance_bandwidth(_slow_down(sheet.bandwidth, 1.0 if streams else clock), mig),
         memory=None if streams else accelerator.memory,
         link=accelerator.link.rate if streams and accelerator.link else sheet.link,
         power=accelerator.power or sheet.power,
