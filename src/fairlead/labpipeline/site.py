@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from fairlead.lab.node import cgroups, inside, namespaces
 from fairlead.lab.node.load import load
 from fairlead.lab.run import home
 from fairlead.lab.run.down import down
+from fairlead.lab.run.kubectl import kubectl, output
 from fairlead.lab.run.state import Lab, LabProfile, NodeNamespaces
 from fairlead.lab.run.steps import StepPrinter
 from fairlead.lab.run.up import LabSpec, up
@@ -77,13 +77,12 @@ class PodSite:
 
     def kubectl(self, *words: str, text: str = "") -> str:
         """Run kubectl, which must succeed, and return its output."""
-        argv = [str(self.kubectl_program), "--kubeconfig", str(self.lab.kubeconfig), *words]
-        return _output(argv, f"kubectl {words[0]}", self.lab, text)
+        return kubectl(self.lab, self.kubectl_program, words, text)
 
     def fairlead(self, *words: str) -> str:
         """Run a verb of `fairlead pipeline` in the namespace, which must succeed, and return its output."""
         where = ("--kubeconfig", str(self.lab.kubeconfig), "-n", self.namespace)
-        return _output([*_FAIRLEAD, *words, *where], f"fairlead {' '.join(words[:2])}", self.lab)
+        return output([*_FAIRLEAD, *words, *where], f"fairlead {' '.join(words[:2])}", self.lab)
 
     def page(self, host: str, port: int, path: str) -> str:
         """Return a page of the pod of a host."""
@@ -135,25 +134,9 @@ def _installed(lab: Lab, images: PipelineImages, steps: StepPrinter) -> PodSite:
     site.kubectl("taint", "nodes", NODES[EDGE], f"{TAINT}=:NoExecute")
     site.kubectl("apply", "-f", "-", text=objects.namespaces(OPERATOR_NAMESPACE, NAMESPACE))
     site.make_claims()
-    parts = _output([*_FAIRLEAD, "manifests", "pipelines", "operator"], "fairlead manifests", lab)
+    parts = output([*_FAIRLEAD, "manifests", "pipelines", "operator"], "fairlead manifests", lab)
     site.kubectl("apply", "-f", "-", text=parts)
     for namespace, name in ((OPERATOR_NAMESPACE, "fairlead-operator"), ("kube-system", "coredns")):
         rollout = ("rollout", "status", "-n", namespace, f"deployment/{name}", "--timeout", _PATIENCE)
         site.kubectl(*rollout)
     return site
-
-
-def _output(argv: list[str], what: str, lab: Lab, text: str = "") -> str:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # noqa: S603 - no shell; every argument is ours
-        argv,
-        input=text,
-        env=environ | {"KUBECACHEDIR": str(lab.folder / "kubectl")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = [line.strip() for line in (done.stderr or done.stdout).strip().splitlines()]
-        raise LabError(f"{what} failed: {'; '.join(lines[-3:]) or 'no reason given'}")
-    return done.stdout

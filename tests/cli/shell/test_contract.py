@@ -291,7 +291,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "reproduce augment": {
         *("--quick", "--images", "--set-size", "--image-size", "--batches", "--edge-cpu", "--rounds"),
-        *("--without-split", "--plot", *OUTPUT),
+        *("--without-split", "--lab", "--plot", *OUTPUT),
     },
     "reproduce devices": {"--plot", "--catalog", *OUTPUT},
     "reproduce all": {"--out", "--quick", "--only", *OUTPUT},

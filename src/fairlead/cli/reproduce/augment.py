@@ -3,18 +3,19 @@
 import argparse
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.table import Table
-from fairlead.cli.output.terminal import Page
+from fairlead.cli.output.terminal import Page, show_error
 from fairlead.cli.reproduce.outcome import ExperimentOutcome, finish
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
 from fairlead.units import Bytes, format_bytes, format_number, parse_bytes, pluralize
 
 if TYPE_CHECKING:
+    from fairlead.reproduce.augment.cases import FurtherCases
     from fairlead.reproduce.augment.experiment import AugmentExperiment
 
 _MOST_IMAGES: Final = 100_000
@@ -57,6 +58,13 @@ def add(verbs: Any) -> None:
     command.add_argument(
         "--without-split", action="store_true", help="leave out device and server together, in a session"
     )
+    command.add_argument(
+        "--lab",
+        action="store_true",
+        help="also run the image job in pods of a lab with a real node, which is started and ended: the bare "
+        "command, and a session whose store and worker are pods; needs what `fairlead lab up --profile node` "
+        "needs",
+    )
     command.add_argument("--rounds", metavar="N", type=int, default=3, help="interleaved rounds (default: 3)")
     command.add_argument("--plot", metavar="FILE", help="also draw the rates, as an SVG picture")
     shared.add_output(command)
@@ -77,11 +85,31 @@ def perform(options: argparse.Namespace) -> ExperimentOutcome:
     from fairlead.reproduce.augment.plot import svg
 
     experiment = read_experiment(options)
+    if options.lab:
+        _prepare_lab()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # workers, groups and the store end with it
     with tempfile.TemporaryDirectory(prefix="fairlead-augment-") as folder, progress("augment") as bar:
-        answer = measure(experiment, Path(folder), bar.set_status)
+        further = _pods(bar.set_status) if options.lab else None
+        answer = measure(experiment, Path(folder), bar.set_status, further)
     code = 1 if answer["missing"] else 0
     return ExperimentOutcome(answer, Page.of(*page(answer)), lambda: svg(answer), code)
+
+
+def _prepare_lab() -> None:
+    """Build what a lab needs; that none can run here is said at once, and costs nothing else."""
+    from fairlead.lab.run.steps import StepPrinter
+    from fairlead.labaugment.site import obstacle, prepare
+
+    if no_lab := obstacle():
+        show_error(f"fairlead: no lab can run here: {no_lab}")
+    else:
+        prepare(StepPrinter(sys.stderr))
+
+
+def _pods(on_step: Callable[[str], None]) -> "FurtherCases":
+    from fairlead.labaugment.cases import pod_cases
+
+    return lambda images: pod_cases(images, on_step)
 
 
 def read_experiment(options: argparse.Namespace) -> "AugmentExperiment":
@@ -127,9 +155,13 @@ def _set_size(text: str) -> int:
 
 def page(answer: Mapping[str, Any]) -> Iterator[Table | str]:
     """Yield the figures for people."""
+    from fairlead.reproduce.augment.overhead import own_cost
+
     yield Table.of(_PUBLISHED, [_published_row(each) for each in answer["published"]])
     yield ""
     yield Table.of(_ROWS, [_row(each) for each in answer["rows"]])
+    if cost := own_cost(answer["rows"]):
+        yield cost
     made = answer["images"]
     size = format_bytes(Bytes(made["bytes"]))
     yield f"Images: {made['count']:,} of {made['width']}x{made['height']} ({size}), {made['network']}."

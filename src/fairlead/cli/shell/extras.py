@@ -92,6 +92,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
         return ("simulate", "pipeline-hosts", "search")
     if name == "reproduce pipeline" and options.lab:
         extras += ["lab", "pipeline-cluster"]
+    if name == "reproduce augment" and options.lab:
+        extras.append("lab")
     if options.command in _MAY_USE_A_CLUSTER and (options.cluster or options.kubeconfig or options.context):
         extras.append("cluster")
     return tuple(extras) or ("all",)

@@ -9,5 +9,6 @@ service.py     a search service of the server, whose bulk loads are durable when
 work.py        one worker by itself, without the framework
 function.py    the same work as a function of a split job, paced to the rate of a machine
 session.py     a session of this machine with a device and a server's worker, as people start them
+overhead.py    what the framework itself costs, by the bare command
 experiment.py  the arrangements, measured in turn
 """

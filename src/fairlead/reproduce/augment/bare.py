@@ -17,6 +17,8 @@ from fairlead.reproduce.thesis.rig import background
 _WORK: Final = (sys.executable, "-m", "fairlead.reproduce.augment.work")
 _SERVICE: Final = (sys.executable, "-m", "fairlead.reproduce.augment.service")
 _NOTHING: Final[Mapping[str, str]] = {}
+ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""The environment of every worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class BareWorker:
     environ: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     cpu: float | None = None
     """A part of one CPU; None: as much as it gets."""
+    enter: tuple[str, ...] = ()
+    """What stands before its command line, and runs it elsewhere, like in a pod."""
 
 
 def run_bare(workers: Sequence[BareWorker], folder: Path) -> JobRunFigures:
@@ -41,9 +45,8 @@ def run_bare(workers: Sequence[BareWorker], folder: Path) -> JobRunFigures:
             argv = [*_WORK, worker.job, str(place / "paths"), str(place)]
             quota = None if worker.cpu is None else stack.enter_context(cpu_quota(worker.cpu))
             words = argv if quota is None else quota.command(argv)
-            child = stack.enter_context(
-                background(_with_environment(words, worker.environ), place, "log", pipes=True)
-            )
+            words = [*worker.enter, *_with_environment(words, worker.environ)]
+            child = stack.enter_context(background(words, place, "log", pipes=True))
             if quota is not None:
                 quota.on_start(child.pid)
             children.append((child, place / "log"))
@@ -74,8 +77,7 @@ def search_service(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _with_environment(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return ["env", *(f"{name}={value}" for name, value in {**threads, **environ}.items()), *argv]
+    return ["env", *(f"{name}={value}" for name, value in {**ONE_THREAD, **environ}.items()), *argv]
 
 
 def _line(child: Any, log: Path) -> dict[str, Any]:

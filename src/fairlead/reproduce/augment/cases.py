@@ -35,6 +35,29 @@ class AugmentCase:
     """The largest gain over that which the device's own rate allows."""
 
 
+@dataclass(frozen=True, slots=True)
+class ImageSet:
+    """The images of a run, for arrangements that are made elsewhere."""
+
+    folder: Path
+    """With the images and the detector; what an arrangement needs goes there as well."""
+    names: Sequence[str]
+    stored_bytes: int
+    """How much a store must take."""
+    with_sessions: bool
+    """Whether the job is also run through stores."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The path of each image."""
+        return [str(self.folder / IMAGES / name) for name in self.names]
+
+
+FurtherCases = Callable[[ImageSet], AbstractContextManager[Sequence[AugmentCase]]]
+"""Makes arrangements of the image job that need more than this machine as it is, for a block; LabError where
+they cannot be made: that costs them alone."""
+
+
 def image_cases(names: Sequence[str], edge_cpu: float, folder: Path) -> Iterator[AugmentCase]:
     """Yield the image job on a device that is held to a part of a core, on a core, and on a GPU."""
     paths = [str(folder / IMAGES / name) for name in names]

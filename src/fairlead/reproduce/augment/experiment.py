@@ -1,22 +1,30 @@
 """Measure the arrangements in turn, and put what the paper reports beside them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairlead.errors import MissingPartError
+from fairlead.errors import LabError, MissingPartError
 from fairlead.reproduce.augment import detector, documents, index
-from fairlead.reproduce.augment.cases import AugmentCase, image_cases, load_cases, write_inputs
+from fairlead.reproduce.augment.cases import (
+    AugmentCase,
+    FurtherCases,
+    ImageSet,
+    image_cases,
+    load_cases,
+    write_inputs,
+)
 from fairlead.reproduce.augment.figures import RunBook
 from fairlead.reproduce.augment.function import DOCUMENTS
 from fairlead.reproduce.augment.images import HEIGHT, WIDTH, image_bytes
 from fairlead.reproduce.augment.published import CASES
 from fairlead.reproduce.augment.split_cases import image_splits, load_splits, split_runner
 
-SPLITS = "splits"
+SPLITS, PODS = "splits", "pods"
 _BATCH_BYTES = 200 << 10
 ACCELERATOR_MISSING = "the server's accelerator: neither ONNX Runtime nor PyTorch finds a GPU here"
 
@@ -35,40 +43,60 @@ class AugmentExperiment:
     splits: bool = True
     """Whether device and server also work together, as split jobs of a session."""
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of an image."""
+        return self.width, self.height
+
+    @property
+    def image_bytes(self) -> int:
+        """The size of all images."""
+        return self.images * image_bytes(*self.size)
+
 
 def measure(
-    experiment: AugmentExperiment, folder: Path, on_step: Callable[[str], None] = lambda line: None
+    experiment: AugmentExperiment,
+    folder: Path,
+    on_step: Callable[[str], None] = lambda line: None,
+    further: FurtherCases | None = None,
 ) -> dict[str, Any]:
     """Return the contract of `fairlead reproduce augment -o json`."""
     missing = dict(_missing())
-    splits = experiment.splits and SPLITS not in missing
     on_step("makes the inputs")
     batches = 0 if DOCUMENTS in missing else experiment.batches
-    size = (experiment.width, experiment.height)
-    names, listed = write_inputs(folder, experiment.images, batches, size)
-    stored = len(names) * image_bytes(*size) + len(listed) * _BATCH_BYTES
-    with split_runner(folder, stored) as run_split:
+    names, listed = write_inputs(folder, experiment.images, batches, experiment.size)
+    stored = experiment.image_bytes + len(listed) * _BATCH_BYTES
+    images = ImageSet(folder, names, stored, experiment.splits and SPLITS not in missing)
+    with ExitStack() as stack:
         cases = list(image_cases(names, experiment.edge_cpu, folder))
-        cases += image_splits(names, folder, run_split) if splits else ()
+        if further is not None:
+            cases += _further_cases(stack, further, images, missing)
+        run_split = stack.enter_context(split_runner(folder, stored))
+        cases += image_splits(names, folder, run_split) if images.with_sessions else ()
         cases += load_cases(listed, folder) if listed else ()
-        cases += load_splits(listed, folder, run_split) if listed and splits else ()
+        cases += load_splits(listed, folder, run_split) if listed and images.with_sessions else ()
         book = run_cases(cases, experiment.rounds, on_step)
+    made = {"count": experiment.images, "width": experiment.width, "height": experiment.height}
     return {
         "rounds": experiment.rounds,
-        "images": {
-            "count": experiment.images,
-            "width": experiment.width,
-            "height": experiment.height,
-            "bytes": experiment.images * image_bytes(*size),
-            "network": detector.NETWORK,
-        },
+        "images": {**made, "bytes": experiment.image_bytes, "network": detector.NETWORK},
         "documents": {"batches": batches, "per_batch": documents.PER_BATCH},
         "published": [
             asdict(each) | {"bound": each.bound, "is_possible": each.is_possible} for each in CASES
         ],
-        "rows": [row_of(each, book) for each in cases],
-        "missing": list(missing.values()),
+        "rows": [row_of(each, book) for each in cases if (each.job, each.name) in book.runs],
+        "missing": [*missing.values(), *(f"{name}: {why}" for name, why in book.failures.items())],
     }
+
+
+def _further_cases(
+    stack: ExitStack, further: FurtherCases, images: ImageSet, missing: dict[str, str]
+) -> Sequence[AugmentCase]:
+    try:
+        return stack.enter_context(further(images))
+    except LabError as error:
+        missing[PODS] = f"the image job in pods: {_with_hint(error)}"
+        return ()
 
 
 def run_cases(cases: Sequence[AugmentCase], rounds: int, on_step: Callable[[str], None]) -> RunBook:
@@ -77,8 +105,13 @@ def run_cases(cases: Sequence[AugmentCase], rounds: int, on_step: Callable[[str]
     for number in range(rounds):
         first = number % len(cases)
         for each in (*cases[first:], *cases[:first]):
+            if each.name in book.failures:
+                continue
             on_step(f"{each.job}: {each.name}, round {number + 1} of {rounds}")
-            book.add(each.job, each.name, each.run(book))
+            try:
+                book.add(each.job, each.name, each.run(book))
+            except LabError as error:  # what was measured without the lab is not lost
+                book.failures[each.name] = _with_hint(error)
     return book
 
 
@@ -101,6 +134,10 @@ def row_of(case: AugmentCase, book: RunBook) -> dict[str, Any]:
         "device_share": median(shares) if shares else None,
         "cpu_s": median(cpu) if cpu else None,
     }
+
+
+def _with_hint(error: LabError) -> str:
+    return f"{error}" + (f" ({error.hint})" if error.hint else "")
 
 
 def _missing() -> Iterator[tuple[str, str]]:

@@ -27,6 +27,8 @@ class RunBook:
     """All runs."""
 
     runs: dict[tuple[str, str], list[JobRunFigures]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    """By arrangement: why it was not measured any more."""
 
     def add(self, job: str, name: str, figures: JobRunFigures) -> None:
         """Take a run."""

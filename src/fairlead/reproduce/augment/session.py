@@ -9,25 +9,28 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from fairlead.errors import EmulationError
+from fairlead.reproduce.augment.bare import ONE_THREAD
 from fairlead.reproduce.augment.figures import JobRunFigures
 from fairlead.reproduce.thesis.rig import background
-from fairlead.submission.client import JobsClient
 from fairlead.submission.doors import session_door
 from fairlead.units import pluralize
 
 _FAIRLEAD: Final = (sys.executable, "-m", "fairlead")
-_SESSION, _DEVICE, _SERVER = "kraf", "device", "server"
+_SESSION, _SERVER = "kraf", "server"
+DEVICE_NAME: Final = "device"
 _FUNCTIONS: Final = "fairlead.reproduce.augment.function"
 _PATIENCE: Final = 30.0
 _LONGEST: Final = 3600.0
 _NOTHING: Final[Mapping[str, str]] = {}
+_SUBMIT_LOG, _WORK_LOG = "submit.log", "work.log"
+Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,18 @@ class SplitRun:
         return 1 if self.policy in ("device", "server") else 2
 
 
+@dataclass(frozen=True, slots=True)
 class ReproducedSession:
-    """The session, once its device has joined."""
+    """A session, once its device has joined."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self._folder = folder
-        place = folder / "state/fairlead/sessions" / _SESSION
-        self._door = session_door(url, str(place), _SESSION)
+    folder: Path
+    """With the state of the device."""
+    jobs: Callable[[], Sequence[Json]]
+    """Returns its jobs."""
+    server: Callable[[Mapping[str, str]], AbstractContextManager[object]]
+    """Starts the worker at the store, with an environment; it ends with the block."""
+    enter: Callable[[Sequence[str]], list[str]] = list
+    """Puts a command line where the device is."""
 
     def run(self, job: SplitRun) -> JobRunFigures:
         """Run a job from the moment at which its workers are connected."""
@@ -64,10 +72,11 @@ class ReproducedSession:
         words += ["--function", f"{_FUNCTIONS}:{job.function}"]
         with ExitStack() as stack:
             if job.policy != "device":
-                work = ["augment", "work", "--local", _SESSION, "--name", _SERVER]
-                stack.enter_context(self._started(work, job.server, "work.log"))
-            submit = stack.enter_context(self._started(words, job.device, "submit.log"))
-            self._await_workers(submit, job.workers)
+                stack.enter_context(self.server(job.server))
+            known = {each["job"] for each in self.jobs()}
+            argv = self.enter(command(self.folder, words, job.device))
+            submit = stack.enter_context(background(argv, self.folder, _SUBMIT_LOG, pipes=True))
+            self._await_workers(submit, job.workers, known)
             assert submit.stdin is not None
             assert submit.stdout is not None
             submit.stdin.write(names)
@@ -75,53 +84,71 @@ class ReproducedSession:
             submit.stdin = None
             said, _ = submit.communicate(timeout=_LONGEST)
             if submit.returncode:
-                raise EmulationError(f"the job failed: {_last(self._folder / 'submit.log')}")
+                raise EmulationError(f"the job failed: {_last(self.folder / _SUBMIT_LOG)}")
         return _figures(json.loads(said))
 
-    def _await_workers(self, submit: "subprocess.Popen[str]", count: int) -> None:
+    def _await_workers(self, submit: "subprocess.Popen[str]", count: int, known: Set[str]) -> None:
         until = time.monotonic() + _PATIENCE
-        with self._door.client() as client:
-            known = {each["job"] for each in client.jobs() if each["state"] not in ("running", "waiting")}
-            while self._connected(client, known) < count:
-                if submit.poll() is not None:
-                    raise EmulationError(f"the job ended: {_last(self._folder / 'submit.log')}")
-                if time.monotonic() > until:
-                    raise EmulationError(f"the workers are missing: {_last(self._folder / 'work.log')}")
-                time.sleep(0.05)
+        while self._connected(known) < count:
+            if submit.poll() is not None:
+                raise EmulationError(f"the job ended: {_last(self.folder / _SUBMIT_LOG)}")
+            if time.monotonic() > until:
+                raise EmulationError(f"the workers are missing: {_last(self.folder / _WORK_LOG)}")
+            time.sleep(0.05)
 
-    def _connected(self, client: JobsClient, known: set[str]) -> int:
-        fresh = [each for each in client.jobs() if each["job"] not in known]
+    def _connected(self, known: Set[str]) -> int:
+        fresh = [each for each in self.jobs() if each["job"] not in known]
         return len(fresh[0]["workers"]) if fresh else 0
-
-    def _started(self, words: Sequence[str], environ: Mapping[str, str], log: str) -> Any:
-        return background(command(self._folder, words, environ), self._folder, log, pipes=True)
 
 
 @contextmanager
 def local_session(folder: Path, size: int) -> Iterator[ReproducedSession]:
     """Yield a session whose store takes so many bytes; it ends with the block."""
     folder.mkdir(parents=True, exist_ok=True)
-    quota = f"{(size >> 20) + 256}Mi"
-    created = ["augment", "create", _SESSION, "--local", "--device", _DEVICE, "--size", quota]
-    _said(folder, created)
+    quota = f"{quota_mebibytes(size)}Mi"
+    created = ["augment", "create", _SESSION, "--local", "--device", DEVICE_NAME, "--size", quota]
+    run_command(folder, created)
     try:
-        invite = json.loads(_said(folder, ["augment", "invite", _SESSION, "--local", "-o", "json"]))
+        invited = ["augment", "invite", _SESSION, "--local", "-o", "json"]
+        invite = json.loads(run_command(folder, invited))
         token = ["--token", invite["token"], "--fingerprint", invite["fingerprint"]]
-        _said(folder, ["device", "join", invite["url"], *token, "--name", _DEVICE])
-        yield ReproducedSession(folder, invite["url"])
+        run_command(folder, ["device", "join", invite["url"], *token, "--name", DEVICE_NAME])
+        yield _local(folder, invite["url"])
     finally:
-        _said(folder, ["augment", "delete", _SESSION, "--local", "--delete-data"])
+        run_command(folder, ["augment", "delete", _SESSION, "--local", "--delete-data"])
+
+
+def _local(folder: Path, url: str) -> ReproducedSession:
+    """Return the session of this machine, which starts a worker at the store for each job."""
+    door = session_door(url, str(folder / "state/fairlead/sessions" / _SESSION), _SESSION)
+    work = ["augment", "work", "--local", _SESSION, "--name", _SERVER]
+
+    def jobs() -> Sequence[Json]:
+        with door.client() as client:
+            return client.jobs()
+
+    return ReproducedSession(
+        folder, jobs, lambda environ: background(command(folder, work, environ), folder, _WORK_LOG)
+    )
+
+
+def quota_mebibytes(size: int) -> int:
+    """Return how much a store must take for inputs of so many bytes, and their results."""
+    return (size >> 20) + 256
 
 
 def command(folder: Path, words: Sequence[str], environ: Mapping[str, str] = _NOTHING) -> list[str]:
     """Return a command line of fairlead with its state below a folder."""
-    own = {"XDG_STATE_HOME": str(folder / "state"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    own = {"XDG_STATE_HOME": str(folder / "state"), **ONE_THREAD}
     return ["env", *(f"{name}={value}" for name, value in {**own, **environ}.items()), *_FAIRLEAD, *words]
 
 
-def _said(folder: Path, words: Sequence[str]) -> str:
+def run_command(
+    folder: Path, words: Sequence[str], enter: Callable[[Sequence[str]], list[str]] = list
+) -> str:
+    """Run a command line of fairlead, which must succeed, and return what it prints."""
     done = subprocess.run(  # noqa: S603 - no shell; every argument is ours
-        command(folder, words),
+        enter(command(folder, words)),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,

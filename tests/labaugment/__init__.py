@@ -1,0 +1,1 @@
+"""The image job in pods of a lab."""
