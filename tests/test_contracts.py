@@ -25,7 +25,9 @@ LIBRARIES = (
     "msgspec",
     "numpy",
     "onnxruntime",
+    "starlette",
     "tantivy",
+    "uvicorn",
     "wsgidav",
     "yaml",
 )

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "submit": "local.submit",
     "ps": "local.ps",
     "top": "local.top",
+    "dashboard": "dashboard.command",
     "logs": "local.logs",
     "cancel": "local.cancel",
     "adopt": "local.adopt",

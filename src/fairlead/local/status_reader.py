@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from fairlead.errors import LedgerError
+from fairlead.inventory import Inventory, Machine
 from fairlead.job import LocalJob, LocalState
 from fairlead.ledger.ledger import JobLedger
 from fairlead.ledger.liveness import seconds_since_boot
@@ -66,6 +67,15 @@ class StatusReader:
     def read_only(self) -> bool:
         """Whether the state directory cannot be written by this user."""
         return bool(self._warnings)
+
+    def inventory(self) -> Inventory:
+        """Return what the machine has, its processor included; nothing where the machine is not read."""
+        return self._machine.inventory() if self._machine is not None else Inventory(Machine())
+
+    def reopen(self, environ: Mapping[str, str]) -> None:
+        """Open the ledger, if one was made since: the first job of a machine makes it."""
+        if self.ledger is None:
+            self.ledger, self._warnings = _open_ledger(environ)
 
     def close(self) -> None:
         """Release the drivers."""

@@ -37,6 +37,8 @@ class DeviceView:
     other fault a running job goes on."""
     recoverable: bool = False
     """Whether the fault may pass, or a reset or a reboot ends it: queued jobs wait for that."""
+    temperature: float | None = None
+    """Of the chip, in degrees Celsius."""
 
 
 @dataclass(frozen=True, slots=True)

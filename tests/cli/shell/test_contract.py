@@ -138,6 +138,10 @@ COMMANDS: dict[str, set[str]] = {
     "augment tier": {
         *("--trace", "--capacity", "--status", "--explain", "--ssd", "--hdd", "--seek", *OUTPUT),
     },
+    "dashboard": {
+        *("--snapshot", "--listen", "--host", "--tls-cert", "--tls-key", "--token-file"),
+        *("--kubeconfig", "--context", "--catalog"),
+    },
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},

@@ -64,6 +64,8 @@ EXTRAS: Final = {
     "serve admission": "scheduler",
     "serve operator": "operator",
     "serve store": "augment",
+    "serve dashboard": "dashboard",
+    "dashboard": "dashboard",
     "lab": "lab",
 }
 """By command; one without an extra needs Python alone. Some run in part without theirs (`doctor

@@ -94,6 +94,7 @@ class DeviceReader:
             fault=(passing := self._nvidia_fault(acc, answer)) or self._lasting_fault(acc),
             lost=_is_lost(acc, answer),
             recoverable=bool(passing),
+            temperature=values.get((acc.id, Metric.TEMPERATURE)),
         )
 
     def _lasting_fault(self, acc: Accelerator) -> str:

@@ -1,0 +1,103 @@
+"""`fairlead dashboard`: serve the page for one person, and print its address with the token."""
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.dashboard.tokens import new_token, read_token
+from fairlead.cli.shell import options as shared
+from fairlead.errors import SettingsError
+from fairlead.settings import parse_address, tls_files
+
+if TYPE_CHECKING:
+    from fairlead.dashboard.source import DashboardSource
+
+LISTEN = "127.0.0.1:19820"
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "dashboard",
+        help="serve a page with devices, shares, the queue and why each workload waits",
+        description="Serve the dashboard for one person, and print its address with a token: of this "
+        "machine, of the cluster of a kubeconfig (--kubeconfig or --context), or of a recorded snapshot "
+        "(--snapshot). It is read-only, and only this machine can connect. It runs until it is interrupted.",
+    )
+    command.add_argument(
+        "--snapshot",
+        metavar="FILE",
+        help="show a cluster that `fairlead snapshot` wrote, or manifests, or nodes in the short form",
+    )
+    shared.add_cluster(command)
+    shared.add_catalog(command)
+    add_serving(command)
+    command.set_defaults(run=run)
+
+
+def add_serving(command: argparse.ArgumentParser) -> None:
+    """Add the options of the server for one person."""
+    shared.add_listen(command, LISTEN)
+    command.add_argument(
+        "--host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a further name by which browsers reach the page; other names are refused; may be repeated",
+    )
+    shared.add_tls(command)
+    command.add_argument(
+        "--token-file", metavar="FILE", help="read the token from this file (default: a new one each time)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from fairlead.dashboard.viewer import Viewer
+    from fairlead.serve.dashboard.access import OneToken
+    from fairlead.serve.dashboard.app import Dashboard
+    from fairlead.serve.dashboard.program import ServeOptions
+    from fairlead.serve.dashboard.program import run as serve
+
+    token = read_token(options.token_file) if options.token_file else new_token()
+    tls = tls_files(options.tls_cert, options.tls_key)
+    where = ServeOptions(parse_address(options.listen), tuple(options.host), tls)
+    access = OneToken(token, Viewer(_user()))
+
+    def on_start(address: str) -> None:
+        shown = address if options.token_file else f"{address}#token={token}"
+        print(f"fairlead dashboard: {shown}", flush=True)
+
+    source = source_of(options)
+    print(f"fairlead dashboard: shows {source.info.kind} {source.info.name}", file=sys.stderr, flush=True)
+    serve(lambda: Dashboard(source, access), where, on_start)
+    return 0
+
+
+def source_of(options: argparse.Namespace) -> "DashboardSource":
+    """Return the source that the options name: a snapshot, a cluster, or this machine."""
+    if options.snapshot is not None:
+        if options.kubeconfig or options.context:
+            raise SettingsError("--snapshot and a cluster are named", "leave one of them out")
+        from fairlead.cache.clusterfile import read_cluster
+        from fairlead.dashboard.sources.snapshot import SnapshotSource
+
+        catalog = shared.catalog_of(options)
+        snapshot = read_cluster([options.snapshot], catalog)
+        return SnapshotSource(snapshot, shlex.quote(options.snapshot), catalog, time.time)
+    if options.kubeconfig or options.context:
+        raise SettingsError(
+            "a live cluster cannot be shown yet", "take a snapshot: fairlead snapshot --out FILE"
+        )
+    from fairlead.local.dashboard.source import MachineSource
+
+    return MachineSource(os.environ)
+
+
+def _user() -> str:
+    from fairlead.ledger.users import user_name
+
+    return user_name(os.geteuid())

@@ -1,0 +1,59 @@
+"""DashboardSource: what fills the board of a dashboard, and answers about one object."""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+from fairlead.dashboard.answers import (
+    FrameAnswer,
+    ModelDevices,
+    PipelineAnswer,
+    SimulationAnswer,
+    SourceInfo,
+    WhyAnswer,
+)
+from fairlead.dashboard.board import Board
+from fairlead.dashboard.series import DeviceHistory
+
+
+class DashboardSource:
+    """One source; a method that has nothing to answer with returns None."""
+
+    def __init__(self, board: Board, info: SourceInfo) -> None:
+        self.board = board
+        self.info = info
+        self.series = DeviceHistory()
+        board.listen(self.series.on_rows)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the board up to date while the context lasts."""
+        yield
+
+    @property
+    def ready(self) -> bool:
+        """Whether the board shows the source: it has been read once."""
+        return True
+
+    def namespaces(self) -> Collection[str]:
+        """Return every namespace that a viewer may be allowed to see."""
+        return {getattr(row, "namespace", "") for row in self.board.tables["workloads"].rows.values()}
+
+    async def why(self, key: str) -> WhyAnswer | None:
+        """Return why a workload is where it is, or why it waits."""
+        return None
+
+    async def predictions(self, model: str) -> ModelDevices | None:
+        """Return a model's predicted latency on every device."""
+        return None
+
+    async def pipeline(self, key: str) -> PipelineAnswer | None:
+        """Return a pipeline."""
+        return None
+
+    async def frame(self, key: str, frame: str) -> FrameAnswer | None:
+        """Return the trace of one frame of a pipeline."""
+        return None
+
+    async def simulation(self, key: str) -> SimulationAnswer | None:
+        """Return a simulated run in time."""
+        return None

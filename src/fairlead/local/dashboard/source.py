@@ -1,0 +1,158 @@
+"""MachineSource: reads this machine again and again, and shows it on the dashboard's board."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fairlead.dashboard.answers import SourceInfo, WhyAnswer
+from fairlead.dashboard.board import Board
+from fairlead.dashboard.source import DashboardSource
+from fairlead.inventory import Inventory
+from fairlead.job import LocalJob, LocalState
+from fairlead.local.dashboard.rows import accelerator_rows, job_reason, job_row, machine_row
+from fairlead.local.status import LocalStatus
+from fairlead.local.status_reader import StatusReader, open_reader
+from fairlead.units import Seconds, format_duration
+
+if TYPE_CHECKING:
+    from fairlead.history.store import JobHistory
+
+PERIOD: Final = Seconds(1.0)
+_MOST_ENDED: Final = 100
+"""Ended jobs of this user that are shown."""
+_OLDEST: Final = 60.0
+"""Seconds for which the inventory counts."""
+_COMMANDS: Final = {
+    "nodes": "fairlead detect",
+    "devices": "fairlead top",
+    "workloads": "fairlead ps -a",
+    "models": "fairlead estimate MODEL",
+}
+
+
+class Reading(NamedTuple):
+    """What one look at the machine gives."""
+
+    status: LocalStatus
+    inventory: Inventory
+    ended: tuple[LocalJob, ...]
+
+
+class MachineSource(DashboardSource):
+    """One machine: its accelerators and its jobs, from the ledger."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+        *,
+        reader: StatusReader | None = None,
+        name: str = "",
+    ) -> None:
+        self.name = name or os.uname().nodename
+        super().__init__(Board(_COMMANDS, clock), SourceInfo(kind="machine", name=self.name))
+        self._environ = environ
+        self._reader = reader or open_reader(environ)
+        self._history: JobHistory | None = None
+        self._inventory: tuple[float, Inventory] | None = None
+        self._status: LocalStatus | None = None
+        self._jobs: dict[str, LocalJob] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether the machine has been read once."""
+        return self._status is not None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Read the machine every second, in a thread of its own: a driver may take its time."""
+        with ThreadPoolExecutor(1, "machine") as thread:
+            task = asyncio.create_task(self._follow(thread))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                thread.submit(self._reader.close).result()
+
+    async def _follow(self, thread: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                self.show(await loop.run_in_executor(thread, self.read))
+                self.board.heal("machine")
+            except Exception as error:  # noqa: BLE001 - whatever fails, the next look may succeed
+                why = f"this machine cannot be read: {type(error).__name__}: {error}"
+                self.board.set_stale("machine", why, _COMMANDS)
+            await asyncio.sleep(max(0.1, PERIOD - (loop.time() - began)))
+
+    def read(self) -> Reading:
+        """Return the machine as it is now; this blocks."""
+        status = self._reader.read()
+        return Reading(status, self._inventory_of(), self._ended())
+
+    def _inventory_of(self) -> Inventory:
+        """Return what the machine has, at most a minute old: only the processor is read from it."""
+        now = time.monotonic()
+        if self._inventory is None or now - self._inventory[0] > _OLDEST:
+            self._inventory = now, self._reader.inventory()
+        return self._inventory[1]
+
+    def _ended(self) -> tuple[LocalJob, ...]:
+        """Return the jobs of this user that ended last; a state directory may appear with the first job."""
+        ledger = self._reader.ledger
+        if ledger is None:
+            self._reader.reopen(self._environ)
+            return ()
+        if not os.path.isdir(ledger.place.private):
+            return ()
+        if self._history is None:
+            from fairlead.history.store import JobHistory  # noqa: PLC0415  # SQLite, once there are jobs
+
+            self._history = JobHistory.open(ledger.place, self._environ)
+        return self._history.jobs(_MOST_ENDED)
+
+    def show(self, reading: Reading) -> None:
+        """Put a reading on the board."""
+        status, now = reading.status, self.board.clock()
+        self._status = status
+        jobs = {job.id: job for job in (*reading.ended, *status.jobs)}
+        self._jobs = jobs
+        if status.view is not None:
+            self.board.replace("nodes", [machine_row(self.name, status.view)])
+        self.board.replace("devices", accelerator_rows(self.name, status, reading.inventory, now))
+        self.board.replace("workloads", [job_row(self.name, job, status) for job in jobs.values()])
+
+    async def why(self, key: str) -> WhyAnswer | None:
+        """Return why a job waits or ended, by the plan of the queue."""
+        job, status = self._jobs.get(key), self._status
+        if job is None or status is None:
+            return None
+        return why_job(job, status, self.board.clock())
+
+
+def why_job(job: LocalJob, status: LocalStatus, now: float) -> WhyAnswer:
+    """Return the explanation of a job."""
+    running = job.state is LocalState.RUNNING
+    wait = status.waits.get(job.id)
+    notes = [f"its size: {job.assumed.source}"] if job.assumed.source else []
+    if wait is not None and wait.starts_in is not None and not wait.impossible:
+        notes.append(f"it starts in about {format_duration(wait.starts_in)}")
+    if wait is not None and wait.impossible:
+        notes.append("no wait will help: it needs more than the machine has")
+    where = f"runs on {job.device or 'cpu'}" if running else job_reason(job, status) or job.state.value
+    return WhyAnswer(
+        key=job.id,
+        fits=running or job.id in status.starts,
+        state=job.state.value,
+        summary=f"{job.name} {where}" if running else where,
+        notes=tuple(notes),
+        decided=now,
+        source="the queue's plan",
+        command="fairlead ps",
+    )
