@@ -14,7 +14,7 @@ from fairlead.share import DeviceShare
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredDevice:
+class DeviceValues:
     """The measured values of an accelerator; None: unknown."""
 
     at: float
@@ -26,7 +26,7 @@ class MeasuredDevice:
     """By key of a workload: the memory that it holds."""
 
 
-UNMEASURED: Final = MeasuredDevice(0.0)
+UNMEASURED: Final = DeviceValues(0.0)
 
 
 class DeviceNames:
@@ -91,7 +91,7 @@ def device_rows(
     node: NodeState,
     placements: Iterable[Placement],
     names: DeviceNames,
-    use: Mapping[str, MeasuredDevice],
+    use: Mapping[str, DeviceValues],
     reasons: Mapping[str, str],
 ) -> list[DeviceRow]:
     """Return the rows of a node's accelerators, with the shares that placements hold of them.
@@ -114,7 +114,7 @@ def _device_row(
     device: DeviceState,
     held: Sequence[tuple[Placement, DeviceShare]],
     names: DeviceNames,
-    use: MeasuredDevice,
+    use: DeviceValues,
     reasons: Mapping[str, str],
 ) -> DeviceRow:
     name, kind = names.of(device.model, device.offered)
@@ -141,9 +141,7 @@ def _device_row(
     )
 
 
-def _share(
-    placement: Placement, share: DeviceShare, device: DeviceState, use: MeasuredDevice
-) -> ShareOfDevice:
+def _share(placement: Placement, share: DeviceShare, device: DeviceState, use: DeviceValues) -> ShareOfDevice:
     request = placement.request
     key = workload_key(request)
     estimate = request.estimates.get(device.model)
