@@ -43,6 +43,13 @@ test: $(VENV)/.dev ## Run every check and every test
 	@$(BIN)/fairlead lab build --profile node || echo "The lab cannot be built: tests that need it are skipped (with CI=true, failed)."
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q
 
+.PHONY: dashboard
+dashboard: dashboard/node_modules/.package-lock.json ## Build the page of the dashboard into the package (needs Node 20.19 or newer)
+	cd dashboard && npm run --silent check && npm test --silent && npm run --silent build
+
+dashboard/node_modules/.package-lock.json: dashboard/package-lock.json
+	cd dashboard && npm ci --no-audit --no-fund
+
 lab: $(VENV)/.run ## Build the Kubernetes for tests and demos, once per user
 	$(BIN)/fairlead lab build --profile node
 
@@ -203,7 +210,7 @@ lock: ## Update the pins of all dependencies, with hashes and without naming an 
 	--no-header --upgrade --constraint dev.txt py310.in -o py310.txt
 
 clean: ## Remove what the other targets created
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dashboard/node_modules dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.10 on PATH. Install one, or run: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
