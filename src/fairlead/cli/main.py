@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "devices": "cluster.devices",
     "snapshot": "placement.snapshot",
     "doctor": "machine.doctor",
+    "debug-dump": "dump.command",
     "replay": "placement.replay",
     "serve": "serve.command",
     "warden": "serve.warden",

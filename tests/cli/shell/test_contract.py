@@ -211,6 +211,7 @@ COMMANDS: dict[str, set[str]] = {
         "--kubeconfig",
         "--context",
         "--cluster",
+        "--snapshot",
         "--here",
         "--workloads",
         "--policy",
@@ -224,6 +225,7 @@ COMMANDS: dict[str, set[str]] = {
         "POD",
         "PIPELINE",
         "--decision",
+        "--snapshot",
         "-v",
         "--verbose",
         "--kubeconfig",
@@ -248,6 +250,7 @@ COMMANDS: dict[str, set[str]] = {
         "--catalog",
         *LISTING,
     },
+    "debug-dump": {"--out", "--here", "--log-lines", "--scheduler", *IN_CLUSTER[2:4], "--catalog", *OUTPUT},
     "replay": {"FILE", "--effects", "--until", "--debug", "--catalog", *OUTPUT},
     "snapshot": {"--kubeconfig", "--context", "--catalog", "--out", *OUTPUT},
     "simulate": {

@@ -80,7 +80,7 @@ def _examine(options: argparse.Namespace) -> "list[Finding]":
 
     place = "this machine" if options.here else "the cluster"
     with progress(f"checking {place}") as bar:
-        return _here(options) if options.here else asyncio.run(_cluster(options, bar))
+        return examine_here(options) if options.here else asyncio.run(_cluster(options, bar))
 
 
 def table(findings: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:
@@ -135,7 +135,8 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
         )
 
 
-def _here(options: argparse.Namespace) -> "list[Finding]":
+def examine_here(options: argparse.Namespace) -> "list[Finding]":
+    """Return the findings about this machine."""
     from datetime import datetime
 
     from fairlead.compat.times import UTC

@@ -17,10 +17,11 @@ def add(commands: Any) -> None:
         "explain",
         help="explain why a pod is on its node or waits, or how a pipeline is doing",
         description="Explain why a pod of a live cluster is on its node, or why it waits, by asking its "
-        "scheduler. With --decision, explain the decisions that `fairlead schedule -o json` wrote. Each "
-        "reason comes with its count, and with the smallest change that would fit. The exit code is 1 if a "
-        "pod has no node. `explain pipeline NAME` explains a pipeline: whether it runs, where its stages "
-        "are, what limits it, and what would help. The exit code is 1 if it does not run.",
+        "scheduler. With --snapshot, decide here for pods of a recorded cluster. With --decision, explain "
+        "the decisions that `fairlead schedule -o json` wrote. Each reason comes with its count and the "
+        "smallest change that would fit. The exit code is 1 if a pod has no node. `explain pipeline NAME` "
+        "explains a pipeline: whether it runs, where its stages are, what limits it, and what would help. "
+        "The exit code is 1 if it does not run.",
     )
     command.add_argument(
         "pod",
@@ -33,6 +34,11 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "--decision", metavar="FILE", help="a file of schedule's decisions; - is the standard input"
+    )
+    command.add_argument(
+        "--snapshot",
+        metavar="FILE",
+        help="decide here for a pod of a snapshot, or of an archive of fairlead debug-dump, not of a cluster",
     )
     command.add_argument(
         "-v",
@@ -55,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
         return explain_pipeline.run(options)
     if options.decision is not None:
         decisions = _read_decisions(options)
+    elif options.snapshot is not None:
+        decisions = _decide_in_snapshot(options)
     else:
         decisions = explain_live.explain_pod(options)
     if options.output == "table":
@@ -75,3 +83,14 @@ def _read_decisions(options: argparse.Namespace) -> list[dict[str, Any]]:
     where, value = read_one(options.decision)
     decisions = document.parse(value, where)
     return decisions if options.pod is None else document.find_decisions(decisions, options.pod, where)
+
+
+def _decide_in_snapshot(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the decisions for pending pods of a recorded cluster, or where a running one is."""
+    from fairlead.cache.clusterfile import read_cluster
+    from fairlead.whatif.recorded import decide_recorded
+
+    snapshot = read_cluster([options.snapshot], shared.catalog_of(options))
+    namespace, _, name = (options.pod or "").rpartition("/")
+    namespace = namespace or options.namespace or ""
+    return decide_recorded(snapshot, namespace, name, options.snapshot, detailed=options.verbose)

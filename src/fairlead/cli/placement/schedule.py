@@ -68,11 +68,13 @@ def add(commands: Any) -> None:
 def _add_files(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--cluster",
+        "--snapshot",
         metavar="FILE",
         action="append",
         default=[],
-        help="a snapshot, manifests of nodes as kubectl prints them, or nodes in the short form; - is the "
-        "standard input; manifests may be in several files (default: this machine)",
+        help="a snapshot, an archive of fairlead debug-dump, manifests of nodes as kubectl prints them, or "
+        "nodes in the short form; - is the standard input; manifests may be in several files (default: this "
+        "machine)",
     )
     command.add_argument(
         "--live", action="store_true", help="use the cluster of the kubeconfig, as it is now, not a file"

@@ -45,6 +45,7 @@ EXTRAS: Final = {
     "nodes": "cluster",
     "devices": "cluster",
     "doctor": "cluster",
+    "debug-dump": "scheduler",
     "retract": "cluster",
     "snapshot": "scheduler",
     "schedule": "scheduler",

@@ -1,4 +1,4 @@
-"""Files as documents: JSON or YAML, bounded in size; every error names the file."""
+"""Files as documents: JSON, YAML, or the snapshot of a dump; bounded in size; every error names the file."""
 
 import io
 import json
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from fairlead.errors import ManifestError
+from fairlead.manifest.files import dumps
 from fairlead.yamltext import BadYamlError, parse_documents
 
 
@@ -78,12 +79,19 @@ def _bytes(path: str, name: str, limits: FileLimits) -> bytes:
 
 def _bounded(stream: BinaryIO | io.BufferedReader, name: str, limits: FileLimits) -> bytes:
     start = stream.read(limits.yaml + 1)
+    if dumps.is_compressed(start):
+        start = dumps.snapshot_in(name, start + stream.read(limits.json - len(start) + 1), limits.json)
+        return _checked(start, name, limits)
     if len(start) <= limits.yaml:
         return start
     if not _json(start):
         hint = f"write it as JSON (kubectl get -o json): up to {_size(limits.json)} of JSON are read"
         raise ManifestError(f"{name}: more than {_size(limits.yaml)} of YAML", hint)
-    whole = start + stream.read(limits.json - len(start) + 1)
+    return _checked(start + stream.read(limits.json - len(start) + 1), name, limits)
+
+
+def _checked(whole: bytes, name: str, limits: FileLimits) -> bytes:
+    """Return the bytes of a large document of JSON, if it is not too large."""
     if len(whole) > limits.json:
         raise ManifestError(f"{name}: more than {_size(limits.json)}", _SMALLER)
     if sum(map(whole.count, (b",", b"{", b"["))) > limits.json_values:
@@ -100,8 +108,6 @@ def _json(data: bytes) -> bool:
 
 
 def _documents(name: str, data: bytes, limits: FileLimits) -> Iterator[Any]:
-    if data[:2] == b"\x1f\x8b":
-        raise ManifestError(f"{name}: compressed", "unpack it first: gunzip")
     if b"\0" in data[:4096]:
         raise ManifestError(f"{name}: not text", _HINT)
     json_error: Exception | None = None

@@ -1,0 +1,1 @@
+"""`fairlead debug-dump`: one archive for a fault report."""
