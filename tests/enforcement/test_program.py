@@ -32,7 +32,7 @@ def running(folder: Path, program: str) -> Iterator[Path]:
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={"PATH": "/nonexistent"})
     socket, until = folder / "limit.sock", time.monotonic() + PATIENCE
     try:
-        while not socket.exists():
+        while not _answers(socket):
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.01)
@@ -40,6 +40,15 @@ def running(folder: Path, program: str) -> Iterator[Path]:
     finally:
         process.terminate()
         assert process.wait(PATIENCE) == 0
+
+
+def _answers(socket: Path) -> bool:
+    """Return whether the program listens: it has a name before that."""
+    try:
+        LimiterClient(socket).alive()
+    except LimiterError:
+        return False
+    return True
 
 
 @pytest.fixture

@@ -335,13 +335,14 @@ def test_a_reader_never_sees_half_a_record(tmp_path: Path) -> None:
     """Two processes write the same record, of changing length, while a third reads it."""
     ledger = a_ledger(tmp_path)
     job = added(ledger, a_submit())
-    ledger.write(replace(job, state=LocalState.RUNNING, command=myself()))
+    # Of this process: one of a writer would be over when that has written all.
+    running = replace(job, state=LocalState.RUNNING, command=myself())
+    ledger.write(running)
 
     def work(number: int) -> None:
         if number < 2:
             for count in range(60):
-                after = ("abc",) * (count * 7 % 250)
-                ledger.write(replace(job, state=LocalState.RUNNING, command=myself(), after=after))
+                ledger.write(replace(running, after=("abc",) * (count * 7 % 250)))
         else:
             for _ in range(150):
                 fresh = JobLedger(ledger.place)

@@ -25,6 +25,9 @@ _FRESH: Final = 10.0
 _PAUSE: Final = 0.2
 """Seconds for which a request waits at most for the next walk, before it is refused by the last one."""
 
+_WALKS: Final = 3
+"""A walk during which files came is followed by another, so often: what it counts twice would stay."""
+
 _LOOK: Final = 1.0
 _FREE_PART: Final = 8
 """Within this many seconds uploads may take this part of what the volume has free, before the next look."""
@@ -146,18 +149,24 @@ class Account:
                 return 0.0
             time.sleep(max(0.0, pause))
             began = time.monotonic()
-            with self._lock:
-                self._grown = 0
-            # Uploads that are received in parts outlive their requests, and count.
-            parts = f"{self._own}/staging/{PART}*"
-            used = sum(size_below(folder, self._own) for folder in self._folders)
-            used += sum(os.path.getsize(path) for path in glob.glob(parts))
-            with self._lock:
-                # A file that came meanwhile may be counted twice, until the next walk: never too few.
-                self._used = used + self._grown
-                self._walked = began
+            for _ in range(_WALKS):
+                if not self._walk(time.monotonic()):
+                    break
             self._took = time.monotonic() - began
             return self._took
+
+    def _walk(self, began: float) -> bool:
+        """Count all files; return whether one that came meanwhile may be counted twice: never too few."""
+        with self._lock:
+            self._grown = 0
+        # Uploads that are received in parts outlive their requests, and count.
+        parts = f"{self._own}/staging/{PART}*"
+        used = sum(size_below(folder, self._own) for folder in self._folders)
+        used += sum(os.path.getsize(path) for path in glob.glob(parts))
+        with self._lock:
+            self._used = used + self._grown
+            self._walked = began
+            return self._grown > 0
 
     def _try(self, amount: int, replaced: int = 0) -> bool:
         quota = self._quota()
