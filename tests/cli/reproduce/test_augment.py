@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.main import build_parser, main
-from fairlead.cli.reproduce.augment import read_experiment
+from fairlead.cli.reproduce.augment import check_disk, read_experiment
+from fairlead.errors import SettingsError
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,17 @@ def test_what_options_ask_for() -> None:
     assert (whole.images, whole.batches, whole.rounds) == (1085, 100, 3)
     quick = read_experiment(build_parser().parse_args(["reproduce", "augment", "--quick"]))
     assert (quick.images, quick.batches, quick.rounds, quick.width) == (80, 30, 1, 320)
+
+
+def test_a_set_that_does_not_fit_on_the_disk_is_refused_before_it_is_made() -> None:
+    words = ["reproduce", "augment", "--set-size", "4GiB"]
+    experiment = read_experiment(build_parser().parse_args(words))
+    check_disk(experiment, "/tmp", 6 << 30)
+    with pytest.raises(
+        SettingsError, match=r"18640 images need 5\.2 GiB of disk, and /tmp has 4\.0 GiB"
+    ) as refused:
+        check_disk(experiment, "/tmp", 4 << 30)
+    assert "TMPDIR" in str(refused.value.hint)
 
 
 def test_a_small_run_has_every_arrangement(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def perform(options: argparse.Namespace) -> ExperimentOutcome:
     """Measure the experiment."""
+    import shutil
     import tempfile
     from pathlib import Path
 
@@ -85,6 +86,8 @@ def perform(options: argparse.Namespace) -> ExperimentOutcome:
     from fairlead.reproduce.augment.plot import svg
 
     experiment = read_experiment(options)
+    place = tempfile.gettempdir()
+    check_disk(experiment, place, shutil.disk_usage(place).free)
     if options.lab:
         _prepare_lab()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # workers, groups and the store end with it
@@ -93,6 +96,17 @@ def perform(options: argparse.Namespace) -> ExperimentOutcome:
         answer = measure(experiment, Path(folder), bar.set_status, further)
     code = 1 if answer["missing"] else 0
     return ExperimentOutcome(answer, Page.of(*page(answer)), lambda: svg(answer), code)
+
+
+def check_disk(experiment: "AugmentExperiment", place: str, free: int) -> None:
+    """Raise where the inputs do not fit: a store that finds its disk full waits for room."""
+    if experiment.disk_bytes > free:
+        images = pluralize(experiment.images, "image")
+        needed, left = format_bytes(Bytes(experiment.disk_bytes)), format_bytes(Bytes(free))
+        raise SettingsError(
+            f"{images} need {needed} of disk, and {place} has {left}",
+            "choose fewer, or set TMPDIR to a folder of another disk",
+        )
 
 
 def _prepare_lab() -> None:

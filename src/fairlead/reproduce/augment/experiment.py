@@ -26,6 +26,8 @@ from fairlead.reproduce.augment.split_cases import image_splits, load_splits, sp
 
 SPLITS, PODS = "splits", "pods"
 _BATCH_BYTES = 200 << 10
+_REST_BYTES = 256 << 20
+"""What a run takes beside its images: the detector, the batches, indexes, the state of sessions."""
 ACCELERATOR_MISSING = "the server's accelerator: neither ONNX Runtime nor PyTorch finds a GPU here"
 
 
@@ -52,6 +54,11 @@ class AugmentExperiment:
     def image_bytes(self) -> int:
         """The size of all images."""
         return self.images * image_bytes(*self.size)
+
+    @property
+    def disk_bytes(self) -> int:
+        """How much disk it takes at most: the images, what is on its way through a store, and all results."""
+        return self.image_bytes * 5 // 4 + _REST_BYTES
 
 
 def measure(
