@@ -22,12 +22,12 @@ from tests import kinds
 from tests.labs import RealApi, RealCluster
 
 SETUP = Setup("l4", "onnxruntime-cuda", "1.2", "fp16", 0, 121e12, 16e9, Watts(72.0))
+MADE = "2026-11-16T04:00:00+00:00"
 MEASURED = MeasuredRun(
-    Seconds(0.0101), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), Bytes(10), Watts(20.5)
+    Seconds(0.0101), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), Bytes(10), Watts(20.5), made=MADE
 )
 LATENCY = Latency(Seconds(0.011), Seconds(0.017), 40, 1.25)
 HOST = "a host"
-MADE = "2026-11-16T04:00:00+00:00"
 
 
 def features(letter: str) -> Features:

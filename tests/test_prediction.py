@@ -23,6 +23,7 @@ FIELDS = [
     "basis",
     "meets_slo",
     "state",
+    "scope",
 ]
 
 

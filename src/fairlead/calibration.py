@@ -1,16 +1,27 @@
 """Measurements of known models on a device: the basis of predictions."""
 
 import hashlib
+from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import hypot
 from typing import Any, Final
 
 from fairlead.units import Bytes, Seconds, Watts
 from fairlead.workload import COMPUTE, Profile
 
 VERSION: Final = 2
-"""Version of the document; a reader refuses a version that it does not know."""
+"""Version of the document; a reader refuses a version that it does not know.
+
+Fields that older programs can do without are added under the same version, and may be missing.
+"""
 _NO_BYTES: Final = Bytes(0)
+_OF_WAITING: Final = 0.4
+"""The part of the share of waiting by which a figure may be off: after a wait, caches are cold."""
+_QUIET: Final = (0.15, 0.35)
+"""Runs with spreads on the same side of these are equally good."""
+_ALIKE: Final = 0.1
+"""Amounts of setups that differ by less are the same: clocks are read from a running machine."""
 _SMOOTH: Final = ("Sigmoid", "Erf", "Tanh", "LOGISTIC", "TANH")
 """Functions with an exponential: unlike ReLU, they are free in no runtime."""
 
@@ -136,6 +147,17 @@ class MeasuredRun:
     """Memory in use before the model was loaded: the runtime itself, where that is known."""
     watts: Watts | None = None
     """Of the device, busy with this model."""
+    noise: float | None = None
+    """How far, in logarithms, a usual round and a usual run lie above `seconds`; None: not recorded."""
+    load: float | None = None
+    """The share of the time in which any program of the machine waited for a CPU; None: not recorded."""
+    made: str = ""
+    """The date and time of the measurement, in UTC; empty: that of its calibration."""
+
+    @property
+    def spread(self) -> float:
+        """How far `seconds` may be off: a standard deviation in logarithms, by noise and by waiting."""
+        return hypot(self.noise or 0.0, _OF_WAITING * min(self.waited, 1.0))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the document."""
@@ -148,6 +170,9 @@ class MeasuredRun:
             "peak_bytes": self.peak_bytes,
             "base_bytes": self.base_bytes,
             "watts": self.watts,
+            "noise": self.noise,
+            "load": self.load,
+            "made": self.made,
         }
 
 
@@ -252,6 +277,13 @@ class ObservedUse:
         }
 
 
+def with_date(trial: Trial, made: str) -> Trial:
+    """Return a trial whose measurement has a date; programs before this one dated only whole calibrations."""
+    if trial.measured is None or trial.measured.made:
+        return trial
+    return replace(trial, measured=replace(trial.measured, made=made))
+
+
 def setup_id(setup: Setup, host: str) -> str:
     """Return a short id that all machines of one make and mode share, and no other machine has.
 
@@ -263,23 +295,50 @@ def setup_id(setup: Setup, host: str) -> str:
     return hashlib.sha256("\0".join((*words, *rounded)).encode()).hexdigest()[:12]
 
 
-def quicker_run(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
-    """Return the quicker of two runs, because noise only ever makes a run longer; of memory, the most."""
-    quicker = min(before, now, key=lambda run: (run.seconds, run.p90, run.wall, -run.runs))
-    return replace(quicker, peak_bytes=Bytes(max(before.peak_bytes, now.peak_bytes)))
+def is_same_setup(one: Calibration, other: Calibration) -> bool:
+    """Return whether two calibrations are of one setup, although its clock was not read the same."""
+    names = [(each.setup.name, each.setup.version, each.host) for each in (one, other)]
+    amounts = zip(_amounts(one.setup), _amounts(other.setup), strict=True)
+    return names[0] == names[1] and all(_is_alike(*pair) for pair in amounts)
+
+
+def _amounts(setup: Setup) -> tuple[float | None, ...]:
+    return (setup.effective_ops, setup.link_bits_per_second, setup.power)
+
+
+def _is_alike(one: float | None, other: float | None) -> bool:
+    if not one or not other:
+        return one == other
+    return abs(one / other - 1) < _ALIKE
+
+
+def better_run(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
+    """Return the newer of two runs, unless it was noisier; of memory, the most.
+
+    Of two of one moment the quicker counts: noise only ever makes a run longer. The order does not matter,
+    so that machines that write one profile agree.
+    """
+    better = min(before, now, key=_worst_last)
+    return replace(better, peak_bytes=Bytes(max(before.peak_bytes, now.peak_bytes)))
+
+
+def _worst_last(run: MeasuredRun) -> tuple[Any, ...]:
+    age = tuple(-ord(letter) for letter in run.made) or (1,)
+    return (bisect(_QUIET, run.spread), age, run.seconds, run.p90, run.wall, -run.runs)
 
 
 def merge_trials(before: Trial, now: Trial) -> Trial:
     """Merge two trials of one model on one setup: measurements count more than a failure."""
     if before.measured is None or now.measured is None:
         return before if now.measured is None and before.measured is not None else now
-    return replace(now, measured=quicker_run(before.measured, now.measured))
+    return replace(now, measured=better_run(before.measured, now.measured))
 
 
 def merge_calibrations(before: Calibration, now: Calibration) -> Calibration:
-    """Merge two calibrations of one setup, model by model."""
-    trials = {trial.features.digest: trial for trial in before.trials}
-    for trial in now.trials:
+    """Merge two calibrations of one setup, model by model: nothing that is stored is lost."""
+    trials = {trial.features.digest: with_date(trial, before.made) for trial in before.trials}
+    for each in now.trials:
+        trial = with_date(each, now.made)
         known = trials.get(trial.features.digest)
         trials[trial.features.digest] = merge_trials(known, trial) if known else trial
     return replace(now, made=max(before.made, now.made), trials=tuple(trials.values()))

@@ -52,6 +52,8 @@ class Estimate:
     basis: str = "data sheet"
     meets_slo: bool | None = None
     """Whether nine of ten runs meet the requested latency; None without one."""
+    scope: str = ""
+    """What one run is, where that is less than it seems: a language model's forward pass. Else empty."""
 
     @property
     def good(self) -> bool:
@@ -89,6 +91,7 @@ class Estimate:
             "basis": self.basis,
             "meets_slo": self.meets_slo,
             "state": self.state,
+            "scope": self.scope,
         }
 
 

@@ -219,6 +219,8 @@ class Expectation:
     """Why the request does not run there; empty: it runs."""
     unknown: str = ""
     """Why its latency there is not known, where that is known; the accelerator stays a candidate."""
+    scope: str = ""
+    """What the latency is of, where that is less than it seems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,10 +393,7 @@ def _amount(name: str, value: object, least: float) -> str:
 
 def _estimates(request: Request) -> Iterable[tuple[str, str]]:
     for model, estimate in request.estimates.items():
-        for name, value in (
-            ("seconds", estimate.seconds),
-            ("joules", estimate.joules),
-            ("memory", estimate.memory),
-        ):
+        amounts = {"seconds": estimate.seconds, "joules": estimate.joules, "memory": estimate.memory}
+        for name, value in amounts.items():
             if value is not None and not 0 <= value < 2**62:
                 yield model, f"{name}: {value} is not a valid amount"

@@ -156,6 +156,8 @@ class Profile:
     unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By runtime, why it does not run this file as it is; each reason begins with its cause."""
     notes: tuple[str, ...] = ()
+    scope: str = ""
+    """What one run is, where that is less than it seems: of a language model's decoder. Else empty."""
 
     @property
     def batch(self) -> int | None:
@@ -192,4 +194,5 @@ class Profile:
             "groups": self.groups,
             "unsupported": {runtime: list(reasons) for runtime, reasons in self.unsupported.items()},
             "notes": list(self.notes),
+            "scope": self.scope,
         }

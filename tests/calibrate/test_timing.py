@@ -1,5 +1,6 @@
 """Summaries of many runs: steady on a busy machine, and never less than the CPU time of the thread."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -88,6 +89,20 @@ def test_the_quickest_round_counts() -> None:
     quick = [RunSample(1.0)] * 7 + [RunSample(3.0)] * 2
     timing = summarise([slow, quick, []])
     assert (timing.seconds, timing.p90, timing.runs) == (1.0, 3.0, 18)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "noise"),
+    [
+        ([[RunSample(1.0)] * 5], 0.0),
+        ([[RunSample(1.0)] * 5, [RunSample(1.2)] * 5, [RunSample(9.0)] * 5], math.log(1.2)),
+        ([[RunSample(1.0)] * 2 + [RunSample(1.3)] * 3], math.log(1.3)),
+    ],
+)
+def test_noise_is_how_far_usual_rounds_and_runs_lie_above_the_best(
+    rounds: list[list[RunSample]], noise: float
+) -> None:
+    assert summarise(rounds).noise == pytest.approx(noise)
 
 
 def test_runs_that_waited_are_left_out_where_there_are_others() -> None:

@@ -1,5 +1,6 @@
 """The fit of a calibrated device."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,10 @@ from hypothesis import strategies as st
 from fairlead.calibration import Calibration, Trial, features
 from fairlead.estimate.amounts import amounts
 from fairlead.estimate.calibrated import CalibratedFit, fit
+from fairlead.estimate.knowledge import Knowledge
+from fairlead.estimate.predict import estimate
+from fairlead.estimate.query import Query
+from fairlead.estimate.target import target
 from fairlead.units import Bytes
 from fairlead.zoo import PACK
 from tests.catalogs import shipped
@@ -117,3 +122,43 @@ def test_a_calibration_without_runs_or_known_device_has_no_fit() -> None:
 def test_a_cpu_without_a_peak_in_the_catalog_can_be_calibrated() -> None:
     result = fitted(calibration(setup("cpu-x86-64-avx2", power=None)))
     assert max(errors(result)) < 0.3
+
+
+def waiting(share: float) -> Calibration:
+    """Return a calibration in which every model waited for a CPU for this share of the time."""
+    quiet = calibration(setup("t4"))
+    runs = (
+        replace(trial, measured=replace(trial.measured, waited=share))
+        for trial in quiet.done
+        if trial.measured
+    )
+    return replace(quiet, trials=tuple(runs))
+
+
+@pytest.mark.parametrize(
+    ("share", "classes"), [(0.0, {"high"}), (0.64, {"medium"}), (0.81, {"medium", "low"})]
+)
+def test_a_run_that_waited_for_a_cpu_is_not_of_high_confidence(share: float, classes: set[str]) -> None:
+    known = Knowledge.of([waiting(share)], shipped())
+    measured, fitted = (
+        estimate(Query.of(network(name)), [target("t4", shipped())], known)[0]
+        for name in ("plain", "resnet50")
+    )
+    assert (measured.basis, fitted.basis) == ("measured", "calibrated")
+    assert {measured.confidence} <= classes
+    assert {fitted.confidence} <= classes
+    assert measured.p90 is not None
+    assert measured.seconds is not None
+    assert measured.p90 >= measured.seconds * math.exp(1.28 * 0.4 * share)
+
+
+def test_of_two_versions_of_a_runtime_the_one_with_enough_models_counts_and_then_the_newer() -> None:
+    old, few = calibration(setup("t4")), calibration(replace(setup("t4"), version="9"), names=("plain",))
+    dated = [replace(each, made=made) for each, made in ((old, "2026-01"), (few, "2026-02"))]
+    own = Knowledge.of(dated, shipped()).own_fit(target("t4", shipped()), "fp32")
+    assert own is not None
+    assert own.setup.version == "1.2"
+    full = replace(old, setup=few.setup, made="2026-02")
+    own = Knowledge.of([full, dated[0]], shipped()).own_fit(target("t4", shipped()), "fp32")
+    assert own is not None
+    assert own.setup.version == "9"

@@ -12,8 +12,10 @@ from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes
+from fairlead.whatif.answer import answer
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
+from tests.analyze.models import graph, node, saved, value, weight
 from tests.manifest.worlds import CATALOG, pod
 
 GIB = 1 << 30
@@ -210,3 +212,16 @@ def test_invalid_workload_files(tmp_path: Path, documents: list[Any], message: s
     with pytest.raises(ManifestError) as caught:
         read(tmp_path, *documents)
     assert message in str(caught.value)
+
+
+def test_a_decision_about_a_language_model_says_that_it_is_one_forward_pass(tmp_path: Path) -> None:
+    nodes = [node("Gather", "table ids", "x"), node("MatMul", "x head", "y")]
+    weights = [weight("table", 2000, 8), weight("head", 8, 2000)]
+    saved(tmp_path, graph(nodes, [value("ids", 1, 16, dtype="int64")], weights), name="lm.onnx")
+    (tmp_path / "work.yaml").write_text("workloads: [{name: w, model: lm.onnx, models: [t4]}]")
+    document = answer(CLUSTER, read_workloads([str(tmp_path / "work.yaml")], CLUSTER, CATALOG), "fairlead")
+    [decision] = document.to_json()["decisions"]
+    scope = "one forward pass of a language model (16 tokens): tokens per second and the growing KV cache"
+    assert decision["unknown"] == [f"its latency is of {scope} are not predicted"]
+    assert scope in decision["sentence"]
+    assert decision["predicted_seconds"]

@@ -75,6 +75,9 @@ properties:
       peakBytes: {type: integer, format: int64, minimum: 0, description: 'Peak of the device''s memory in use.'}
       baseBytes: {type: integer, format: int64, minimum: 0, description: Memory in use before the model was loaded.}
       watts: {type: number, minimum: 0, maximum: 1.0e+6, description: 'Power of the device while it runs this model.'}
+      noise: {type: number, minimum: 0, maximum: 100, description: 'How far, in logarithms, a usual round lies above seconds.'}
+      load: {type: number, minimum: 0, maximum: 1, description: The share of the time in which any program of the machine waited for a CPU.}
+      made: {type: string, maxLength: 40, description: When it was measured.}
   file:
     type: object
     description: Properties of the model's file beyond its work; they hold on every device.
@@ -90,6 +93,7 @@ properties:
           type: array
           maxItems: 16
           items: {type: string, maxLength: 256}
+      scope: {type: string, maxLength: 256, description: 'What one run is, where that is less than it seems: one forward pass of a language model.'}
   seen:
     type: object
     description: Observations of real use; times in seconds.

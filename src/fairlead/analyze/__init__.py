@@ -15,6 +15,7 @@ from fairlead.analyze.digest import digest
 from fairlead.analyze.graph import Model
 from fairlead.analyze.group import group
 from fairlead.analyze.infer import ShapeInference
+from fairlead.analyze.language import scope_of
 from fairlead.analyze.liveness import peak
 from fairlead.analyze.names import printable
 from fairlead.analyze.program import Notes, Program
@@ -84,15 +85,18 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         some = f"{inexact} of {pluralize(len(records), 'operator')} {'is' if inexact == 1 else 'are'}"
         notes.add(f"{some} not exact: the figures are lower bounds")
     total = cost.totals(records)
+    inputs = tuple(_tensor(program, input_, input_) for input_ in program.inputs)
+    outputs = tuple(
+        _tensor(program, output, program.output_names.get(output, output)) for output in program.outputs
+    )
+    scope = scope_of(inputs, outputs, records)
     return Profile(
         name=printable(name),
         format=model.format,
         digest=key,
         precision=cost.precision_of(records),
-        inputs=tuple(_tensor(program, input_, input_) for input_ in program.inputs),
-        outputs=tuple(
-            _tensor(program, output, program.output_names.get(output, output)) for output in program.outputs
-        ),
+        inputs=inputs,
+        outputs=outputs,
         operators=records,
         macs=total["macs"],
         params=total["params"],
@@ -100,7 +104,8 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         activations=cost.activations_of(program),
         peak_bytes=Bytes(peak(program)),
         unsupported=unsupported(model.format, records),
-        notes=notes.all(),
+        notes=(*([scope] if scope else []), *notes.all()),
+        scope=scope,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from fairlead.calibrate.job import TrialJob, TrialOutcome
 from fairlead.calibrate.targets import CalibrationTarget
 from fairlead.calibrate.trial import merge_outcomes, run_rounds
-from fairlead.calibration import Calibration, features
+from fairlead.calibration import Calibration, features, with_date
 from fairlead.compat.times import UTC
 from fairlead.workload import Profile
 from fairlead.zoo import BUILDERS
@@ -68,12 +68,13 @@ def calibrate(
     for number, (job, outcome) in enumerate(run_rounds(jobs, plan.rounds), start=1):
         outcomes[job.model].append(outcome)
         progress(number, total, plan.models[number % len(jobs)] if number < total else "")
+    made = datetime.now(UTC).isoformat(timespec="seconds")
     return Calibration(
         setup=target.setup(plan.runtime, _version(outcomes.values()), plan.precision, plan.threads),
         host=host,
-        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        made=made,
         trials=tuple(
-            merge_outcomes(name, features(models[name].profile), results)
+            with_date(merge_outcomes(name, features(models[name].profile), results), made)
             for name, results in outcomes.items()
         ),
     )

@@ -93,11 +93,12 @@ def measure(runner: Runner, job: TrialJob, gauge: HostGauge | GpuGauge) -> Trial
     # Where another device computes, the CPU's queue matters little, and reading it lets the device idle.
     clocks = Clocks(waited=dict) if job.gpu else Clocks()
     warm_up(runner.step, job.budget, clocks)
-    before, began = gauge.joules(), time.perf_counter()
+    before, pressed, began = gauge.joules(), process.pressure(), time.perf_counter()
     samples = sample(runner.step, job.budget, clocks)
-    after, took = gauge.joules(), time.perf_counter() - began
+    after, pressed_after, took = gauge.joules(), process.pressure(), time.perf_counter() - began
+    load = None if pressed is None or pressed_after is None else min(1.0, (pressed_after - pressed) / took)
     watts = None if before is None or after is None else Watts((after - before) / took)
-    return TrialOutcome(tuple(samples), runner.version, gauge.peak_memory(), base, watts)
+    return TrialOutcome(tuple(samples), runner.version, gauge.peak_memory(), base, watts, load=load)
 
 
 def run_job(job: TrialJob) -> TrialOutcome:

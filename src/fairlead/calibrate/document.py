@@ -105,6 +105,9 @@ def _measured(fields: Mapping[str, Any]) -> MeasuredRun:
         peak_bytes=_bytes(fields["peak_bytes"]),
         base_bytes=_optional(_bytes, fields["base_bytes"]),
         watts=_optional(_watts, fields["watts"]),
+        noise=_optional(_amount, fields.get("noise")),  # programs before these fields wrote the same version
+        load=_optional(_amount, fields.get("load")),
+        made=str(fields.get("made", "")),
     )
 
 

@@ -46,6 +46,8 @@ class TrialOutcome:
     base: Bytes | None = None
     watts: Watts | None = None
     reason: str = ""
+    load: float | None = None
+    """The share of the time in which any program of the machine waited for a CPU."""
 
     def to_text(self) -> str:
         """Return it as a line."""

@@ -7,6 +7,7 @@ from typing import Final
 from fairlead.units import Bytes
 
 _SELF: Final = "/proc/self"
+_PRESSURE: Final = "/proc/pressure/cpu"
 _MEMORY: Final = {"current": "VmRSS", "peak": "VmHWM"}
 
 
@@ -30,3 +31,13 @@ def waits(folder: str = _SELF) -> dict[str, float]:
     except (OSError, ValueError, IndexError):
         return {}
     return seconds
+
+
+def pressure(path: str = _PRESSURE) -> float | None:
+    """Return the seconds in which any program here waited for a CPU; None: the kernel does not count them."""
+    try:
+        with open(path, encoding="ascii") as file:
+            match = re.search(r"^some .*\btotal=([0-9]+)", file.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(match[1]) / 1e6 if match else None

@@ -17,6 +17,10 @@ _SUFFIX: Final = ".json"
 T = TypeVar("T", bound=Calibration | ObservedUse)
 
 
+class OtherVersionError(UserError):
+    """A profile of a version that this program does not read."""
+
+
 class ProfileFolder(NamedTuple):
     """All profiles of a folder."""
 
@@ -131,6 +135,6 @@ def _read(path: str, parse: Callable[[Any], T], hint: str) -> T:
     try:
         return parse(json.loads(data))
     except VersionError as error:
-        raise UserError(f"{path}: {error}", hint) from None
+        raise OtherVersionError(f"{path}: {error}", hint) from None
     except PARSE_ERRORS as error:
         raise UserError(f"{path}: not a profile: {type(error).__name__}: {error}", hint) from None

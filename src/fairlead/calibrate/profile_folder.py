@@ -1,10 +1,13 @@
 """A folder of profiles as a whole: add profiles, and remove a setup."""
 
+import fcntl
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from fairlead.calibrate.profile import (
     OBSERVED_FOLDER,
+    OtherVersionError,
     calibration_file,
     list_files,
     load,
@@ -14,7 +17,14 @@ from fairlead.calibrate.profile import (
     save,
     save_observed,
 )
-from fairlead.calibration import Calibration, ObservedUse, merge_calibrations, merge_observed, setup_id
+from fairlead.calibration import (
+    Calibration,
+    ObservedUse,
+    is_same_setup,
+    merge_calibrations,
+    merge_observed,
+    setup_id,
+)
 from fairlead.errors import UserError
 
 
@@ -37,6 +47,75 @@ def add_profiles(
         save_observed(merge_observed(load_observed(path), use) if os.path.exists(path) else use, path)
         written.append(path)
     return written
+
+
+def store(calibration: Calibration, path: str, within: str | None = None) -> tuple[str, Calibration]:
+    """Add a calibration to the file of its setup; return that file, and all that it now holds.
+
+    Results of other models stay, and a noisier run replaces no quieter one. A file of another setup, or of a
+    newer program, is not written: the calibration gets a file of its own beside it. `within`: the setup may
+    have any file of that folder.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    with _locked(folder):
+        beside = _beside(path, calibration)
+        for place in dict.fromkeys((path, beside, *(list_files(within) if within else ()))):
+            before = _of_setup(calibration, place)
+            if before is not None:
+                merged = merge_calibrations(before, calibration)
+                save(merged, place)
+                return place, merged
+        place = path if _is_free(path) else beside
+        save(calibration, place)
+    return place, calibration
+
+
+def _beside(path: str, calibration: Calibration) -> str:
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{setup_id(calibration.setup, calibration.host)}{ending}"
+
+
+def _is_free(path: str) -> bool:
+    """Return whether a file may be written: it is not there, or no program can read it."""
+    try:
+        return _calibration(path) is None
+    except OtherVersionError:
+        return False
+
+
+def _calibration(path: str) -> Calibration | None:
+    """Return what a file holds; None: it is no profile, or is not there."""
+    if not os.path.isfile(path):  # reading a pipe or a terminal would block
+        return None
+    try:
+        return load(path)
+    except OtherVersionError:
+        raise
+    except UserError:
+        return None
+
+
+def _of_setup(calibration: Calibration, path: str) -> Calibration | None:
+    """Return what a file holds, if it is of the setup of a calibration."""
+    with suppress(OtherVersionError):
+        before = _calibration(path)
+        return before if before is not None and is_same_setup(before, calibration) else None
+    return None
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Hold a folder for the time of reading and writing: two calibrations may end together."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}", "name another file with --out") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_setup(setup: str, within: str) -> int:

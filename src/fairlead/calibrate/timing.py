@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from statistics import median
 from typing import Final
 
@@ -41,6 +42,8 @@ class TimingSummary:
     runs: int
     wall: Seconds
     waited: float
+    noise: float
+    """How far, in logarithms, a usual round and a usual run of the best round lie above `seconds`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ def longest_wait(before: Mapping[str, float], after: Mapping[str, float]) -> flo
 
 def summarise(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
     """Summarise the quickest round: noise only ever makes a run longer, and comes in spells."""
-    best = min((least_disturbed(samples) for samples in rounds if samples), key=_lower_quartile)
+    calm = sorted((least_disturbed(samples) for samples in rounds if samples), key=_lower_quartile)
+    best, usual = calm[0], calm[len(calm) // 2]
     everything = [run for samples in rounds for run in samples]
     whole = sum(run.wall for run in everything)
     return TimingSummary(
@@ -98,7 +102,14 @@ def summarise(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
         runs=len(everything),
         wall=Seconds(median(run.wall for run in best)),
         waited=sum(min(run.waited, run.wall) for run in everything) / whole if whole else 0.0,
+        noise=max(_excess(_lower_quartile(usual), best), _excess(median(run.seconds for run in best), best)),
     )
+
+
+def _excess(seconds: float, best: Sequence[RunSample]) -> float:
+    """Return how far a time lies above that of the best round, in logarithms."""
+    least = _lower_quartile(best)
+    return log(seconds / least) if seconds > least > 0 else 0.0
 
 
 def least_disturbed(samples: Sequence[RunSample]) -> list[RunSample]:

@@ -79,6 +79,7 @@ def merge_outcomes(model: str, features: Features, outcomes: Sequence[TrialOutco
     timing = summarise([outcome.samples for outcome in outcomes])
     bases = [outcome.base for outcome in outcomes if outcome.base is not None]
     watts = [outcome.watts for outcome in outcomes if outcome.watts is not None]
+    loads = [outcome.load for outcome in outcomes if outcome.load is not None]
     measured = MeasuredRun(
         seconds=timing.seconds,
         p90=timing.p90,
@@ -88,5 +89,7 @@ def merge_outcomes(model: str, features: Features, outcomes: Sequence[TrialOutco
         peak_bytes=Bytes(max(outcome.peak or 0 for outcome in outcomes)),
         base_bytes=Bytes(min(bases)) if bases else None,
         watts=Watts(sum(watts) / len(watts)) if watts else None,
+        noise=timing.noise,
+        load=sum(loads) / len(loads) if loads else None,
     )
     return Trial(model, features, measured)

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.calibration import Calibration, MeasuredRun, Setup, Trial
+from fairlead.calibration import Calibration, MeasuredRun, Setup, Trial, with_date
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
 from fairlead.estimate import feasible, memory, nonnegative, roofline
@@ -32,7 +32,7 @@ _LONGEST: Final = 1e7
 _SLOWEST: Final = 1e3
 _FASTEST: Final = 1e18
 """Bounds of a device's operations per second."""
-_ENOUGH_MODELS: Final = 10
+ENOUGH_MODELS: Final = 10
 """This number of models tells all kinds of work apart; the data sheet's spread stands in for missing ones."""
 
 
@@ -96,7 +96,7 @@ def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
         data_sheet_times=data_sheet_times,
         rate=rate,
         memory=memory.fit(trials, _typical_memory(target, setup.runtime)),
-        spread=_spread(np.log(design @ times / seconds), target.speed),
+        spread=float(np.hypot(_spread(np.log(design @ times / seconds), target.speed), _unrest(runs))),
         jitter=float(np.median([np.log(max(1.0, run.p90 / run.seconds)) for run in runs])),
         power=power,
         trials={trial.features.digest: trial for trial in trials},
@@ -111,7 +111,7 @@ def _is_plausible(setup: Setup) -> bool:
 
 def _plausible_trials(calibration: Calibration) -> list[Trial]:
     """Return the trial of each model once, without times that no run can have."""
-    trials = {trial.features.digest: trial for trial in calibration.done}
+    trials = {trial.features.digest: with_date(trial, calibration.made) for trial in calibration.done}
     times = ((trial, trial.measured.seconds) for trial in trials.values() if trial.measured)
     return [_without_implausible_power(trial) for trial, seconds in times if _SHORTEST <= seconds <= _LONGEST]
 
@@ -137,9 +137,14 @@ def _typical_memory(target: Target, name: str) -> Array:
 
 def _spread(residuals: Array, device: DeviceSpeed) -> float:
     """Return the expected error of predictions for new models."""
-    missing = max(0.0, 1 - len(residuals) / _ENOUGH_MODELS)
+    missing = max(0.0, 1 - len(residuals) / ENOUGH_MODELS)
     fitted = max(_LEAST_SPREAD, _NEW_MODEL_FACTOR * float(np.sqrt(np.mean(residuals**2))))
     return float(np.hypot(fitted, missing * device.spread))
+
+
+def _unrest(runs: Sequence[MeasuredRun]) -> float:
+    """Return how far all runs together may be off: what disturbs one run of a machine disturbs the others."""
+    return float(np.median([run.spread for run in runs]))
 
 
 def _power(design: Array, runs: Sequence[MeasuredRun], times: Array) -> BusyPower | None:

@@ -7,7 +7,7 @@ from typing import Final
 from fairlead.calibration import Calibration, ObservedUse, Setup, merge_observed, setup_id
 from fairlead.catalog import Catalog
 from fairlead.estimate import observed_latency
-from fairlead.estimate.calibrated import CalibratedFit, fit
+from fairlead.estimate.calibrated import ENOUGH_MODELS, CalibratedFit, fit
 from fairlead.estimate.target import Target
 from fairlead.units import Ops, Seconds
 
@@ -77,7 +77,7 @@ class Knowledge:
         """Return the calibration of the target itself: the whole device, in the same mode."""
         known = self.by_device.get(target.device, ())
         matching = [fitted for fitted in known if _setup_matches(fitted.setup, target, precision)]
-        return max(matching, key=lambda fitted: (fitted.setup.threads, fitted.setup.runtime), default=None)
+        return max(matching, key=_rank, default=None)
 
     def observed_use(self, digest: str, target: Target, precision: str) -> ObservedUse | None:
         """Return the real use of a model on the target itself, merged over all machines."""
@@ -100,6 +100,12 @@ class Knowledge:
         latencies = [use.latency for use in uses if use.latency and _same_setup(use.setup, fitted)]
         enough = [latency for latency in latencies if latency.count >= observed_latency.ENOUGH_LATENCIES]
         return max(enough, key=lambda latency: latency.count).median if enough else None
+
+
+def _rank(fitted: CalibratedFit) -> tuple[int, str, int, str]:
+    """Return what is preferred: threads, runtime, enough models, and then the newest (of two versions)."""
+    newest = max((trial.measured.made for trial in fitted.trials.values() if trial.measured), default="")
+    return fitted.setup.threads, fitted.setup.runtime, min(len(fitted.trials), ENOUGH_MODELS), newest
 
 
 def _setup_matches(setup: Setup, target: Target, precision: str) -> bool:

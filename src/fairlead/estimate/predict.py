@@ -106,6 +106,7 @@ def _estimate(query: Query, target: Target, plan: ExecutionPlan, raw: RawEstimat
     return Estimate(
         device=target.name,
         model=query.profile.name,
+        scope=query.profile.scope,
         runtime=raw.runtime,
         precision=plan.precision,
         batch=query.batch,
@@ -148,6 +149,7 @@ def _unknown_estimate(query: Query, target: Target, unknown: UnknownSpeed) -> Es
     return Estimate(
         device=target.name,
         model=query.profile.name,
+        scope=query.profile.scope,
         runtime=unknown.plan.runtime.name,
         precision=unknown.plan.precision if sized else "",
         batch=query.batch,
@@ -164,6 +166,7 @@ def _infeasible_estimate(query: Query, target: Target, refusal: Infeasible) -> E
     return Estimate(
         device=target.name,
         model=query.profile.name,
+        scope=query.profile.scope,
         runtime=refusal.runtime,
         batch=query.batch,
         runs=False,

@@ -1,7 +1,7 @@
 """The prediction of one model on one device, and the measurements that replace it once the model has run."""
 
 from collections.abc import Sequence
-from math import log
+from math import exp, log
 from typing import Final, NamedTuple
 
 from fairlead.calibration import Features, MeasuredRun, ObservedUse
@@ -58,9 +58,9 @@ def apply_observed_use(raw: RawEstimate, use: ObservedUse) -> RawEstimate:
 def _apply_run(raw: RawEstimate, run: MeasuredRun) -> RawEstimate:
     return raw._replace(
         seconds=run.seconds,
-        p90=max(run.seconds, run.p90),
+        p90=max(run.seconds * exp(Z90 * run.spread), run.p90),
         memory=run.peak_bytes or raw.memory,
         watts=run.watts or raw.watts,
-        spread=0.0,
+        spread=run.spread,
         basis=_MEASURED,
     )

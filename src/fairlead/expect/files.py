@@ -119,4 +119,5 @@ def _expectation(estimated: Estimate, *, streams: bool) -> Expectation:
         return Expectation(reason="; ".join(estimated.reasons))
     if estimated.runs is None:
         return Expectation(memory=estimated.memory, unknown=estimated.reasons[-1])
-    return Expectation(estimated.p90, estimated.joules, None if streams else estimated.memory)
+    memory = None if streams else estimated.memory
+    return Expectation(estimated.p90, estimated.joules, memory, scope=estimated.scope)

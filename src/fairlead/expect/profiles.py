@@ -176,6 +176,7 @@ def _query(model: KnownModel, precision: str) -> Query:
         activations=0,
         peak_bytes=model.features.peak_bytes,
         unsupported=file.unsupported,
+        scope=file.scope,
     )
     return Query(profile, model.features, precision or None, max(1, model.features.batch), exact=file.exact)
 

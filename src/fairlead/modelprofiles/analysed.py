@@ -42,6 +42,7 @@ def analysed_profile(profile: Profile, made: str, node: str) -> ModelProfile:
                 precision=profile.precision,
                 exact=profile.exact,
                 unsupported=unsupported,
+                scope=profile.scope[:_LENGTH],
             ),
         )
     )

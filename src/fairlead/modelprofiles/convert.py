@@ -27,6 +27,7 @@ from fairlead.calibration import (
     merge_observed,
     merge_trials,
     setup_id,
+    with_date,
 )
 from fairlead.cluster.meta import Metadata
 from fairlead.modelprofiles.types import (
@@ -65,12 +66,16 @@ def calibration_profiles(calibration: Calibration, node: str) -> list[ModelProfi
                 made=calibration.made,
                 node=node,
                 features=_as(FeaturesPart, trial.features),
-                measured=None if trial.measured is None else _as(MeasuredPart, trial.measured),
+                measured=_measured_part(with_date(trial, calibration.made)),
                 reason=trial.reason[:_REASON],
             )
         )
         for trial in calibration.trials
     ]
+
+
+def _measured_part(trial: Trial) -> MeasuredPart | None:
+    return None if trial.measured is None else _as(MeasuredPart, trial.measured)
 
 
 def observed_profile(observed: ObservedUse, node: str) -> ModelProfile:
@@ -96,7 +101,7 @@ def merge_profiles(before: ModelProfile, now: ModelProfile) -> ModelProfile:
     spec = replace(
         old,
         features=trial and _as(FeaturesPart, trial.features),
-        measured=trial and trial.measured and _as(MeasuredPart, trial.measured),
+        measured=_measured_part(trial) if trial else None,
         reason=trial.reason if trial else "",
         seen=seen and _as(ObservedUsePart, seen),
         file=new.file or old.file,
@@ -160,7 +165,7 @@ def _trial(spec: ModelProfileSpec) -> Trial | None:
     fields = {name: getattr(spec.features, name) for name in spec.features.__struct_fields__}
     features = msgspec.convert({**fields, "digest": spec.digest}, Features, from_attributes=True)
     measured = None if spec.measured is None else _as(MeasuredRun, spec.measured)
-    return Trial(spec.model, features, measured, spec.reason)
+    return with_date(Trial(spec.model, features, measured, spec.reason), spec.made)
 
 
 def _seen(spec: ModelProfileSpec) -> ObservedUse | None:

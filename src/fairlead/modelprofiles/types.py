@@ -63,6 +63,9 @@ class MeasuredPart(ObjectPart, frozen=True):
     waited: float = 0.0
     base_bytes: Bytes | None = None
     watts: Watts | None = None
+    noise: float | None = None
+    load: float | None = None
+    made: str = ""
 
 
 class LatencyPart(ObjectPart, frozen=True):
@@ -93,6 +96,8 @@ class FilePart(ObjectPart, frozen=True):
     """False: its amounts are lower bounds."""
     unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By runtime: why the model does not run there unchanged."""
+    scope: str = ""
+    """What one run is, where that is less than it seems."""
 
 
 class ModelProfileSpec(ObjectPart, frozen=True):

@@ -67,9 +67,9 @@ class DecisionDocument:
 
     def predicted(self, decision: Decision) -> float | None:
         """Return the expected latency of the placement: of several accelerators, that of the slowest."""
-        if decision.unknown:
-            return None
         estimates = decision.request.estimates
+        if any(estimates[name].unknown for name in self.models(decision) if name in estimates):
+            return None
         latencies = [estimates[name].seconds for name in self.models(decision) if name in estimates]
         return max((latency for latency in latencies if latency is not None), default=None)
 

@@ -29,6 +29,7 @@ PROFILE = [
     "groups",
     "unsupported",
     "notes",
+    "scope",
 ]
 OPERATOR = [
     "name",

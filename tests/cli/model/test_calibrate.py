@@ -14,7 +14,7 @@ from tests.accelerators import accelerator, node
 from tests.catalogs import shipped
 
 ABOVE = ["calibrations", "refused"]
-CALIBRATION = ["file", "stored", "version", "setup", "host", "made", "trials"]
+CALIBRATION = ["file", "stored", "version", "setup", "host", "made", "trials", "earlier"]
 SETUP = ["device", "runtime", "version", "precision", "threads"]
 SETUP += ["effective_ops", "link_bits_per_second", "power_w"]
 TRIAL = ["model", "features", "measured", "reason"]
@@ -22,6 +22,7 @@ FEATURES = ["digest", "batch", "groups", "peak_bytes", "work", "input_bytes", "o
 WORK = ["operators", "macs", "weight_bytes", "largest_weight_bytes", "read_bytes", "written_bytes"]
 WORK += ["smooth_bytes", "kernels"]
 MEASURED = ["seconds", "p90", "runs", "wall", "waited", "peak_bytes", "base_bytes", "watts"]
+MEASURED += ["noise", "load", "made"]
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -109,3 +110,16 @@ def test_a_run_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "by cpu" in printed.err
     assert "MODEL" in str(calibrate.table(load(file)))
     assert "thread" in str(calibrate.table(load(file)))
+
+
+def test_a_second_run_with_another_model_adds_to_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    file = str(tmp_path / "profile.json")
+    for name in ("thread", "sentence"):
+        parsed = options("--models", name, "--runs", "1", "--threads", "1", "--out", file)
+        assert parsed.run(parsed) == 0
+    assert f"wrote {file}: it keeps earlier runs of 1 model, thread" in capsys.readouterr().out
+    assert [trial.model for trial in load(file).done] == ["thread", "sentence"]
+    assert all(trial.measured and trial.measured.made for trial in load(file).done)

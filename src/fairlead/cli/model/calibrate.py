@@ -25,7 +25,7 @@ from fairlead.units import format_bytes, pluralize
 if TYPE_CHECKING:
     from fairlead.calibrate.campaign import CalibrationPlan
     from fairlead.calibrate.targets import CalibrationTarget, SkippedAccelerator
-    from fairlead.calibration import Calibration, Trial
+    from fairlead.calibration import Calibration, MeasuredRun, Trial
     from fairlead.catalog import Catalog
     from fairlead.inventory import Accelerator, Inventory
     from fairlead.modelprofiles.store import StoreCounts
@@ -42,11 +42,38 @@ class CalibratedAccelerator:
     file: str
     calibration: "Calibration"
     stored: "StoreCounts | None"
+    held: "Calibration"
+    """All that the file holds: this calibration, and what earlier ones left."""
+
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """The models of which the file holds an earlier run: they did not run now, or it was quieter."""
+        now = {trial.features.digest: trial.measured for trial in self.calibration.trials}
+        held = (trial for trial in self.held.done if trial.measured)
+        return tuple(trial.model for trial in held if not _is_of(trial, now.get(trial.features.digest)))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a document."""
         stored = self.stored.to_json() if self.stored else None
-        return {"file": self.file, "stored": stored, **self.calibration.to_json()}
+        return {
+            "file": self.file,
+            "stored": stored,
+            **self.calibration.to_json(),
+            "earlier": list(self.earlier),
+        }
+
+    def line(self) -> str:
+        """Return in words where it is stored, and what else is there."""
+        if not self.earlier:
+            return f"wrote {self.file}"
+        kept = f"it keeps earlier runs of {pluralize(len(self.earlier), 'model')}"
+        return f"wrote {self.file}: {kept}, {', '.join(self.earlier)}"
+
+
+def _is_of(trial: "Trial", run: "MeasuredRun | None") -> bool:
+    """Say whether a stored trial is this run; the most memory of all runs is stored with it."""
+    stored = trial.measured
+    return run is not None and stored is not None and (stored.made, stored.seconds) == (run.made, run.seconds)
 
 
 def add(commands: Any) -> None:
@@ -57,7 +84,8 @@ def add(commands: Any) -> None:
         description="Run eleven small models, generated on the spot, on every accelerator of this machine "
         "that ONNX Runtime supports, and store their latency, memory and power. Predictions for this machine "
         "then start from measured speed, not from the data sheet. It takes about a minute for each "
-        "accelerator; run nothing else meanwhile.",
+        "accelerator; run nothing else meanwhile. It adds to what earlier calibrations stored: other models "
+        "keep their results, and a noisier run replaces no quieter one.",
     )
     command.add_argument(
         "--on",
@@ -96,7 +124,8 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.analyze import analyze
     from fairlead.calibrate import ort_runner
     from fairlead.calibrate.campaign import build_models
-    from fairlead.calibrate.profile import calibration_file, default_folder, save
+    from fairlead.calibrate.profile import calibration_file, default_folder
+    from fairlead.calibrate.profile_folder import store
     from fairlead.calibrate.targets import targets
 
     plan = plan_of(options)
@@ -116,9 +145,11 @@ def run(options: argparse.Namespace) -> int:
             made = build_models(plan, place, analyze)
         for target in selected:
             calibration = _calibrate(plan, target, made, inventory)
-            file = options.out or calibration_file(default_folder(os.environ), calibration)
-            save(calibration, file)
-            done.append(CalibratedAccelerator(file, calibration, _store(options, file, calibration)))
+            folder = default_folder(os.environ)
+            within = None if options.out else folder
+            file, held = store(calibration, options.out or calibration_file(folder, calibration), within)
+            stored = _store(options, file, calibration)
+            done.append(CalibratedAccelerator(file, calibration, stored, held))
     _print(done, refused, options)
     return 0 if done and all(each.calibration.done for each in done) else 1
 
@@ -188,8 +219,9 @@ def _calibrate(
     if waited > _BUSY:
         printer.print_line(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
         printer.print_line(
-            "  The figures exclude that time, but are less sure; calibrate again on an idle machine."
+            "  The figures exclude that time, but are less sure, and predictions from them say so;"
         )
+        printer.print_line("  calibrate again on an idle machine: a quieter run replaces a noisier one.")
     return calibration
 
 
@@ -214,7 +246,7 @@ def _print(
         pages = [
             Page.of(
                 table(each.calibration),
-                f"wrote {each.file}",
+                each.line(),
                 [f"in the cluster: {each.stored}"] * bool(each.stored),
             )
             for each in done
@@ -241,20 +273,21 @@ def table(calibration: "Calibration") -> Page:
     threads = f", {pluralize(setup.threads, 'thread')}" if setup.threads else ""
     head = f"{setup.device}, {setup.runtime} {setup.version}, {setup.precision}{threads}"
     rows = [_row(trial) for trial in calibration.trials]
-    columns = ("MODEL", "TIME", "P90", "RUNS", "WAITED", "MEMORY", "POWER")
+    columns = ("MODEL", "TIME", "P90", "RUNS", "WAITED", "NOISE", "MEMORY", "POWER")
     return Page.of(head, Table.of(columns, rows))
 
 
 def _row(trial: "Trial") -> tuple[str | Cell, ...]:
     measured = trial.measured
     if measured is None:
-        return (trial.model, Cell(trial.reason, tone=Tone.BAD), *[""] * 5)
+        return (trial.model, Cell(trial.reason, tone=Tone.BAD), *[""] * 6)
     return (
         trial.model,
         f"{measured.seconds * 1e3:.2f} ms",
         f"{measured.p90 * 1e3:.2f} ms",
         str(measured.runs),
         f"{measured.waited:.0%}",
+        "-" if measured.noise is None else f"{measured.noise:.0%}",
         format_bytes(measured.peak_bytes),
         "-" if measured.watts is None else f"{measured.watts:.0f} W",
     )

@@ -223,7 +223,7 @@ def table(answer: "DecisionDocument", output: str = "table") -> Page:
 
 
 def _row(decision: "Decision", answer: "DecisionDocument") -> tuple[str | Cell, ...]:
-    placed, seconds = decision.placement, answer.predicted(decision)
+    placed = decision.placement
     if placed is None:
         return (decision.request.name, *["-"] * (len(_HEAD) - 1))
     shares = placed.shares
@@ -232,17 +232,18 @@ def _row(decision: "Decision", answer: "DecisionDocument") -> tuple[str | Cell, 
         placed.node,
         ", ".join(share.device for share in shares) or "-",
         Cell(_shares(shares), sum(share.memory for share in shares) or None),
-        _predicted(decision, seconds),
+        _predicted(decision, answer),
         decision.request.namespace,
         ", ".join(dict.fromkeys(filter(None, answer.models(decision)))) or "-",
         Cell(f"{decision.score:.3f}", decision.score),
     )
 
 
-def _predicted(decision: "Decision", seconds: float | None) -> str | Cell:
-    if decision.unknown:
-        return Cell("not known", tone=Tone.WARN)
-    return "-" if seconds is None else Cell(format_latency(seconds), seconds)
+def _predicted(decision: "Decision", answer: "DecisionDocument") -> str | Cell:
+    seconds = answer.predicted(decision)
+    if seconds is not None:
+        return Cell(format_latency(seconds), seconds)
+    return Cell("not known", tone=Tone.WARN) if decision.unknown else "-"
 
 
 def _unknown(decisions: "Iterable[Decision]") -> Iterable[Text]:

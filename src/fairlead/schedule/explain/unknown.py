@@ -13,9 +13,13 @@ def unknown_of(compiled: CompiledRequest, placement: Placement, policy: Policy) 
     models = dict.fromkeys(
         compiled.cluster.device_named(row, share.device).model for share in placement.shares
     )
-    reasons = {model: compiled.request.estimates.get(model, UNKNOWN).unknown for model in models}
-    return tuple(
-        f"its latency on {model} is {reason}; policy {policy.name} {policy.with_unknown}"
-        for model, reason in reasons.items()
-        if reason
+    expected = {model: compiled.request.estimates.get(model, UNKNOWN) for model in models}
+    texts = [
+        f"its latency on {model} is {each.unknown}; policy {policy.name} {policy.with_unknown}"
+        for model, each in expected.items()
+        if each.unknown
+    ]
+    return (
+        *texts,
+        *dict.fromkeys(f"its latency is of {each.scope}" for each in expected.values() if each.scope),
     )

@@ -73,7 +73,7 @@ class CompiledRequest:
         self.total_memory: Ints = np.zeros(1, np.int64)
         """Total memory of an accelerator of the kind."""
         self.some_unknown = False
-        """Whether the latency on some kind is known to be unknown."""
+        """Whether the latency on some kind is not known, or is of less than it seems."""
         self.update_kinds()
 
     def update_kinds(self) -> None:
@@ -92,7 +92,7 @@ class CompiledRequest:
         self.memory = np.array([*(share.memory for share in shares), 0], np.int64)
         self.compute = np.array([*(share.compute for share in shares), 0], np.int64)
         self.seconds = np.array([*(estimate.seconds for estimate in estimates), None], np.float64)
-        self.some_unknown = any(estimate.unknown for estimate in estimates)
+        self.some_unknown = any(estimate.unknown or estimate.scope for estimate in estimates)
         self.joules = np.array([*(estimate.joules for estimate in estimates), None], np.float64)
         self.exclusive = np.array([*(share.whole for share in shares), False])
         unified = np.array([*(kind.unified for kind in kinds), False])
