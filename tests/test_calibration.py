@@ -1,8 +1,12 @@
 """Features: a profile, added up by the kinds of its operators."""
 
-import pytest
+from functools import reduce
 
-from fairlead.calibration import OperatorWork, features
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.calibration import MeasuredRun, OperatorWork, better_run, features
 from fairlead.zoo import BUILDERS
 from tests.estimate.networks import network
 
@@ -42,3 +46,24 @@ def test_bytes_of_exponentials_are_counted() -> None:
 
 def test_moved_bytes_exclude_weights() -> None:
     assert OperatorWork(read_bytes=30, written_bytes=12, weight_bytes=20).moved_bytes == 22
+
+
+RUNS = st.builds(
+    MeasuredRun,
+    seconds=st.sampled_from((0.1, 0.2)),
+    p90=st.just(0.3),
+    runs=st.just(9),
+    wall=st.just(0.3),
+    waited=st.sampled_from((0.0, 0.1, 0.6, 0.9)),
+    peak_bytes=st.sampled_from((1, 2)),
+    base_bytes=st.none(),
+    noise=st.sampled_from((None, 0.0, 0.01, 0.3)),
+    made=st.sampled_from(("", "2026-01-01", "2026-02-01")),
+)
+
+
+@given(st.lists(RUNS, min_size=2, max_size=4))
+def test_the_order_of_merging_runs_does_not_matter(runs: list[MeasuredRun]) -> None:
+    forward, backward = reduce(better_run, runs), reduce(better_run, reversed(runs))
+    assert (forward, forward.peak_bytes) == (backward, max(run.peak_bytes for run in runs))
+    assert better_run(runs[0], better_run(forward, runs[-1])) == forward

@@ -1,7 +1,6 @@
 """Measurements of known models on a device: the basis of predictions."""
 
 import hashlib
-from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import hypot
@@ -18,10 +17,8 @@ Fields that older programs can do without are added under the same version, and 
 _NO_BYTES: Final = Bytes(0)
 _OF_WAITING: Final = 0.4
 """The part of the share of waiting by which a figure may be off: after a wait, caches are cold."""
-_QUIET: Final = (0.15, 0.35)
-"""Runs with spreads on the same side of these are equally good."""
-_ALIKE: Final = 0.1
-"""Amounts of setups that differ by less are the same: clocks are read from a running machine."""
+_STEP: Final = 0.05
+"""Runs whose spreads are in the same step of this width are equally good."""
 _SMOOTH: Final = ("Sigmoid", "Erf", "Tanh", "LOGISTIC", "TANH")
 """Functions with an exponential: unlike ReLU, they are free in no runtime."""
 
@@ -295,23 +292,6 @@ def setup_id(setup: Setup, host: str) -> str:
     return hashlib.sha256("\0".join((*words, *rounded)).encode()).hexdigest()[:12]
 
 
-def is_same_setup(one: Calibration, other: Calibration) -> bool:
-    """Return whether two calibrations are of one setup, although its clock was not read the same."""
-    names = [(each.setup.name, each.setup.version, each.host) for each in (one, other)]
-    amounts = zip(_amounts(one.setup), _amounts(other.setup), strict=True)
-    return names[0] == names[1] and all(_is_alike(*pair) for pair in amounts)
-
-
-def _amounts(setup: Setup) -> tuple[float | None, ...]:
-    return (setup.effective_ops, setup.link_bits_per_second, setup.power)
-
-
-def _is_alike(one: float | None, other: float | None) -> bool:
-    if not one or not other:
-        return one == other
-    return abs(one / other - 1) < _ALIKE
-
-
 def better_run(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
     """Return the newer of two runs, unless it was noisier; of memory, the most.
 
@@ -324,7 +304,9 @@ def better_run(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
 
 def _worst_last(run: MeasuredRun) -> tuple[Any, ...]:
     age = tuple(-ord(letter) for letter in run.made) or (1,)
-    return (bisect(_QUIET, run.spread), age, run.seconds, run.p90, run.wall, -run.runs)
+    times = (run.seconds, run.p90, run.wall, -run.runs)
+    rest = (run.noise is None, run.noise or 0.0, run.waited, run.load or 0.0, run.watts or 0.0)
+    return (int(min(run.spread, 1e3) / _STEP), age, *times, *rest)
 
 
 def merge_trials(before: Trial, now: Trial) -> Trial:

@@ -121,7 +121,14 @@ def test_a_calibration_of_fewer_models_replaces_none_of_the_others(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("before", "now", "kept"),
-    [(QUIET, QUIET, LATER), (NOISY, QUIET, LATER), (QUIET, NOISY, EARLIER), (NOISY, NOISY, LATER)],
+    [
+        (QUIET, QUIET, LATER),
+        (NOISY, QUIET, LATER),
+        (QUIET, NOISY, EARLIER),
+        (NOISY, NOISY, LATER),
+        (replace(NOISY, waited=0.63), replace(NOISY, waited=0.83), EARLIER),
+        (QUIET, replace(QUIET, noise=0.03), LATER),
+    ],
 )
 def test_the_newer_run_counts_unless_it_was_noisier(
     before: MeasuredRun, now: MeasuredRun, kept: str, tmp_path: Path

@@ -5,6 +5,7 @@ import pytest
 from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.catalog.device import CpuKey, DeviceMatch
 from fairlead.catalog.index import PciId
+from fairlead.catalog.lookup import find_by_name
 from fairlead.catalog.parse import parse_pci_key
 from fairlead.errors import CatalogError
 
@@ -83,6 +84,29 @@ def test_every_shipped_processor_row_can_match(catalog: Catalog) -> None:
 
 def test_devices_are_found_by_id_and_alias(catalog: Catalog) -> None:
     assert catalog.get("coral-usb") is catalog.get("google-coral-tpu")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Jetson Nano Orin",
+        "orin nano jetson",
+        "NVIDIA Jetson Nano Orin",
+        "Nano Orin Jetson",
+        "ORIN-JETSON-NANO",
+    ],
+)
+def test_the_words_of_a_name_may_stand_in_another_order(catalog: Catalog, name: str) -> None:
+    assert catalog.get(name).id == "jetson-orin-nano"
+    assert catalog.get("Nano Jetson").id == "jetson-nano"
+    with pytest.raises(CatalogError, match="no device 'Orin'"):
+        catalog.get("Orin")
+
+
+def test_no_order_of_the_words_of_a_name_is_another_device(catalog: Catalog) -> None:
+    for device in catalog.group("jetson"):
+        found = find_by_name(catalog.devices.values(), " ".join(reversed(device.id.split("-"))))
+        assert [row.id for row in found] == [device.id]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.evaluate.cores import CoreCluster, count_of
-from fairlead.evaluate.naming import longest_name, look_up_nearly, split_words
+from fairlead.evaluate.naming import longest_name, look_up_nearly, split_words, unit_of
 from tests.latencies import SHEETS
 
 PHONE = "Snapdragon 855+ (Kyro485 2.96 GHz + Kyro485 2.42 GHz x 3 + Kyro485 1.80 GHz x 4 + Adreno 640)"
@@ -24,7 +24,6 @@ BOARD = "Raspberry Pi 4 Model B Broadcom BCM2711B0, Cortex-A72 (ARMv8) 1.8GHz x 
         ("NVIDIA Orin", "TensorRT 8.4", "", "gpu"),
         ("Desktop CPU + Coral USB (USB 3.0)", "TFLite C++", "int8", "tpu"),
         ("Raspberry Pi 4B + Coral USB", "EdgeTPU runtime", "int8", "tpu"),
-        ("Intel Core i7-1185G7 iGPU-only", "OpenVINO", "fp16", "gpu"),
         ("Intel Core i7-1185G7 CPU-only", "OpenVINO", "fp16", "cpu"),
         ("Rockchip RV1109", "RKNPU2 2.3.2", "int8", "npu"),
         ("Snapdragon 8 Gen 3 QRD NPU", "qnn", "w8a8", "npu"),
@@ -42,6 +41,97 @@ def test_device_and_runtime_decide_what_computes(
     sheet = SHEETS.read(device, runtime, precision)
     assert sheet.kind == kind
     assert bool(sheet.ops) == bool(kind)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "Jetson Orin Nano", "Jetson Nano Orin", "NVIDIA Jetson Nano Orin 8GB", "Orin Nano Jetson",
+        "Jetson Orin 8GB Nano", "Jetson Orin Developer Kit Nano", "jetson_nano_orin",
+        "JETSON-ORIN-NANO devkit", "Jetson Orin Nano (8GB)", "Jetson Orin module Nano",
+    ],
+)  # fmt: skip
+def test_the_words_of_a_name_may_stand_in_any_order(device: str) -> None:
+    assert SHEETS.read(device, "TensorRT", "fp16") == SHEETS.read("jetson-orin-nano", "TensorRT", "fp16")
+    assert SHEETS.processors.ops(device, "") == SHEETS.processors.ops("Jetson Orin Nano", "")
+    assert SHEETS.processors.ops(device, "") != SHEETS.processors.ops("Jetson Nano", "")
+
+
+@pytest.mark.parametrize(
+    ("device", "same"),
+    [
+        ("Jetson Xavier AGX", "Jetson AGX Xavier"),
+        ("NX Orin Jetson", "Jetson Orin NX"),
+        ("Orin AGX Jetson", "Jetson AGX Orin"),
+        ("Jetson Nano", "NVIDIA Jetson Nano Developer Kit"),
+        ("Jetson Nano B01", "Jetson Nano"),
+        ("4090 RTX", "RTX 4090"),
+        ("Jetson Nano; Jetson Orin NX", "Jetson Orin NX"),
+    ],
+)
+def test_other_orders_of_other_names(device: str, same: str) -> None:
+    assert SHEETS.read(device, "", "") == SHEETS.read(same, "", "")
+
+
+@pytest.mark.parametrize("device", ["ARM 2 core", "8 core ARM", "4 raspberry devices"])
+def test_a_number_of_cores_is_no_part_of_a_name(device: str) -> None:
+    assert SHEETS.read(device, "", "").ops is None
+
+
+@pytest.mark.parametrize(
+    ("device", "kind"),
+    [
+        ("QCS8550 (Proxy) [CPU]", "cpu"), ("QCS9075 [CPU]", "cpu"), ("QCS9075 (CPU only)", "cpu"),
+        ("QCS9075 CPU-only", "cpu"), ("QCS9075 CPU", "cpu"), ("QCS9075 ( CPU )", "cpu"),
+        ("AX650N [cpu]", "cpu"),
+        ("Snapdragon X2 Elite CRD [CPU]", "cpu"), ("A chip of no table [CPU]", "cpu"),
+        ("QCS8550 (Proxy) [GPU]", "gpu"), ("RK3588 [GPU]", "gpu"), ("Raspberry Pi 5 [NPU]", "npu"),
+        ("Intel Core i7-1185G7 iGPU-only", "gpu"), ("Jetson AGX Orin [NPU]", "npu"),
+        ("Cortex-A76 2.4GHz x 4 iGPU-only", "gpu"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("runtime", ["", "tflite", "onnx", "qnn"])
+def test_a_unit_of_unknown_figures_does_not_get_those_of_another(
+    device: str, kind: str, runtime: str
+) -> None:
+    sheet = SHEETS.read(device, runtime, "int8")
+    assert (sheet.kind, sheet.ops) == (kind, None)
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "ops"),
+    [
+        ("RK3588 [NPU]", "npu", 6e12),
+        ("RK3588 NPU", "npu", 6e12),
+        ("Snapdragon 8 Gen 3 QRD [NPU]", "npu", 45e12),
+        ("Snapdragon 855 (Adreno 640) [GPU]", "gpu", 955e9),
+        ("Hailo-8 [CPU: an unknown host]", "npu", 26e12),
+        ("Atom host CPU + Hailo-8", "cpu", None),
+    ],
+)
+def test_a_unit_of_known_figures_has_its_own(device: str, kind: str, ops: float | None) -> None:
+    sheet = SHEETS.read(device, "", "")
+    assert sheet.kind == kind
+    assert ops is None or sheet.ops == pytest.approx(ops)
+
+
+@pytest.mark.parametrize("precision", ["", "int8"])
+def test_the_cores_of_a_unit_are_read_where_they_are_known(precision: str) -> None:
+    for text in ("RK3588 [CPU]", "RK3588 (CPU only)", "RK3588 CPU", "Rockchip RK3588 CPU-only"):
+        sheet = SHEETS.read(text, "tflite", precision)
+        assert (sheet.kind, sheet.ops) == ("cpu", SHEETS.processors.ops("RK3588", precision))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("X [CPU]", "cpu"), ("X (NPU)", "npu"), ("X [HTP]", "npu"), ("X DSP", "npu"), ("X dGPU-only", "gpu"),
+        ("Desktop CPU (1 thread)", "cpu"), ("Desktop CPU + Coral USB (USB 3.0)", ""), ("X [CPU: Y]", ""),
+        ("X", ""), ("CPUX", ""), ("RK3588 (1 NPU core)", ""),
+    ],
+)  # fmt: skip
+def test_the_unit_that_a_description_names(text: str, unit: str) -> None:
+    assert unit_of(text) == unit
 
 
 @pytest.mark.parametrize(

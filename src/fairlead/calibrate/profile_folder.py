@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from fairlead.calibrate.profile import (
     OBSERVED_FOLDER,
@@ -20,12 +21,15 @@ from fairlead.calibrate.profile import (
 from fairlead.calibration import (
     Calibration,
     ObservedUse,
-    is_same_setup,
+    Setup,
     merge_calibrations,
     merge_observed,
     setup_id,
 )
 from fairlead.errors import UserError
+
+_ALIKE: Final = 0.1
+"""Amounts of setups that differ by less are the same: clocks are read from a running machine."""
 
 
 def add_profiles(
@@ -99,7 +103,7 @@ def _of_setup(calibration: Calibration, path: str) -> Calibration | None:
     """Return what a file holds, if it is of the setup of a calibration."""
     with suppress(OtherVersionError):
         before = _calibration(path)
-        return before if before is not None and is_same_setup(before, calibration) else None
+        return before if before is not None and _is_same_setup(before, calibration) else None
     return None
 
 
@@ -137,3 +141,20 @@ def _setups(within: str) -> Iterator[tuple[str, str]]:
         except UserError:
             continue  # reading reports it; it must not block writing the others
         yield setup_id(profile.setup, profile.host), path
+
+
+def _is_same_setup(one: Calibration, other: Calibration) -> bool:
+    """Return whether two calibrations are of one setup, although its clock was not read the same."""
+    names = [(each.setup.name, each.setup.version, each.host) for each in (one, other)]
+    amounts = zip(_amounts(one.setup), _amounts(other.setup), strict=True)
+    return names[0] == names[1] and all(_is_alike(*pair) for pair in amounts)
+
+
+def _amounts(setup: Setup) -> tuple[float | None, ...]:
+    return (setup.effective_ops, setup.link_bits_per_second, setup.power)
+
+
+def _is_alike(one: float | None, other: float | None) -> bool:
+    if not one or not other:
+        return one == other
+    return abs(one / other - 1) < _ALIKE

@@ -19,14 +19,21 @@ def normalize_name(name: str) -> str:
 
 
 def find_by_name(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
-    """Return the devices of this id or alias, in any case; else those of this product name."""
-    wanted, by_product = normalize_name(name), []
+    """Return the devices of this id or alias, in any case; else those of this product name.
+
+    Else the device whose name has these words in another order, if there is one: `Jetson Nano Orin`.
+    """
+    wanted, by_product, by_words = normalize_name(name), [], []
     for device in devices:
-        if wanted in map(normalize_name, (device.id, *device.aliases)):
+        ids = [normalize_name(each) for each in (device.id, *device.aliases)]
+        if wanted in ids:
             return [device]
-        if wanted and wanted in _products(device):
+        products = _products(device)
+        if wanted and wanted in products:
             by_product.append(device)
-    return by_product
+        elif _has_words(device, wanted, (*ids, *products)):
+            by_words.append(device)
+    return by_product or (by_words if len(by_words) == 1 else [])
 
 
 def find_variant(device: CatalogDevice, name: str) -> Variant | None:
@@ -72,6 +79,13 @@ def unknown_name_error(devices: Iterable[CatalogDevice], name: str, *, groups: b
     similar = get_close_matches(name.lower(), pool, 3, 0.5)
     hint = f"did you mean {', '.join(similar)}?" if similar else "see: fairlead catalog list"
     return CatalogError(f"no device {name!r} in the catalog", hint)
+
+
+def _has_words(device: CatalogDevice, wanted: str, names: Iterable[str]) -> bool:
+    """Say whether a name has the words of one of a device's names, with or without the vendor."""
+    vendor = normalize_name(device.vendor)
+    words, without = sorted(wanted.split("-")), sorted(word for word in wanted.split("-") if word != vendor)
+    return len(without) > 1 and any(sorted(each.split("-")) in (words, without) for each in names)
 
 
 def _products(device: CatalogDevice) -> set[str]:

@@ -17,10 +17,13 @@ from fairlead.evaluate.naming import (
     look_up_nearly,
     normalise,
     split_words,
+    unit_of,
     words_without_maker,
 )
 
-_HOST: Final = frozenset(("cpu", "neon", "ruy", "xnnpack"))
+_VECTORS: Final = frozenset(("neon", "ruy", "xnnpack"))
+"""Vector units, and libraries of kernels for them."""
+_HOST: Final = _VECTORS | {"cpu"}
 """Words that mean that the host's cores compute, whatever else is named."""
 _HOST_FIRST: Final = frozenset(("ncnn", "mnn", "tflite", "tengine"))
 """Runtimes that compute on the host unless another processor is named."""
@@ -83,20 +86,23 @@ class DataSheets:
     def read(self, device: str, runtime: str, precision: str) -> DataSheet:
         """Return the figures of the processor that computes on a described device under a runtime."""
         words = set(re.split(r"[\s+]", " ".join(split_words(f"{device} {runtime}"))))
-        graphics = bool(words & _GRAPHICS)
+        unit = unit_of(device)
+        graphics = unit == "gpu" or (not unit and bool(words & _GRAPHICS))
         requested = next((known for word, known in _PRECISIONS.items() if word in precision.lower()), "")
         host = self.processors.ops(device, requested)
-        if host and _on_host(words):
+        if unit == "cpu" or (not unit and _on_host(words) and (host or _by_runtime(words))):
             return DataSheet("cpu", host)
         sheet = None if graphics else self._neural(device, requested)
-        sheet = sheet or self._catalogued(device, requested or ("fp32" if words & _SHADERS else ""), graphics)
-        sheet = sheet or self._graphics(device, requested, graphics)
-        return sheet or (DataSheet(_kind(words), host) if host else DataSheet())
+        sheet = sheet or self._catalogued(
+            device, requested or ("fp32" if words & _SHADERS else ""), "gpu" if graphics else unit
+        )
+        sheet = sheet or (self._graphics(device, requested, graphics) if unit != "npu" else None)
+        return sheet or _without_sheet(unit or (_kind(words) if host else ""), host)
 
-    def _catalogued(self, device: str, precision: str, graphics: bool) -> DataSheet | None:
+    def _catalogued(self, device: str, precision: str, unit: str) -> DataSheet | None:
         name = words_without_maker(device)
         row = look_up(name, self.catalog) or look_up_nearly(name, self.catalog) or look_up(name, self.short)
-        if row is None or (graphics and row.kind != "gpu"):
+        if row is None or (unit == "gpu" and row.kind != "gpu") or (unit == "npu" and row.kind == "gpu"):
             return None
         return DataSheet(row.kind, _peak(row, precision))
 
@@ -124,9 +130,19 @@ class DataSheets:
 
 
 def _on_host(words: set[str]) -> bool:
-    if words & {"coral", "edgetpu"}:
+    if words & {"coral", "edgetpu"} and not words & _VECTORS:
         return False
     return bool(words & _HOST) or bool(words & _HOST_FIRST and not words & _ELSEWHERE)
+
+
+def _by_runtime(words: set[str]) -> bool:
+    """Say whether nothing but the runtime says that the host computes: then nothing else is named."""
+    return not words & (_HOST | _ELSEWHERE)
+
+
+def _without_sheet(kind: str, host: float | None) -> DataSheet:
+    """Return what is known without a data sheet of the unit; that of another unit says nothing of it."""
+    return DataSheet(kind, host if kind == "cpu" else None)
 
 
 def _kind(words: set[str]) -> str:

@@ -11,6 +11,18 @@ _GLUED: Final = re.compile(r"\b(kryo|kyro|rtx|gtx|visionfive)(?=[0-9])")
 _PART: Final = 6
 """A part number with at least this number of letters also names its variants: `stm32h7`, `stm32h747i`."""
 _MAKERS: Final = frozenset(("nvidia", "intel", "amd", "geforce", "google", "tesla", "xilinx", "npu", "arm"))
+_UNITS: Final = {
+    **{"cpu": "cpu", "gpu": "gpu", "igpu": "gpu", "dgpu": "gpu", "npu": "npu", "htp": "npu", "dsp": "npu"},
+    **{"tpu": "npu", "neural engine": "npu", "ane": "npu"},
+}
+_UNIT: Final = f"({'|'.join(_UNITS)})"
+_IN_BRACKETS: Final = re.compile(rf"[\[(]\s*{_UNIT}(?:[ -]only)?\s*[\])]")
+_ONLY: Final = re.compile(rf"\b{_UNIT}[ -]only\b")
+_BRACKETS: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)")
+_LAST: Final = re.compile(rf"[ /:,-]{_UNIT}\s*$")
+_FILLER: Final = re.compile(r"dev|developer|devkit|kit|module|series|board|sbc|som|[0-9]{1,3}gb?|super")
+"""Words between those of a name that change nothing."""
+_SMALL: Final = re.compile(r"[0-9]{1,2}")
 Name = tuple[str, ...]
 T = TypeVar("T")
 
@@ -36,10 +48,27 @@ def is_specific(name: Sequence[str]) -> bool:
     return len(name) > 1 or any(letter.isdigit() for word in name for letter in word)
 
 
+def unit_of(text: str) -> str:
+    """Return the unit of a chip that a description says computes: `cpu`, `gpu` or `npu`; empty: it does not.
+
+    `[CPU]`, `(GPU only)`, `NPU-only`, or the last word beside what is in brackets. `[CPU: Cortex-A72]` and
+    `CPU + Coral USB` describe the parts of a machine.
+    """
+    low = normalise(text)
+    last = None if "+" in low else _LAST.search(_BRACKETS.sub(" ", low))
+    match = _IN_BRACKETS.search(low) or _ONLY.search(low) or last
+    return _UNITS[match[1]] if match else ""
+
+
 def longest_name(words: Sequence[str], table: Mapping[Name, T]) -> Name | None:
-    """Return the longest name whose words a description contains in order."""
-    names = [name for name in table if any(map(partial(_begin_with, name), _tails(words)))]
-    return max(names, key=lambda name: (len(name), sum(map(len, name))), default=None)
+    """Return the longest name whose words a description contains; of two as long, the one in order.
+
+    Words may stand in another order (`Jetson Nano Orin`), and words such as `developer kit` between them.
+    """
+    plain = [word for word in words if not _FILLER.fullmatch(word)]
+    names = {name: True for name in table if any(map(partial(_begin_with, name), _tails(words)))}
+    names |= {name: False for name in table if name not in names and _contains(plain, name)}
+    return max(names, key=lambda name: (len(name), names[name], sum(map(len, name))), default=None)
 
 
 def look_up(words: Sequence[str], table: Mapping[Name, T]) -> T | None:
@@ -59,6 +88,17 @@ def look_up_nearly(words: Sequence[str], table: Mapping[Name, T]) -> T | None:
         and len(present & set(name)) >= 2
     }
     return table[max(matches, key=lambda name: (matches[name], name))] if matches else None
+
+
+def _contains(words: Sequence[str], name: Name) -> bool:
+    """Say whether the words of a name stand side by side in any order.
+
+    Not where one of them is a small number: `2 core` is a number of cores, `Core 2` a processor.
+    """
+    if len(name) < 2 or any(_SMALL.fullmatch(word) for word in name):
+        return False
+    wanted, size = sorted(name), len(name)
+    return any(sorted(words[at : at + size]) == wanted for at in range(len(words) - size + 1))
 
 
 def _tails(words: Sequence[str]) -> list[Sequence[str]]:
