@@ -70,7 +70,7 @@ _TOOLS: Final = (
 _OF_NODES: Final = ("attribution", "detect", "enforcement", "kubelet", "measure", "serve/agent", "warden")
 _OF_DECISIONS: Final = (
     *("analyze", "cache", "catalog", "cel", "doctor", "estimate", "expect", "manifest", "modelprofiles"),
-    *("publish", "rightsize", "schedule", "sizing", "usage", "whatif"),
+    *("publish", "rightsize", "schedule", "sizing", "training", "usage", "whatif"),
     *("serve/admission", "serve/extender", "serve/scheduler"),
 )
 """What only the scheduler needs, and programs that explain its decisions."""
@@ -99,6 +99,7 @@ RECIPES: Final = {
                 "rightsize",
                 "schedule",
                 "sizing",
+                "training",
             ),
             *("usage", "whatif"),
             *("serve/admission", "serve/extender", "serve/operator", "serve/scheduler"),

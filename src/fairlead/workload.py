@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Final
 
+from fairlead.dataflow import Dataflow
 from fairlead.units import Bytes
 
 KINDS: Final = (
@@ -158,6 +159,8 @@ class Profile:
     notes: tuple[str, ...] = ()
     scope: str = ""
     """What one run is, where that is less than it seems: of a language model's decoder. Else empty."""
+    flow: Dataflow = field(default_factory=Dataflow, repr=False, compare=False)
+    """How its operators hang together; empty where only their sums are known."""
 
     @property
     def batch(self) -> int | None:

@@ -12,6 +12,7 @@ from fairlead.analyze import cost, onnx, tflite
 from fairlead.analyze.bind import bind, parse_shapes
 from fairlead.analyze.control import CONTROL
 from fairlead.analyze.digest import digest
+from fairlead.analyze.flow import dataflow
 from fairlead.analyze.graph import Model
 from fairlead.analyze.group import group
 from fairlead.analyze.infer import ShapeInference
@@ -106,6 +107,7 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         unsupported=unsupported(model.format, records),
         notes=(*([scope] if scope else []), *notes.all()),
         scope=scope,
+        flow=dataflow(program, records),
     )
 
 

@@ -9,6 +9,20 @@ from typing import Final
 
 from fairlead.analyze.shapes import matrix, move, pointwise, reduce, window
 from fairlead.analyze.shapes.call import Rule
+from fairlead.dataflow import VIEWS
+
+__all__ = [
+    "NON_PARAMETERS",
+    "NO_OPS",
+    "ONNX",
+    "PARTIAL_READS",
+    "RANDOM",
+    "SOFTMAX",
+    "TFLITE",
+    "VIEWS",
+    "look_up",
+    "non_parameters",
+]
 
 _RUNTIME: Final = "com.microsoft."
 
@@ -176,11 +190,6 @@ TFLITE: Final = _kinds(
     "STABLEHLO_GATHER STABLEHLO_SCATTER STABLEHLO_BROADCAST_IN_DIM STABLEHLO_IOTA",
     control="IF WHILE CALL_ONCE",
 )
-
-VIEWS: Final = _names(
-    "Reshape Flatten Squeeze Unsqueeze RESHAPE SQUEEZE EXPAND_DIMS STABLEHLO_RESHAPE BITCAST"
-)
-"""Operators that give the same bytes another shape: no data moves."""
 
 NO_OPS: Final = frozenset(("Identity", "Dropout"))
 """Operators that no runtime executes."""

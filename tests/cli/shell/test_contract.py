@@ -29,6 +29,7 @@ HOST_TLS = ("--ca", "--cert", "--key", "--insecure", "--insecure-network")
 IN_CLUSTER = ("-n", "--namespace", "--kubeconfig", "--context", "--wait", "--timeout")
 SESSION = ("--session", "--local", "--device", *IN_CLUSTER[:4])
 OUTPUT = {"-o", "--output", "--color"}
+TRAINING = ("--train", "--optimizer", "--checkpointing", "--samples", "--epochs")
 LISTING = {*OUTPUT, "--no-headers", "--sort-by"}
 DETECT = {"--root", "--no-nvml", "--catalog"}
 JOB = {
@@ -147,7 +148,7 @@ COMMANDS: dict[str, set[str]] = {
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},
     "catalog show": {"DEVICE", "--catalog", *OUTPUT},
     "catalog lint": {"--catalog", *OUTPUT},
-    "analyze": {"MODEL", "--shape", *OUTPUT, "-v", "--verbose"},
+    "analyze": {"MODEL", "--shape", "--batch", "--precision", *TRAINING, *OUTPUT, "-v", "--verbose"},
     "calibrate": {
         "--on",
         "--models",
@@ -204,6 +205,7 @@ COMMANDS: dict[str, set[str]] = {
         "--kubeconfig",
         "--context",
         "--catalog",
+        *TRAINING,
         *LISTING,
     },
     "schedule": {

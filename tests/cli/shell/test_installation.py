@@ -55,6 +55,7 @@ def options(command: str, **more: object) -> argparse.Namespace:
         (options("bench", verb="predict"), ("predict",)),
         (options("bench", verb="openb"), ("simulate",)),
         (options("estimate"), ("predict",)),
+        (options("analyze", train=True), ("predict",)),
         (options("estimate", cluster=True), ("predict", "cluster")),
         (options("calibrate", kubeconfig="x"), ("calibrate", "cluster")),
         (options("profiles", verb="list"), ("cluster",)),

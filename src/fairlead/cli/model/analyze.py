@@ -5,11 +5,13 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.model import training
 from fairlead.cli.output.progress import progress
 from fairlead.cli.output.show import show
 from fairlead.cli.output.table import Table, Tone
 from fairlead.cli.output.terminal import Page, Text, show_page
 from fairlead.cli.shell import options as shared
+from fairlead.errors import SettingsError
 from fairlead.units import format_bytes, pluralize
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ def add(commands: Any) -> None:
     )
     shared.add_model(command)
     shared.add_output(command)
+    training.add_options(command)
+    command.add_argument("--precision", metavar="P", help="with --train: fp32, amp or bf16 (default: fp32)")
+    command.add_argument(
+        "--batch", metavar="N", type=int, help="with --train: samples in a step (default: 32)"
+    )
     command.add_argument(
         "-v", "--verbose", action="store_true", help="with -o table: also print every operator"
     )
@@ -36,12 +43,17 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.analyze import analyze, parse_shapes
 
+    training.check_options(options)
+    if not options.train and (options.precision or options.batch is not None):
+        raise SettingsError("--precision and --batch are about training here", "add --train")
     with progress(f"analysing {os.path.basename(options.model)}"):
         profile = analyze(options.model, parse_shapes(options.shape))
+    job = training.job_of(options, profile) if options.train else None
     if options.output == "table":
-        show_page(table(profile, verbose=options.verbose), options.color)
+        page = table(profile, verbose=options.verbose)
+        show_page(page if job is None else Page.of(page, "", training.summary(job)), options.color)
     else:
-        show(profile.to_json(), options.output)
+        show(profile.to_json() | ({} if job is None else {"training": job.to_json()}), options.output)
     return 0
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.model import training
 from fairlead.cli.model.profiles_cluster import add_cluster, fetch_profiles, group_by_setup, in_cluster
 from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.progress import progress
@@ -46,10 +47,11 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--precision",
         metavar="P",
-        help="predict for this precision: int8, fp16 (default: the model's, or the nearest)",
+        help="predict for this precision: int8, fp16 (default: the model's, or the nearest); with --train: "
+        "fp32, amp or bf16",
     )
     command.add_argument(
-        "--batch", metavar="N", type=int, help="inputs in one run (default: the batch of the file)"
+        "--batch", metavar="N", type=int, help="inputs in one run (default: the file's; with --train: 32)"
     )
     command.add_argument(
         "--slo", metavar="TIME", help="the 90th percentile of the latency must be at most this: 30ms"
@@ -58,6 +60,7 @@ def add(commands: Any) -> None:
         "--profiles", metavar="DIR", help="the folder of profiles (default: the profiles of this user)"
     )
     add_cluster(command, "use the profiles of the cluster, too")
+    training.add_options(command)
     shared.add_catalog(command)
     shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
@@ -71,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.estimate.query import Query
     from fairlead.prediction import sort_key
 
+    training.check_options(options)
     slo = parse_slo(options.slo)
     catalog = shared.catalog_of(options)
     targets = _targets(options, catalog)
@@ -79,8 +83,13 @@ def run(options: argparse.Namespace) -> int:
     with progress(f"estimating {os.path.basename(options.model)}") as bar:
         profile = analyze(options.model, parse_shapes(options.shape))
         bar.set_status(f"on {pluralize(len(targets), 'device')}")
-        query = Query.of(profile, options.precision, options.batch, slo)
-        estimates = sorted(estimate(query, targets, knowledge), key=sort_key)
+        if options.train:
+            trained = training.estimates(training.job_of(options, profile), targets, knowledge, slo)
+        else:
+            query = Query.of(profile, options.precision, options.batch, slo)
+            estimates = sorted(estimate(query, targets, knowledge), key=sort_key)
+    if options.train:
+        return training.show_estimates(options, trained, profile.notes)
     estimates = sorted_by(estimates, options.sort_by, _HEAD, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
         show({"estimates": [each.to_json() for each in estimates]}, options.output)

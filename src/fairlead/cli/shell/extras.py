@@ -91,6 +91,8 @@ def extras_of(options: argparse.Namespace) -> tuple[str, ...]:
         return ("cluster",)
     if name == "pipeline top" and (options.namespace or options.kubeconfig or options.context):
         extras = ["pipeline-cluster"]
+    if options.command == "analyze" and getattr(options, "train", False):
+        return ("predict",)
     if name == "reproduce all":
         return ("simulate", "pipeline-hosts", "search")
     if name == "reproduce pipeline" and options.lab:
