@@ -67,6 +67,15 @@ def test_only_devices_that_frameworks_train_on(catalog: Catalog) -> None:
     assert "do not train" in step.reasons[0]
 
 
+def test_a_device_without_a_peak_is_not_known(catalog: Catalog) -> None:
+    device = next(row for row in catalog.devices.values() if row.kind == "gpu" and not row.peak)
+    estimate = on(device.id, "mobilenet_v2", catalog)
+    assert estimate.step.runs is None
+    assert estimate.step.seconds is None
+    assert estimate.step.memory is not None
+    assert estimate.step.reasons[-1].startswith("not known:")
+
+
 def test_checkpointing_takes_longer(catalog: Catalog) -> None:
     plain = on("h200", "resnet50", catalog).step.seconds
     again = on("h200", "resnet50", catalog, checkpointing=True).step.seconds

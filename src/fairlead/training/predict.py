@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead.estimate.amounts import NAMES
 from fairlead.estimate.calibrated import CalibratedFit
+from fairlead.estimate.feasible import NO_PEAK
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.target import Target
 from fairlead.prediction import Z90, Estimate, confidence
@@ -125,9 +126,9 @@ def _on(job: TrainingJob, target: Target, knowledge: Knowledge, slo: Seconds | N
         return _refused(job, target, target.reason)
     if target.kind not in TRAINING_KINDS:
         return _refused(job, target, f"operator: frameworks do not train on a device of kind {target.kind}")
-    if not rates:
-        return _refused(job, target, "speed: the catalog has no peak for it: calibrate it")
     chosen = training_rates(rates, job.setup.precision)
+    if chosen is None:
+        return _unknown(job, target)
     if isinstance(chosen, str):
         return _refused(job, target, chosen)
     return _estimate(job, target, chosen, knowledge, slo)
@@ -141,8 +142,7 @@ def _estimate(
     seconds = step_seconds(job.work, target, rates, speed, 1.0 if own is None else level(own))
     spread = speed.spread if own is None else _CALIBRATED_SPREAD
     p90 = Seconds(seconds * exp(Z90 * spread))
-    memory = Bytes(job.memory.peak + speed.held)
-    needed = Bytes(int(memory * _FRAGMENTS) + speed.context)
+    memory, needed = _sizes(job, speed)
     missing = _missing(needed, target.memory)
     watts = None if target.power is None else Watts(target.power * speed.busy)
     step = Estimate(
@@ -163,8 +163,7 @@ def _estimate(
         basis="data sheet" if own is None else "calibrated",
         meets_slo=None if slo is None else p90 <= slo,
     )
-    parts = replace(job.memory, workspace=Bytes(job.memory.workspace + speed.held), peak=memory)
-    return TrainingEstimate(step, parts, needed, job.setup.steps)
+    return TrainingEstimate(step, _parts(job, speed), needed, job.setup.steps)
 
 
 def step_seconds(
@@ -199,6 +198,28 @@ def _missing(needed: Bytes, available: Bytes | None) -> tuple[str, ...]:
         f"memory: training takes {format_bytes(needed)}, and there are {format_bytes(available)}: "
         "a smaller --batch, --checkpointing or --precision amp takes less",
     )
+
+
+def _unknown(job: TrainingJob, target: Target) -> TrainingEstimate:
+    """Return what is known of a device without a peak: the memory."""
+    speed = training_speed(target.kind, target.vendor, target.family)
+    memory, needed = _sizes(job, speed)
+    missing = _missing(needed, target.memory)
+    refused = _refused(job, target, NO_PEAK)
+    reasons = (*missing, *refused.step.reasons)
+    step = replace(refused.step, runs=None, fits=not missing, reasons=reasons, memory=memory)
+    return replace(refused, step=step, memory=_parts(job, speed), device_bytes=needed)
+
+
+def _sizes(job: TrainingJob, speed: TrainingSpeed) -> tuple[Bytes, Bytes]:
+    """Return what the allocator counts, and what the device must have free."""
+    memory = Bytes(job.memory.peak + speed.held)
+    return memory, Bytes(int(memory * _FRAGMENTS) + speed.context)
+
+
+def _parts(job: TrainingJob, speed: TrainingSpeed) -> TrainingMemory:
+    memory, _ = _sizes(job, speed)
+    return replace(job.memory, workspace=Bytes(job.memory.workspace + speed.held), peak=memory)
 
 
 def _refused(job: TrainingJob, target: Target, reason: str) -> TrainingEstimate:

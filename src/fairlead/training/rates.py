@@ -22,19 +22,21 @@ class TrainingRates:
     """Whether products are of 16 bits."""
 
 
-def training_rates(rates: Mapping[str, Ops], precision: str) -> TrainingRates | str:
-    """Return the rates of a device in a training precision, or why it does not train in it."""
+def training_rates(rates: Mapping[str, Ops], precision: str) -> TrainingRates | str | None:
+    """Return the rates of a device in a training precision, why it does not train in it, or None: not known.
+
+    Processors and GPUs compute in 32 bits, whether or not their data sheet says how fast; mixed precision on
+    a device without 16 bits computes in 32.
+    """
+    conv, product = _best(rates, _CONV_WIDE), _best(rates, _PRODUCT_WIDE)
     if precision == "fp32":
-        conv, product = _best(rates, _CONV_WIDE), _best(rates, _PRODUCT_WIDE)
-        if product or conv:
-            return TrainingRates(conv or product, product or conv, half=False)
-        return f"precision: it computes in {', '.join(rates)}, and training needs fp32"
+        return TrainingRates(conv or product, product or conv, half=False) if product or conv else None
     half = _best(rates, _BRAIN if precision == "bf16" else _HALVES)
     if half:
         return TrainingRates(half, half, half=True)
-    return (
-        f"precision: it computes in {', '.join(rates)}, not in {'bf16' if precision == 'bf16' else '16 bits'}"
-    )
+    if not rates or precision == "amp":
+        return TrainingRates(conv or product, product or conv, half=False) if product or conv else None
+    return f"precision: it computes in {', '.join(rates)}, not in bf16"
 
 
 def _best(rates: Mapping[str, Ops], names: tuple[str, ...]) -> Ops:

@@ -124,8 +124,10 @@ def row(each: "TrainingEstimate") -> tuple[str | Cell, ...]:
     """Return an estimate as a row of the table."""
     step = each.step
     if step.seconds is None or step.p90 is None or step.memory is None:
-        why = Cell(f"does not train: {step.reasons[0]}", tone=Tone.BAD)
-        return (step.device, *["-"] * 7, why, *["-"] * 3)
+        text = step.reasons[0] if step.runs is None else f"does not train: {step.reasons[0]}"
+        memory = "-" if step.memory is None else Cell(format_bytes(step.memory), step.memory)
+        why = Cell(text, tone=Tone.WARN if step.runs is None else Tone.BAD)
+        return (step.device, *["-"] * 3, memory, *["-"] * 3, why, *["-"] * 3)
     job, energy = each.job_seconds, each.job_joules
     return (
         step.device,
