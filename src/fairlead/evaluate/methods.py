@@ -9,6 +9,7 @@ from fairlead.estimate import nonnegative
 from fairlead.estimate.similar.predictor import fit_columns
 from fairlead.estimate.similar.traits import Array
 from fairlead.evaluate.split import Exam
+from fairlead.training.published import shifted
 
 
 class MethodResult(NamedTuple):
@@ -57,6 +58,9 @@ def roofline(exam: Exam) -> MethodResult | None:
 
 def fairlead(exam: Exam) -> MethodResult | None:
     """Predict by similar devices, by the work of models, and by data sheets where nothing has run."""
+    if exam.steps is not None:
+        logs, spreads = shifted(exam.steps, exam.columns.tolist(), exam.values)
+        return _filled_steps(logs[exam.test], spreads[exam.test], exam)
     if not len(exam.columns) and not exam.library.devices:
         return None
     logs, spreads = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.test)
@@ -69,3 +73,9 @@ METHODS: Final[Mapping[str, Method]] = {"flops": flops, "roofline": roofline, "f
 def _filled(predicted: Array, exam: Exam) -> MethodResult:
     """Use the median time where a model's work is not known."""
     return MethodResult(np.where(np.isfinite(predicted), predicted, np.median(exam.values)))
+
+
+def _filled_steps(logs: Array, spreads: Array, exam: Exam) -> MethodResult:
+    """Use the median time of runs where the amounts of a step are not known."""
+    usual = np.median(exam.values) if len(exam.values) else np.nanmedian(logs)
+    return MethodResult(np.where(np.isfinite(logs), logs, usual), spreads)

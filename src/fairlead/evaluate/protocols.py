@@ -25,7 +25,7 @@ Protocol = Callable[[LatencyTable, int, int], Result]
 def new_device(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take each physical device in turn as new: `calibration` models are known, the others are predicted."""
     splits = leave_one_device_out(table, ~np.isnan(table.seconds), calibration, seed)
-    answers = run_methods(Examiner(table, table.seconds), splits)
+    answers = run_methods(Examiner(table, table.seconds, times_steps=True), splits)
     note = skipped_note(table, len(splits), calibration + FEWEST)
     if calibration:
         note = _join_notes(note, summary(trust_by_class(table.seconds, answers["fairlead"])))
@@ -48,7 +48,7 @@ def new_model(table: LatencyTable, calibration: int, seed: int) -> Result:
             table, "new models have no amounts of work: gmacs, mparams and mactivations are empty"
         )
     splits = families(table, seed)
-    answers = run_methods(Examiner(table, table.seconds), splits)
+    answers = run_methods(Examiner(table, table.seconds, times_steps=True), splits)
     tested = len({split.device for split in splits})
     note = skipped_note(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
     figures = {name: over_models(table.seconds, predictions) for name, predictions in answers.items()}

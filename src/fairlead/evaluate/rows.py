@@ -11,6 +11,8 @@ from typing import IO, Final
 from fairlead.errors import SettingsError
 
 _AMOUNTS: Final = {"gmacs": ("macs", 1e9), "mparams": ("params", 1e6), "mactivations": ("activations", 1e6)}
+TRAIN: Final = "train"
+"""The mode of a whole training step: forward, backward and update."""
 _LONGEST: Final = 1 << 20
 """The longest field; no name or note is longer."""
 
@@ -30,7 +32,7 @@ class Measurement:
     seconds: float
     """Of one inference: for a batch, its share."""
     mode: str
-    """`single`, one input at a time; `batched`; or `stream`, where only a throughput is known."""
+    """`single`, one input at a time; `batched`; `stream`, where only a throughput is known; or `train`."""
     watts: float = math.nan
     amounts: Mapping[str, float] = field(default_factory=dict)
 
@@ -93,6 +95,7 @@ def _rows(records: list[dict[str, str]]) -> Iterator[Measurement]:
         seconds, mode = _seconds(number(text.get("latency_ms")), number(text.get("throughput_fps")), batch)
         if math.isnan(seconds) or not text.get("device") or not text.get("model"):
             continue
+        mode = TRAIN if text.get("mode", "").lower() == TRAIN else mode
         amounts = {name: number(text.get(key)) * unit for key, (name, unit) in _AMOUNTS.items()}
         yield Measurement(
             source=text.get("source") or "table",

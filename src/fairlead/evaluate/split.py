@@ -13,6 +13,7 @@ from fairlead.estimate.similar.device import DeviceTraits
 from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.traits import Array, Columns, Mask
 from fairlead.evaluate.table import LatencyTable
+from fairlead.training.published import Expected
 from fairlead.units import pluralize
 
 FEWEST: Final = 3
@@ -45,6 +46,8 @@ class Exam:
     """Their logarithms."""
     test: Columns
     """Models to predict."""
+    steps: Expected | None = None
+    """What training steps of all models are expected to take; None where models only run."""
 
 
 @dataclass(slots=True)
@@ -53,6 +56,8 @@ class Examiner:
 
     table: LatencyTable
     values: Array
+    times_steps: bool = False
+    """Whether the values are seconds, of which there may be expectations."""
     _blank: MeasurementLibrary = field(init=False)
     _last: tuple[frozenset[str], MeasurementLibrary] | None = field(init=False, default=None)
     """Splits of one physical device follow one another, and share a library."""
@@ -69,7 +74,8 @@ class Examiner:
             raise ValueError("a model is both calibrated and tested")
         own = self.values[split.device, split.calibration]
         device = self.table.devices[split.device]
-        return Exam(device, self._without(split.held_out), split.calibration, own, split.test)
+        steps = self.table.steps[split.device] if self.table.steps and self.times_steps else None
+        return Exam(device, self._without(split.held_out), split.calibration, own, split.test, steps)
 
     def _without(self, held_out: frozenset[str]) -> MeasurementLibrary:
         if self._last is None or self._last[0] != held_out:

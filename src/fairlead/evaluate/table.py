@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,9 @@ from fairlead.estimate.similar.device import DeviceTraits, words
 from fairlead.estimate.similar.traits import Array, ModelTraits
 from fairlead.evaluate.amounts import KnownAmounts
 from fairlead.evaluate.data_sheets import DataSheets
-from fairlead.evaluate.rows import Measurement
+from fairlead.evaluate.rows import TRAIN, Measurement
+from fairlead.evaluate.training_steps import expectation
+from fairlead.training.published import Expected
 
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)")
 _POWER_MODE: Final = re.compile(r"\bnvpmodel\s*=?\s*\S+|\bmaxn\b|\b[0-9]+ ?w\b|\bmode[ =]\S+")
@@ -49,6 +51,8 @@ class LatencyTable:
     families: tuple[str, ...]
     seconds: Array
     watts: Array
+    steps: tuple[Expected | None, ...] = ()
+    """By key, what training steps are expected to take; None where models only run."""
 
 
 def tables(rows: Iterable[Measurement], sheets: DataSheets) -> list[LatencyTable]:
@@ -84,16 +88,36 @@ def table(group: str, rows: Sequence[Measurement], sheets: DataSheets, known: Kn
         seconds[place] = np.log(np.median([row.seconds for row in measurements]))
         powers = [row.watts for row in measurements if row.watts > 0]
         watts[place] = np.log(np.median(powers)) if powers else np.nan
+    devices = tuple(describe(key, sheets) for key in keys)
+    traits = _models(models, rows, known)
     return LatencyTable(
         group=group,
         rows=len(rows),
         keys=tuple(keys),
-        devices=tuple(describe(key, sheets) for key in keys),
+        devices=devices,
         physical=tuple(physical(key.device) for key in keys),
-        models=_models(models, rows, known),
+        models=traits,
         families=tuple(family(name) for name, _ in models),
         seconds=seconds,
         watts=watts,
+        steps=_steps(keys, devices, models, traits, cells),
+    )
+
+
+def _steps(
+    keys: Sequence[Key],
+    devices: Sequence[DeviceTraits],
+    models: Sequence[tuple[str, str]],
+    traits: Sequence[ModelTraits],
+    cells: Mapping[tuple[Key, tuple[str, str]], Sequence[Measurement]],
+) -> tuple[Expected | None, ...]:
+    """Return what training steps are expected to take, by key."""
+    by_key: dict[Key, dict[tuple[str, str], Sequence[Measurement]]] = defaultdict(dict)
+    for (key, model), measurements in cells.items():
+        by_key[key][model] = measurements
+    return tuple(
+        expectation(device, models, traits, by_key[key]) if key.mode.startswith(TRAIN) else None
+        for key, device in zip(keys, devices, strict=True)
     )
 
 
