@@ -126,10 +126,15 @@ class Board:
         """Call a function with every batch of rows, changed or not, and with dropped keys."""
         self._listeners.append(listener)
 
-    def set_stale(self, source: str, reason: str, tables: Iterable[str] = ()) -> None:
+    def set_stale(
+        self, source: str, reason: str, tables: Iterable[str] = (), since: float | None = None
+    ) -> None:
         """Say that a source does not answer, and which tables depend on it; it stays so until `heal`."""
         known = self._stale.get(source)
-        since = known[0].since if known is not None else self.clock()
+        if known is not None:
+            since = known[0].since
+        elif since is None:
+            since = self.clock()
         now = (StaleSource(source=source, since=since, reason=reason), frozenset(tables))
         if known != now:
             self._stale[source] = now

@@ -1,5 +1,6 @@
 """DashboardSource: what fills the board of a dashboard, and answers about one object."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ from fairlead.dashboard.answers import (
     WhyAnswer,
 )
 from fairlead.dashboard.board import Board
+from fairlead.dashboard.row_types import ApiAnswer
 from fairlead.dashboard.series import DeviceHistory
 
 
@@ -25,9 +27,9 @@ class DashboardSource:
         board.listen(self.series.on_rows)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Keep the board up to date while the context lasts."""
-        yield
+    async def running(self) -> "AsyncIterator[asyncio.Future[None]]":
+        """Keep the board up to date while the context lasts; the future ends where that cannot go on."""
+        yield asyncio.get_running_loop().create_future()
 
     @property
     def ready(self) -> bool:
@@ -52,6 +54,10 @@ class DashboardSource:
 
     async def frame(self, key: str, frame: str) -> FrameAnswer | None:
         """Return the trace of one frame of a pipeline."""
+        return None
+
+    async def act(self, action: ApiAnswer, token: str) -> str | None:
+        """Do what an action asks with the rights of the token's owner; return what was done."""
         return None
 
     async def simulation(self, key: str) -> SimulationAnswer | None:

@@ -12,12 +12,13 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from fairlead.dashboard.row_types import DeviceRow, NodeRow, Row, ShareOfDevice, WorkloadRow
+from fairlead.dashboard.row_types import ROWS, DeviceRow, NodeRow, Row, ShareOfDevice, WorkloadRow
 
 OTHER: Final = "other"
 """The name of a share, or of an object in a text, that the viewer may not see."""
 _WORD: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./_-]*[A-Za-z0-9])?")
 """What may be the name of a namespace or of a pod, or both with a slash."""
+_TABLES: Final = {kind: name for name, kind in ROWS.items()}
 A = TypeVar("A")
 
 
@@ -31,15 +32,19 @@ class Viewer:
     nodes: bool = True
     """Whether they may see nodes and accelerators."""
     actions: tuple[str, ...] = ()
+    hidden: frozenset[tuple[str, str]] = frozenset()
+    """Tables that are invisible though the namespace is not: table and namespace, or `*` for all."""
 
-    def sees(self, namespace: str) -> bool:
-        """Say whether the objects of a namespace are visible."""
+    def sees(self, namespace: str, table: str = "") -> bool:
+        """Say whether the objects of a namespace are visible, in a table."""
+        if self.hidden and not self.hidden.isdisjoint(((table, namespace), (table, "*"))):
+            return False
         return self.namespaces is None or namespace in self.namespaces
 
     @property
     def restricted(self) -> bool:
         """Whether something is invisible."""
-        return self.namespaces is not None or not self.nodes
+        return self.namespaces is not None or not self.nodes or bool(self.hidden)
 
 
 def visible(row: Row, viewer: Viewer, scrub: Callable[[str], str]) -> Row | None:
@@ -48,9 +53,9 @@ def visible(row: Row, viewer: Viewer, scrub: Callable[[str], str]) -> Row | None
         return row
     if isinstance(row, NodeRow | DeviceRow):
         return _of_the_fleet(row, viewer, scrub) if viewer.nodes else None
-    if viewer.namespaces is None:
-        return row
-    return _scrubbed(row, scrub) if viewer.sees(getattr(row, "namespace", "")) else None
+    if not viewer.sees(getattr(row, "namespace", ""), _TABLES.get(type(row), "")):
+        return None
+    return row if viewer.namespaces is None else _scrubbed(row, scrub)
 
 
 def _of_the_fleet(row: NodeRow | DeviceRow, viewer: Viewer, scrub: Callable[[str], str]) -> Row:

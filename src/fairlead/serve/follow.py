@@ -37,6 +37,8 @@ class Follower:
         self.served: set[str] = set()
         """The plural names of the watched kinds."""
         self.tasks: list[asyncio.Task[None]] = []
+        self.informers: dict[str, Informer[Any]] = {}
+        """By resource."""
 
     async def start(self, optional: Iterable[Kind[Any]], always: Iterable[Kind[Any]]) -> None:
         """Watch the kinds that are served, one after the other; return when all of them are listed."""
@@ -51,6 +53,7 @@ class Follower:
     async def _follow(self, kind: Kind[Any]) -> None:
         informer: Informer[Any] = Informer(self._cluster, kind, labels=self._selectors.get(kind.resource))
         informer.subscribe(self._on_change)
+        self.informers[kind.resource] = informer
         self.served.add(kind.plural)
         self.tasks.append(self._group.create_task(informer.run()))
         await informer.wait_for_sync()

@@ -27,6 +27,10 @@ HELP = {"-h", "--help"}
 MEASURING = ("--frames", "--seconds", "--class", "--catalog")
 HOST_TLS = ("--ca", "--cert", "--key", "--insecure", "--insecure-network")
 IN_CLUSTER = ("-n", "--namespace", "--kubeconfig", "--context", "--wait", "--timeout")
+DASHBOARD = {
+    *("--listen", "--host", "--tls-cert", "--tls-key", "--allow", "--kubeconfig", "--context", "--catalog"),
+    *("--agents", "--prometheus", "--prometheus-token-file", "--prometheus-ca-file"),
+}
 SESSION = ("--session", "--local", "--device", *IN_CLUSTER[:4])
 OUTPUT = {"-o", "--output", "--color"}
 TRAINING = ("--train", "--optimizer", "--checkpointing", "--samples", "--epochs")
@@ -139,10 +143,8 @@ COMMANDS: dict[str, set[str]] = {
     "augment tier": {
         *("--trace", "--capacity", "--status", "--explain", "--ssd", "--hdd", "--seek", *OUTPUT),
     },
-    "dashboard": {
-        *("--snapshot", "--listen", "--host", "--tls-cert", "--tls-key", "--token-file"),
-        *("--kubeconfig", "--context", "--catalog"),
-    },
+    "dashboard": {"--snapshot", "--token-file", *DASHBOARD},
+    "serve dashboard": DASHBOARD,
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
     "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},

@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.dashboard.allowed import ACTIONS, add_allow, parse_actions
+from fairlead.cli.dashboard.measured import add_measured, cluster_settings
 from fairlead.cli.dashboard.tokens import new_token, read_token
 from fairlead.cli.shell import options as shared
 from fairlead.errors import SettingsError
@@ -34,6 +36,8 @@ def add(commands: Any) -> None:
     )
     shared.add_cluster(command)
     shared.add_catalog(command)
+    add_allow(command)
+    add_measured(command)
     add_serving(command)
     command.set_defaults(run=run)
 
@@ -65,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     token = read_token(options.token_file) if options.token_file else new_token()
     tls = tls_files(options.tls_cert, options.tls_key)
     where = ServeOptions(parse_address(options.listen), tuple(options.host), tls)
-    access = OneToken(token, Viewer(_user()))
+    access = OneToken(token, Viewer(_user(), actions=parse_actions(options.allow, _known_actions(options))))
 
     def on_start(address: str) -> None:
         shown = address if options.token_file else f"{address}#token={token}"
@@ -89,12 +93,26 @@ def source_of(options: argparse.Namespace) -> "DashboardSource":
         snapshot = read_cluster([options.snapshot], catalog)
         return SnapshotSource(snapshot, shlex.quote(options.snapshot), catalog, time.time)
     if options.kubeconfig or options.context:
-        raise SettingsError(
-            "a live cluster cannot be shown yet", "take a snapshot: fairlead snapshot --out FILE"
-        )
+        return _cluster(options)
     from fairlead.local.dashboard.source import MachineSource
 
     return MachineSource(os.environ)
+
+
+def _known_actions(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return what can be allowed: a snapshot cannot change, and a machine has jobs alone."""
+    if options.snapshot is not None:
+        return ()
+    return ACTIONS if options.kubeconfig or options.context else ("cancel",)
+
+
+def _cluster(options: argparse.Namespace) -> "DashboardSource":
+    shared.check_python("dashboard")
+    from fairlead.cluster.config import kubeconfig
+    from fairlead.serve.dashboard.cluster.source import ClusterSource
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    return ClusterSource(config, shared.catalog_of(options), cluster_settings(options))
 
 
 def _user() -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.cli.serve import admission, agent, extender, operator, scheduler, store, tier
+from fairlead.cli.serve import admission, agent, dashboard, extender, operator, scheduler, store, tier
 
 
 def add(commands: Any) -> None:
@@ -11,5 +11,5 @@ def add(commands: Any) -> None:
         "serve", help="run a long-running program", description="Run a long-running program."
     )
     programs = command.add_subparsers(title="programs", dest="program", metavar="PROGRAM", required=True)
-    for each in (agent, scheduler, extender, admission, operator, store, tier):
+    for each in (agent, scheduler, extender, admission, operator, dashboard, store, tier):
         each.add(programs)

@@ -63,11 +63,11 @@ class SnapshotSource(DashboardSource):
         return waiting_row(request, decision["sentence"] if decision else _UNDECIDED, at + 1)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> "AsyncIterator[asyncio.Future[None]]":
         """Decide for the pods that wait, beside the server."""
         task = asyncio.create_task(self._decide())
         try:
-            yield
+            yield asyncio.get_running_loop().create_future()
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fairlead.dashboard.answers import SourceInfo, WhyAnswer
+from fairlead.dashboard.answers import CancelAction, SourceInfo, WhyAnswer
 from fairlead.dashboard.board import Board
+from fairlead.dashboard.row_types import ApiAnswer
 from fairlead.dashboard.source import DashboardSource
+from fairlead.errors import AccessError
 from fairlead.inventory import Inventory
 from fairlead.job import LocalJob, LocalState
 from fairlead.local.dashboard.rows import accelerator_rows, job_reason, job_row, machine_row
@@ -68,12 +70,12 @@ class MachineSource(DashboardSource):
         return self._status is not None
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> "AsyncIterator[asyncio.Future[None]]":
         """Read the machine every second, in a thread of its own: a driver may take its time."""
         with ThreadPoolExecutor(1, "machine") as thread:
             task = asyncio.create_task(self._follow(thread))
             try:
-                yield
+                yield asyncio.get_running_loop().create_future()
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -134,6 +136,25 @@ class MachineSource(DashboardSource):
         if job is None or status is None:
             return None
         return why_job(job, status, self.board.clock())
+
+    async def act(self, action: ApiAnswer, token: str) -> str | None:
+        """Cancel a job of this user."""
+        if not isinstance(action, CancelAction):
+            return None
+        job = self._jobs.get(action.workload)
+        if job is None or job.state.ended:
+            return None
+        await asyncio.to_thread(self._cancel, job)
+        return f"job {job.id} is cancelled"
+
+    def _cancel(self, job: LocalJob) -> None:
+        from fairlead.history.store import JobHistory  # noqa: PLC0415  # SQLite, once there are jobs
+        from fairlead.local.cancel import cancel_jobs  # noqa: PLC0415  # only where that is allowed
+
+        ledger = self._reader.ledger
+        if ledger is None or job.uid != ledger.place.uid:
+            raise AccessError(f"job {job.id} is {job.user}'s", "ask them to cancel it")
+        cancel_jobs(ledger, JobHistory.open(ledger.place, self._environ), [job.id])
 
 
 def why_job(job: LocalJob, status: LocalStatus, now: float) -> WhyAnswer:

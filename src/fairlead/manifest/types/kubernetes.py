@@ -323,6 +323,7 @@ class NodeStatus(ObjectPart, frozen=True):
     capacity: Amounts = field(default_factory=dict)
     allocatable: Amounts = field(default_factory=dict)
     addresses: tuple[objects.NodeAddress, ...] = ()
+    conditions: tuple[objects.Condition, ...] = ()
 
 
 class Node(Object, frozen=True):

@@ -13,12 +13,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairlead import __version__
-from fairlead.dashboard.answers import About, TableInfo, TablePage, ViewerInfo, encode
+from fairlead.dashboard.answers import ACTIONS, About, Done, TableInfo, TablePage, ViewerInfo, encode
 from fairlead.dashboard.row_types import ApiAnswer, Row
 from fairlead.dashboard.source import DashboardSource
 from fairlead.dashboard.viewer import TenantNames, Viewer, scrub_text, visible
-from fairlead.errors import FairleadError
+from fairlead.errors import (
+    AccessError,
+    ClusterUnavailableError,
+    FairleadError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 from fairlead.serve.dashboard.access import Access, Unavailable, bearer
+from fairlead.serve.dashboard.bodies import action_target, read_body
 from fairlead.serve.dashboard.events import ChangeEncoder, EventStream, visible_count
 from fairlead.serve.dashboard.faults import ApiFault
 from fairlead.serve.dashboard.gate import RequestGate
@@ -28,8 +35,13 @@ from fairlead.serve.dashboard.page import page
 MOST_ROWS: Final = 5000
 _ROWS: Final = 500
 _SERIES: Final = 86_400.0
-BODY_LIMIT: Final = 64 * 1024
-_BODY_TIME: Final = 10.0
+_STATUS: Final[dict[type[FairleadError], int]] = {
+    AccessError: 403,
+    NotFoundError: 404,
+    ClusterUnavailableError: 503,
+    TooManyRequestsError: 503,
+}
+"""What an error of the source is to its reader; every other is a conflict."""
 _LAST_ID: Final = 20
 """The most digits of a revision."""
 A = TypeVar("A", bound=ApiAnswer)
@@ -83,6 +95,7 @@ class Dashboard:
         )
         routes = [Route(path, self._for_viewer(handler), methods=["GET"]) for path, handler in api]
         routes += [
+            Route("/api/v1/actions/{action}", self.act, methods=["POST"]),
             Route("/healthz", _healthz, methods=["GET"]),
             Route("/readyz", self.readyz, methods=["GET"]),
             Route("/{path:path}", page, methods=["GET"]),
@@ -234,6 +247,25 @@ class Dashboard:
         key = self._visible_key(request, viewer, "simulations")
         return _json(_found(await self.source.simulation(key), key))
 
+    async def act(self, request: Request) -> Response:
+        """Do what a viewer asks, where that is allowed here, with their own rights."""
+        viewer = await self.viewer(request)
+        name = str(request.path_params["action"])
+        kind = ACTIONS.get(name)
+        if kind is None:
+            raise ApiFault(404, "no such action", name[:80], f"the actions are {', '.join(ACTIONS)}")
+        if name not in viewer.actions:
+            hint = "the server must be started with --allow, and you need the right in the cluster"
+            raise ApiFault(403, f"{viewer.name} may not {name} here", "/api/v1/actions", hint)
+        action = await read_body(request, kind)
+        key, table = action_target(action)
+        self._check_visible(key, viewer, table)
+        token = bearer(request.headers.getlist("authorization"))
+        done = await self.source.act(action, token)
+        if done is None:
+            raise ApiFault(404, "it is gone", key[:200], "look again")
+        return _json(Done(done=self.names.scrubber(viewer)(done)))
+
     async def openapi(self, _request: Request, _viewer: Viewer) -> Response:
         """Answer with the description of this API."""
         return Response(encode(openapi()), media_type="application/json")
@@ -246,11 +278,14 @@ class Dashboard:
     def _visible_key(self, request: Request, viewer: Viewer, table: str) -> str:
         """Return the key that a request names; 404 where there is no such row that the viewer may see."""
         key = str(request.path_params["key"])
+        self._check_visible(key, viewer, table)
+        return key
+
+    def _check_visible(self, key: str, viewer: Viewer, table: str) -> None:
         known = self.source.board.tables.get(table)
         row = known.rows.get(key) if known is not None else None
         if row is None or visible(row, viewer, str) is None:
             raise ApiFault(404, f"not in the table of {table}", key[:200], f"see /api/v1/tables/{table}")
-        return key
 
 
 class _Stream(StreamingResponse):
@@ -317,7 +352,8 @@ async def _answer_http(request: Request, error: HTTPException) -> Response:
 async def _answer_error(request: Request, error: Exception) -> Response:
     where = request.url.path[:200]
     if isinstance(error, FairleadError):
-        return ApiFault(503, str(error), where, error.hint).response()
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 409)
+        return ApiFault(status, str(error), where, error.hint).response()
     if isinstance(error, ClientDisconnect):
         return Response(status_code=400)
     return ApiFault(500, f"a fault of this program: {type(error).__name__}", where, "see its log").response()

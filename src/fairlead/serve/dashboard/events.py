@@ -80,7 +80,7 @@ def may_know(table: str, key: str, viewer: Viewer) -> bool:
     """Say whether a viewer may learn that the row of a key is gone."""
     if table in ("nodes", "devices"):
         return viewer.nodes
-    return viewer.sees(key.partition("/")[0])
+    return viewer.sees(key.partition("/")[0], table)
 
 
 @dataclass(slots=True)

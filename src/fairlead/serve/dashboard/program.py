@@ -48,15 +48,17 @@ async def serve(
     """Serve until the event is set."""
     listener = listen(options.listen)
     server = _Server(_config(dashboard, options, listener))
-    async with dashboard.source.running():
+    async with dashboard.source.running() as following:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         on_start(address_of(listener, options))
         ended = asyncio.ensure_future(stop.wait())
-        await asyncio.wait((task, ended), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, ended, following), return_when=asyncio.FIRST_COMPLETED)
         dashboard.closing.set()
         server.should_exit = True
         ended.cancel()
         await task
+        if following.done() and not following.cancelled():
+            following.result()
 
 
 def address_of(listener: socket.socket, options: ServeOptions) -> str:

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from fairlead.cache.use_index import agent_targets, device_index
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.replay import recorder
 from fairlead.serve.scheduler.report.explain import lease_annotations
-from fairlead.serve.scheduler.use.sources import agent_targets, device_index
 from fairlead.serve.until_signal import run_until_signal
 from fairlead.serve.web.thread import serve_in_thread
 from fairlead.settings import Address

@@ -4,8 +4,8 @@ import msgspec
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import NODES, PODS
+from fairlead.cache.use_index import AGENT_LABELS, agent_targets, device_index
 from fairlead.cluster.watch.changes import ObjectChange
-from fairlead.serve.scheduler.use.sources import AGENT_LABELS, agent_targets, device_index
 from fairlead.use import DeviceKey
 from tests import catalogs
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
