@@ -83,6 +83,9 @@ test-layouts: $(VENV)/.dev ## Install the chart on labs with the paths of k3s an
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values (the first time compiles Helm: minutes)
 	$(BIN)/python deploy/render.py
 
+docs: $(VENV)/.dev ## Build the documentation site, with its reference from the code, into build/docs, and check its links
+	$(BIN)/python -m deploy.site.build
+
 krew: $(VENV)/.dev ## Build the kubectl plugin's package for krew into dist/ (URL=folder from which it is downloaded)
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 	$(BIN)/python deploy/krew/package.py --wheel $$(ls -t dist/fairlead-*.whl | head -n 1) --out dist $(URL:%=--url %)
@@ -246,5 +249,5 @@ $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench-tier.txt
 	@touch $@
 
-.PHONY: help setup demo lab image krew check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
+.PHONY: help setup demo lab image docs krew check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
 	bench-predict bench-real bench-estimate bench-openb bench-pack bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean
