@@ -107,7 +107,7 @@ def main() -> int:
     together = best(lambda: estimate(query, targets, knowledge), 60)
     cpu = best(lambda: estimate(query, targets, knowledge), 60, time.process_time)
     alone = best(lambda: [estimate(query, [each], knowledge) for each in targets], 3)
-    runs = sum(each.runs for each in estimate(query, targets, knowledge))
+    runs = sum(each.runs is True for each in estimate(query, targets, knowledge))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
     print(f"{profile.name} on {len(targets)} devices, {runs} run it, {len(CALIBRATED)} calibrations")
     print(f"at once {together * 1e3:.1f} ms (bar {BAR * 1e3:.0f} ms); CPU {cpu * 1e3:.1f} ms")
