@@ -304,3 +304,9 @@ def test_an_accelerator_of_unknown_speed_is_no_reason_against_a_model(history: J
     assert set(assumed(history, Requested(model="net.onnx"), both, prediction=known).devices) == {"gpu-1"}
     with pytest.raises(SettingsError, match=re.escape(f"its latency on gpu-0 is {why}")):
         assumed(history, Requested(model="net.onnx", slo=Seconds(0.02)), prediction=prediction)
+
+
+def test_the_latency_of_a_language_model_is_of_one_forward_pass(history: JobHistory) -> None:
+    prediction = {"gpu-0": estimate(1.0, scope="one forward pass of a language model")}
+    found = assumed(history, Requested(model="lm.onnx"), prediction=prediction)
+    assert found.source == "predicted for lm.onnx; its latency is of one forward pass of a language model"

@@ -69,8 +69,14 @@ def assume(
         firm_memory=requested.memory is not None,
         default_memory=memory is None,
         devices=parts.devices,
-        source=parts.source,
+        source=_with_scope(parts, prediction or {}),
     )
+
+
+def _with_scope(parts: _Accelerators, prediction: Mapping[str, Estimate]) -> str:
+    """Return the source, with what the predicted latency is of where that is less than it seems."""
+    scope = next((each.scope for each in prediction.values() if each.scope), "") if parts.devices else ""
+    return f"{parts.source}; its latency is of {scope}" if scope else parts.source
 
 
 def _known(keys: Sequence[str], history: JobHistory) -> LearnedCommand | None:

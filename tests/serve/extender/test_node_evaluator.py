@@ -3,13 +3,17 @@
 import pytest
 from msgspec import convert, to_builtins
 
+from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.modelprofiles.analysed import analysed_profile
 from fairlead.placement import Reason
 from fairlead.schedule import policy_named
 from fairlead.serve.extender.node_evaluator import UNCONFIRMED_NODE, UNKNOWN_NODE, NodeEvaluator, NodeVerdicts
+from tests.estimate.networks import network
+from tests.profiles import MADE
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 LACKS = "node(s) whose accelerators lack memory (need 3.0 GiB, most 1.0 GiB free)"
@@ -49,6 +53,24 @@ def test_nodes_pass_where_one_accelerator_has_room(world: World) -> None:
     assert verdict.failed == {"a": LACKS}  # 2 GiB are free there, one on each
     assert verdict.for_good == {"c": "node(s) without an accelerator"}
     assert verdict.reasons == {Reason.DEVICE_MEMORY.value: 1, Reason.NO_DEVICE.value: 1}
+
+
+def test_an_accelerator_of_unknown_speed_passes_last_and_not_under_an_slo(catalog: Catalog) -> None:
+    world = World(catalog, "fastest")
+    world.cache.on_event(ObjectChange(None, analysed_profile(network("mobilenet_v1"), MADE, "n")))
+    world.cache.on_event(ObjectChange(None, node("d")))
+    world.cache.on_event(ObjectChange(None, device_slice("d", model="v340")))
+    world.cache.sync()
+    named = pod("p", notes={keys.MODEL: "mobilenet_v1", keys.COUNT: "1"})
+    assert list(world.filter(named, "a", "d").passed) == ["a", "d"]
+    first, last = world.evaluator.prioritize(named, ["a", "d"])
+    assert first > last
+    strict = pod("q", notes={keys.MODEL: "mobilenet_v1", keys.COUNT: "1", keys.SLO: "5s"})
+    verdict = world.filter(strict, "a", "d")
+    assert list(verdict.passed) == ["a"]
+    why = "not known: no peak in the catalog; calibrate, or add a row"
+    [text] = {**verdict.failed, **verdict.for_good}.values()
+    assert text == f"node(s) whose accelerators have no estimate to hold against the SLO ({why})"
 
 
 @pytest.mark.parametrize(

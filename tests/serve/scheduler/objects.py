@@ -35,12 +35,14 @@ def node(name: str, version: int = 1, cpu: str = "4", **labels: str) -> Node:
     return made
 
 
-def device_slice(name: str, version: int = 1, devices: int = 2, gib: int = 4, generation: int = 1) -> Slice:
+def device_slice(
+    name: str, version: int = 1, devices: int = 2, gib: int = 4, generation: int = 1, model: str = "t4"
+) -> Slice:
     """Return the accelerators of a node."""
     listed = [
         {
             "name": f"gpu-{number}",
-            "attributes": {"model": {"string": "t4"}, "vendor": {"string": "NVIDIA"}},
+            "attributes": {"model": {"string": model}, "vendor": {"string": "NVIDIA"}},
             "capacity": {"memory": {"value": f"{gib}Gi"}},
             "allowMultipleAllocations": True,
         }

@@ -9,12 +9,18 @@ from fairlead import keys
 from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.modelprofiles.analysed import analysed_profile
+from fairlead.schedule import POLICIES
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.report.explain import Explainer, lease_annotations
 from fairlead.settings import Address
+from tests.estimate.networks import network
+from tests.profiles import MADE
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, gang, run_all
 from tests.serve.scheduler.objects import device_slice, node, pod
+
+FAIRLEAD = POLICIES["fairlead"]
 
 
 def explain(cycle: SchedulingCycle, name: str, now: float = 0.0) -> dict[str, Any]:
@@ -39,6 +45,29 @@ def test_an_explanation_has_the_sentence_of_the_condition_and_what_would_fit(cat
     assert answer["retry_in_seconds"] == 300
     assert answer["changes"][0]["text"].startswith("ask for 4.0 GiB")
     assert "smallest change" not in answer["sentence"]
+
+
+def test_a_pod_with_an_slo_waits_where_the_latency_is_not_known_and_the_reason_says_so(
+    catalog: Catalog,
+) -> None:
+    notes = {keys.MODEL: "mobilenet_v1", keys.COUNT: "1"}
+    profile = analysed_profile(network("mobilenet_v1"), MADE, "n")
+    slow = pod("slow", notes={**notes, keys.SLO: "5s"})
+    cycle = cycle_of(catalog, node("n"), device_slice("n", model="v340"), profile, slow)
+    cycle.run(0.0)
+    answer = explain(cycle, "slow")
+    why = "not known: no peak in the catalog; calibrate, or add a row"
+    assert f"have no estimate to hold against the SLO ({why})" in answer["sentence"]
+    assert [change["text"] for change in answer["changes"]] == [
+        "drop the SLO: the latency on v340 is not known"
+    ]
+    patient = cycle_of(
+        catalog, node("n"), device_slice("n", model="v340"), profile, pod("patient", notes=notes)
+    )
+    patient.run(0.0)
+    answer = explain(patient, "patient")
+    assert answer["placed"]
+    assert answer["unknown"] == [f"its latency on v340 is {why}; policy fairlead {FAIRLEAD.with_unknown}"]
 
 
 def test_sentence_and_changes_are_of_one_state_of_the_cluster(catalog: Catalog) -> None:
