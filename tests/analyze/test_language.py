@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.analyze.language import scope_of
-from fairlead.workload import Tensor
+from fairlead.units import Bytes
+from fairlead.workload import Operator, Tensor
 from fairlead.zoo import BUILDERS
 from tests.analyze.models import graph, node, profile, value, weight
 from tests.estimate.networks import network
@@ -70,6 +71,21 @@ def test_a_decoder_is_one_forward_pass(inputs: list[Tensor], outputs: list[Tenso
 )  # fmt: skip
 def test_another_model_is_none(inputs: list[Tensor], outputs: list[Tensor]) -> None:
     assert scope_of(inputs, outputs, ()) == ""
+
+
+def table(rows: int, columns: int) -> Operator:
+    size = Bytes(4 * rows * columns)
+    return Operator("", "Gather", "embedding", 0, rows * columns, size, size, size, "fp32", 0)
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [((1, 16, 30522), True), ((1, 16, 1024), False), ((1, 16, 512), False), ((1, 16, 30000), False)],
+)
+def test_hidden_values_are_no_scores_of_words(output: tuple[int, ...], words: bool) -> None:
+    tables = [table(30522, 1024), table(512, 1024), table(2, 1024)]
+    found = scope_of([tokens()], [Tensor("output_0", output, "fp32")], tables)
+    assert bool(found) == words
 
 
 @pytest.mark.parametrize("name", BUILDERS)

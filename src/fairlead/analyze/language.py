@@ -71,7 +71,16 @@ def _scores_words(scores: Tensor, tokens: Tensor, tables: Iterable[int]) -> bool
         return False
     if scores.dims[-2] not in (tokens.dims[-1], 1) or scores.dims[:-2] != tokens.dims[:-1]:
         return False
-    return bool(_SCORES.search(scores.name.lower())) or any(size % words == 0 for size in tables)
+    return bool(_SCORES.search(scores.name.lower())) or _is_vocabulary(words, tables)
+
+
+def _is_vocabulary(words: int, tables: Iterable[int]) -> bool:
+    """Say whether a table of embeddings has that number of rows: they are more than its columns.
+
+    A number that divides a larger table is the width of its rows, as of a model that returns hidden values.
+    """
+    divided = [size for size in tables if size % words == 0]
+    return bool(divided) and max(divided) <= words**2
 
 
 def _words(tokens: Tensor | None) -> str:
