@@ -72,7 +72,7 @@ def test_an_unknown_figure_ranks_behind_every_known_one(name: str) -> None:
     estimates = {"x": Expectation(unknown="not known"), "y": Expectation(seconds=0.001, joules=0.001)}
     slow = estimates | {"z": Expectation(seconds=1e6, joules=1e6)}
     full = node("full", gpu(model="y"), cpu=0)
-    cluster = EngineCluster([node("a", gpu(model="x")), node("b", gpu(model="z")), full])
+    cluster = EngineCluster([node("a", gpu(model="x", memory=1)), node("b", gpu(model="z")), full])
     decision = decide(cluster, replace(share("p", 1), cpu=1, estimates=slow), name)
     assert decision.placement is not None
     assert decision.placement.node == "b"
