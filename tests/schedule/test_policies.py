@@ -21,8 +21,8 @@ from fairlead.schedule import (
 )
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.score.candidates import candidates
-from fairlead.schedule.score.fragments import added_fragments
-from fairlead.schedule.score.mix import EVEN
+from fairlead.schedule.score.fragments import PUBLISHED, added_fragments
+from fairlead.schedule.score.mix import EVEN, MOST_KINDS
 from fairlead.schedule.score.scores import SCORES
 from fairlead.units import Bytes
 from tests.schedule.clusters import gib, gpu, node, servers, share
@@ -115,8 +115,24 @@ def test_typical_demand_is_the_most_frequent_kinds() -> None:
 
     mix = typical_demand([*some(60, 1, 500), *some(35, 2, 1000), *some(5, 3, 100)])
     assert [(kind.cpu, round(weight, 4)) for kind, weight in mix.kinds] == [(1, 0.6316), (2, 0.3684)]
-    assert mix.kinds[0][0] == RequestKind(1, Bytes(0), Demand(1, compute=500))
+    assert mix.kinds[0][0] == RequestKind(1, Bytes(29), Demand(1, compute=500), least=Bytes(0))
     assert typical_demand([]) is EVEN
+
+
+def test_rare_requests_for_accelerators_stay_in_the_mix() -> None:
+    """Without them nothing would be a fragment, and a policy could not tell one node from another."""
+    plain = [Request(f"plain-{at}", cpu=800) for at in range(97)]
+    rare = [Request(f"gpu-{at}", cpu=8000, demand=Demand(1, compute=1000)) for at in range(3)]
+    mix = typical_demand([*plain, *rare])
+    assert [(kind.demand.count, weight) for kind, weight in mix.kinds] == [(0, 0.97), (1, 0.03)]
+
+
+def test_a_mix_of_free_amounts_has_few_kinds() -> None:
+    requests = [Request(str(at), cpu=4000 + 7 * at, demand=Demand(1, compute=500)) for at in range(1000)]
+    mix = typical_demand(requests, usual=1.0)
+    assert len(mix.kinds) <= MOST_KINDS
+    mean = sum(kind.cpu * weight for kind, weight in mix.kinds)
+    assert mean == pytest.approx(4000 + 7 * 499.5, rel=1e-3)
 
 
 def test_fragments_are_idle_capacity_that_expected_requests_cannot_use() -> None:
@@ -128,7 +144,7 @@ def test_fragments_are_idle_capacity_that_expected_requests_cannot_use() -> None
         places = candidates(ask, cluster.rows())
         assert places is not None
         # 750 idle: useless for requests for all of it, half of the time; 400 idle: useless for every request.
-        assert added_fragments(places, published=True).tolist() == [expected]
+        assert added_fragments(places, PUBLISHED).tolist() == [expected]
 
 
 def test_the_cpu_that_accelerators_need_is_saved() -> None:

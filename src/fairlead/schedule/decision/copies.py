@@ -8,6 +8,7 @@ from fairlead.placement import Decision, Placement
 from fairlead.request import Request
 from fairlead.schedule.explain.unknown import unknown_of
 from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.score.adapt import adapted
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.score.score_cache import ScoreCache, scores_of
 from fairlead.schedule.state.cluster import EngineCluster
@@ -21,6 +22,7 @@ def place_copies(cluster: EngineCluster, members: Sequence[Request], policy: Pol
     full. A policy that does not pack puts one member on each node, and then scores again.
     """
     decisions: list[Decision] = []
+    policy = adapted(cluster, policy)
     while len(decisions) < len(members):
         cache = scores_of(cluster, members[0], policy)
         before = len(decisions)

@@ -12,6 +12,7 @@ from fairlead.request import Request, problems
 from fairlead.schedule.explain.diagnose import diagnose, reject_invalid
 from fairlead.schedule.explain.unknown import unknown_of
 from fairlead.schedule.filter.inter_pod import apply_inter_pod
+from fairlead.schedule.score.adapt import adapted
 from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.score.score_cache import scores_of
 from fairlead.schedule.state.cluster import EngineCluster
@@ -66,6 +67,7 @@ def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision 
 
 
 def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
+    policy = adapted(cluster, policy)
     cache = scores_of(cluster, request, policy)
     score = cache.score
     if not len(score):

@@ -4,9 +4,9 @@ After Weng et al., "Beware of Fragmentation" (USENIX ATC 2023): for each kind of
 node that it could not use; then the mean over the kinds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,23 @@ from fairlead.schedule.score.candidates import Candidates
 from fairlead.schedule.score.mix import DemandMix, RequestKind
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
+from fairlead.units import Bytes
 
-SPENT: Final = 0.25
-"""The weight of CPU that runs out as requests arrive, beside the test that one more request has enough.
 
-With full weight, the score saves CPU at the cost of fragments; with none, it leaves accelerators without CPU.
-Any value from 0.15 to 0.4 does well on every published list of pods.
-"""
+class FragmentMeasure(NamedTuple):
+    """How much it counts that CPU and memory run out as requests arrive, beside that one more has enough."""
+
+    cpu: float
+    memory: float
+    """With a weight of 1, a node's idle accelerators are worth no more than its CPU or memory lasts for."""
+
+
+PUBLISHED: Final = FragmentMeasure(0.0, 0.0)
+"""As in the paper: CPU suffices for one more request or not, and memory does not count."""
+SPENT: Final = FragmentMeasure(0.25, 0.0)
+"""Best where CPU and memory are ample: more weight saves CPU at the cost of fragments."""
+LASTING: Final = FragmentMeasure(1.0, 1.0)
+"""Best where they are scarce."""
 CHUNK: Final = 512
 """Rows that are counted at once: more would not fit the processor's cache."""
 
@@ -43,12 +53,10 @@ class RequestKinds:
         alike: dict[tuple[int, Demand], list[tuple[RequestKind, float]]] = {}
         for kind, weight in mix.kinds:
             alike.setdefault((kind.cpu, _untyped(kind.demand)), []).append((kind, weight))
-        kinds = [
-            RequestKind(cpu, min(kind.memory for kind, _ in alike[cpu, demand]), demand)
-            for cpu, demand in alike
-        ]
+        kinds = [_merged(group, demand) for (_, demand), group in alike.items()]
         self.cpu: Floats = np.array([kind.cpu for kind in kinds], np.float64)
         self.memory: Floats = np.array([kind.memory for kind in kinds], np.float64)
+        self.least: Floats = np.array([kind.least for kind in kinds], np.float64)
         self.count: Counts = np.array([min(kind.demand.count, 1 << 14) for kind in kinds], np.int16)
         self.compute: Floats = np.array([_compute(kind.demand) for kind in kinds], np.float64)
         self.device_memory: Ints = np.array([kind.demand.memory or 0 for kind in kinds], np.int64)
@@ -59,9 +67,11 @@ class RequestKinds:
         self.kind_matters = any(row != table[0] for row in table)
         """Whether the frequencies depend on the kind of accelerator."""
         sizes = [[_size(device, kind.demand) for kind in kinds] for device in devices]
-        per_cpu = np.array([*sizes, [0.0] * len(kinds)]) / np.maximum(self.cpu, 1)
-        self.per_cpu: Floats = per_cpu * self.weight
+        taken = np.array([*sizes, [0.0] * len(kinds)]) * self.weight
+        self.per_cpu: Floats = taken / np.maximum(self.cpu, 1)
         """What such requests take of such accelerators, in thousandths per thousandth of a core."""
+        self.per_memory: Floats = taken / np.maximum(self.memory, 1)
+        """The same for each byte of the node's memory."""
 
     def weights(self, kind: NDArray[np.int32]) -> Floats:
         """Return the frequency of each kind of request that may run on these accelerators."""
@@ -78,10 +88,8 @@ class RequestKinds:
 class Fragments:
     """Fragments of every row, refreshed on demand."""
 
-    def __init__(self, cluster: EngineCluster, *, published: bool) -> None:
-        self.cluster = cluster
-        self.published = published
-        """As in the paper, CPU and memory suffice or not; otherwise they run out as requests arrive."""
+    def __init__(self, cluster: EngineCluster, rule: FragmentMeasure) -> None:
+        self.cluster, self.rule = cluster, rule
         self.kinds = RequestKinds(cluster.mix, tuple(cluster.columns.kinds))
         self._seen = -1
         shape = (cluster.columns.size, len(self.kinds.cpu))
@@ -124,12 +132,21 @@ class Fragments:
         """Return the fragments of rows with this CPU, memory and accelerator capacity `left`."""
         kinds, (cpu, memory, idle) = self.kinds, left
         hosts = (count >= kinds.count) & (cpu[:, None] >= kinds.cpu)
-        if not self.published:
-            hosts &= memory[:, None] >= kinds.memory
-            supported = cpu[:, None] * kinds.per_cpu.take(self.cluster.columns.kind[rows, 0], axis=0)
-            usable = usable - SPENT * np.maximum(usable - supported, 0)
+        if self.rule is not PUBLISHED:
+            hosts &= memory[:, None] >= kinds.least
+            usable = self._lasting(rows, usable, cpu, memory)
         used: Floats = np.einsum("ij,ij->i", usable, hosts)
         return idle - used
+
+    def _lasting(self, rows: Ints, usable: Floats, cpu: Ints, memory: Ints) -> Floats:
+        """Return the usable capacity without what CPU and memory do not last for, by their weights."""
+        kinds, kind = self.kinds, self.cluster.columns.kind[rows, 0]
+        supported = cpu[:, None] * kinds.per_cpu.take(kind, axis=0)
+        usable = usable - self.rule.cpu * np.maximum(usable - supported, 0)
+        if self.rule.memory:
+            supported = memory[:, None] * kinds.per_memory.take(kind, axis=0)
+            usable = usable - self.rule.memory * np.maximum(usable - supported, 0)
+        return usable
 
     def after(self, places: Candidates) -> Floats:
         """Return the fragments that the node of each place would have after the placement."""
@@ -146,16 +163,24 @@ class Fragments:
         return self.measure(row, count, usable, (places.cpu_left, places.memory_left, places.idle_left_total))
 
 
-def added_fragments(places: Candidates, *, published: bool) -> Floats:
+def added_fragments(places: Candidates, rule: FragmentMeasure) -> Floats:
     """Return the fragments that each place would add to its node, in thousandths of an accelerator."""
     cluster = places.compiled.cluster
-    key = ("fragments", published)
+    key = ("fragments", rule)
     table = cluster.memo.get(key)
     if not isinstance(table, Fragments) or not table.current:
-        table = cluster.memo[key] = Fragments(cluster, published=published)
+        table = cluster.memo[key] = Fragments(cluster, rule)
     table.refresh()
     # Sums in another order differ in the last digits, and would fall into another step of the score.
     return np.round(table.after(places) - table.amount[places.row], 6)
+
+
+def _merged(group: Sequence[tuple[RequestKind, float]], demand: Demand) -> RequestKind:
+    """Return kinds that differ in memory and in the accelerators that they allow as one."""
+    total = sum(weight for _, weight in group)
+    memory = sum(kind.memory * weight for kind, weight in group) / total if total else 0.0
+    least = min(kind.least for kind, _ in group)
+    return RequestKind(group[0][0].cpu, Bytes(round(memory)), demand, least)
 
 
 def _compute(demand: Demand) -> int:

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fairlead.errors import SettingsError
 from fairlead.schedule.filter.interference import TIME_SLICING_PRICE
 from fairlead.schedule.filter.rules import SharingRules
-from fairlead.schedule.score.scores import SCORES, Score
+from fairlead.schedule.score.scores import (
+    SCORES,
+    Score,
+    best_fit,
+    descent,
+    lasting,
+    lot,
+    published_descent,
+    roomy,
+    snug,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -38,6 +48,8 @@ class Policy(NamedTuple):
     """The slowdown that each co-runner adds, held against SLOs; None: it is not predicted."""
     queue: str = ""
     """The order of the queue that it was published with: `largest`; empty: any."""
+    adapts: bool = False
+    """Whether it places by the scores of the alternative that packs the cluster best, where one is ahead."""
 
     def without_telemetry(self) -> str:
         """Return for people what the policy does where nothing was measured; empty: it measures nothing."""
@@ -79,7 +91,7 @@ POLICIES: Final[dict[str, Policy]] = {
     policy.name: policy
     for policy in (
         _policy("fairlead", "fewest fragments, then the tightest fit; latency and energy where known",
-                descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3),
+                descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3)._replace(adapts=True),
         _policy("exclusive", "whole accelerators only, the emptiest node first: stock Kubernetes", roomy=1.0),
         _policy("binpack", "the fullest node and accelerator that suffice", packed=1.0),
         _policy("spread", "the emptiest node and accelerator", roomy=1.0),
@@ -91,7 +103,7 @@ POLICIES: Final[dict[str, Policy]] = {
                 by_name=True, best_fit=1.0),
         _policy("fairlead-safe", "as fairlead, by expected memory within an out-of-memory bound and SLOs",
                 descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3)._replace(
-            telemetry="pods", needs=True, price=TIME_SLICING_PRICE),
+            telemetry="pods", needs=True, price=TIME_SLICING_PRICE, adapts=True),
         _published("res-ag", "by requested memory, largest first, first fit (Kube-Knots' Res-Ag)",
                    first=True, telemetry=""),
         _published("cbp", "harvests steady memory beyond the 80th percentile of use (Ferikoglou 2021)"),
@@ -101,6 +113,27 @@ POLICIES: Final[dict[str, Policy]] = {
                    telemetry="pods"),
     )
 }  # fmt: skip
+
+PACKING: Final = frozenset({descent, snug})
+"""The scores of a policy that an alternative replaces; speed, energy and preferences stay."""
+ALTERNATIVES: Final = (
+    ((lasting, 1.0), (snug, 1e-3)),
+    ((published_descent, 1.0), (lot, 1e-3)),
+    ((best_fit, 1.0),),
+    ((roomy, 1.0),),
+)
+"""What a policy that adapts may pack by: CPU that lasts, `fgd` with random ties, `bestfit`, `spread`."""
+
+
+@cache
+def alternatives(policy: Policy) -> tuple[Policy, ...]:
+    """Return a policy that adapts as it is, and with the packing scores of each alternative."""
+    kept = tuple((score, weight) for score, weight in policy.scores if score not in PACKING)
+    others = (
+        policy._replace(scores=(*kept, *scores), packs=scores[0][0] is not roomy, adapts=False)
+        for scores in ALTERNATIVES
+    )
+    return policy._replace(adapts=False), *others
 
 
 def policy_named(name: str) -> Policy:

@@ -9,7 +9,7 @@ from fairlead.request import WHOLE, Request, Taint, TaintEffect
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.filter.filters import matching_rows
 from fairlead.schedule.score.candidates import Candidates
-from fairlead.schedule.score.fragments import added_fragments
+from fairlead.schedule.score.fragments import LASTING, PUBLISHED, SPENT, added_fragments
 from fairlead.schedule.state.columns import Floats
 
 Score = Callable[[Candidates], Floats | float]
@@ -19,12 +19,17 @@ _NOT_KNOWN: Final = -1.0
 
 def published_descent(places: Candidates) -> Floats:
     """Prefer places that add the fewest fragments, in the hundred steps of the published form."""
-    return _steps(added_fragments(places, published=True))
+    return _steps(added_fragments(places, PUBLISHED))
 
 
 def descent(places: Candidates) -> Floats:
     """Prefer places that add the fewest fragments, as CPU and memory run out with more requests."""
-    return _steps(added_fragments(places, published=False))
+    return _steps(added_fragments(places, SPENT))
+
+
+def lasting(places: Candidates) -> Floats:
+    """Prefer places that add the fewest fragments, with no more capacity than CPU and memory last for."""
+    return _steps(added_fragments(places, LASTING))
 
 
 def snug(places: Candidates) -> Floats:
@@ -40,6 +45,12 @@ def best_fit(places: Candidates) -> Floats:
     scale = places.compiled.cluster.scale
     idle = places.idle_left_total / (WHOLE * scale.devices)
     return 50 * (2 - places.cpu_left / scale.cpu - idle)
+
+
+def lot(places: Candidates) -> Floats:
+    """Prefer nodes in an order that is fixed but random: by a hash of the row."""
+    hashed = places.row * 2654435761 % (1 << 32)
+    return np.asarray(100 * hashed / (1 << 32), np.float64)
 
 
 def packed(places: Candidates) -> Floats:
@@ -109,8 +120,10 @@ SCORES: Final[dict[str, Score]] = {
     "wished": wished,
     "descent": descent,
     "published-descent": published_descent,
+    "lasting": lasting,
     "snug": snug,
     "best-fit": best_fit,
+    "lot": lot,
     "packed": packed,
     "roomy": roomy,
     "most-free": most_free,

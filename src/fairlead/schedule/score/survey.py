@@ -10,6 +10,7 @@ from fairlead.placement import Reason, Rejection
 from fairlead.request import Request
 from fairlead.schedule.explain.diagnose import diagnose_rows
 from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.score.adapt import adapted
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.score.score_cache import scores_of
 from fairlead.schedule.state.cluster import ABSENT, EngineCluster
@@ -48,7 +49,7 @@ class NodeRefusals:
 
 def survey(cluster: EngineCluster, request: Request, policy: Policy, names: Iterable[str]) -> NodeSurvey:
     """Score nodes for a request without inter-pod rules."""
-    cache, rows = scores_of(cluster, request, policy), cluster.rows_of(names)
+    cache, rows = scores_of(cluster, request, adapted(cluster, policy)), cluster.rows_of(names)
     score = np.full(len(rows), -np.inf)
     present = rows != ABSENT
     score[present] = cache.score[rows[present]]

@@ -9,7 +9,7 @@ from typing import Protocol
 from fairlead.placement import Decision, NodeState, Placement
 from fairlead.request import WHOLE, Request
 from fairlead.schedule import EngineCluster, decide, preempt, typical_demand
-from fairlead.schedule.score.fragments import Fragments
+from fairlead.schedule.score.fragments import PUBLISHED, Fragments
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.telemetry import SimulatedTelemetry
 from fairlead.simulate.report.recorder import Gauge
@@ -26,7 +26,7 @@ class World:
         self.cluster = EngineCluster(fleet.nodes, fleet.residents, typical_demand(requests))
         self.residents = {placement.request.id: placement for placement in fleet.residents}
         """Placements from before the trace; they are never evicted."""
-        self._fragments = Fragments(self.cluster, published=True)
+        self._fragments = Fragments(self.cluster, PUBLISHED)
         self._fragmented, self._measured = 0.0, -inf
         self.grain = 0.0
         """Seconds between two measurements of fragments."""
@@ -102,7 +102,7 @@ class World:
         if self.now - self._measured < self.grain:
             return self._fragmented
         if not self._fragments.current:
-            self._fragments = Fragments(self.cluster, published=True)
+            self._fragments = Fragments(self.cluster, PUBLISHED)
         self._fragments.refresh()
         self._fragmented, self._measured = float(self._fragments.amount.sum()) / WHOLE, self.now
         return self._fragmented
