@@ -52,6 +52,8 @@ MODEL: Final = "fairlead.dev/model"
 SLO: Final = "fairlead.dev/slo-latency"
 SHAPES: Final = "fairlead.dev/model-shapes"
 PRECISION: Final = "fairlead.dev/precision"
+TRAINING: Final = "fairlead.dev/training"
+"""The pod trains the model that it names: `batch=64 optimizer=adam precision=amp samples=50000 epochs=10`."""
 ANALYZE: Final = "fairlead.dev/analyze"
 """`auto`: the pod's model is looked for in what the pod mounts, analysed, and named by `MODEL`. As a
 scheduling gate of the pod: no scheduler places the pod before that."""

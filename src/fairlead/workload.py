@@ -123,14 +123,22 @@ class ModelFile:
     path: str
     shapes: tuple[str, ...] = ()
     precision: str = ""
+    training: str = ""
+    """How it is trained, in the words of the annotation; empty: it runs."""
 
     @classmethod
     def relative_to(
-        cls, naming_file: str, path: str, shapes: tuple[str, ...] = (), precision: str = ""
+        cls,
+        naming_file: str,
+        path: str,
+        shapes: tuple[str, ...] = (),
+        precision: str = "",
+        training: str = "",
     ) -> "ModelFile":
         """Return a file whose path is relative to the file that names it."""
         keeps = os.path.isabs(path) or naming_file == "-"
-        return cls(path if keeps else os.path.join(os.path.dirname(naming_file), path), shapes, precision)
+        place = path if keeps else os.path.join(os.path.dirname(naming_file), path)
+        return cls(place, shapes, precision, training)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from fairlead.inventory import Accelerator
 from fairlead.placement import NodeState
 from fairlead.prediction import Estimate
 from fairlead.request import Expectation, Request
+from fairlead.training.predict import TrainingEstimate, TrainingJob, estimate_training
+from fairlead.training.setup import parse_setup
 from fairlead.workload import ModelFile, Profile
 
 NO_KNOWLEDGE: Final = Knowledge()
@@ -58,13 +60,15 @@ class ModelFileEstimator:
 
     def _expectations(self, where: str, model: ModelFile) -> Mapping[str, Expectation]:
         profile = _profile(where, model)
+        place = (self.accelerators, self.catalog, self.knowledge, self.local_accelerators)
         try:
+            if model.training:
+                job = TrainingJob.of(profile, parse_setup(model.training, model.precision))
+                return training_expectations(job, *place)
             query = Query.of(profile, model.precision or None)
         except SettingsError as error:
             raise ManifestError(f"{where}: {error}", error.hint) from None
-        return predict_expectations(
-            query, self.accelerators, self.catalog, self.knowledge, self.local_accelerators
-        )
+        return predict_expectations(query, *place)
 
 
 def predict_expectations(
@@ -75,6 +79,43 @@ def predict_expectations(
     local_accelerators: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
     """Return the estimates on each model of accelerator; what the catalog lacks is not known."""
+    targets, unlisted = _targets(accelerators, catalog, local_accelerators)
+    estimates = estimate(query, list(targets.values()), knowledge)
+    return unlisted | {
+        name: _expectation(estimated, streams=target_.memory is None)
+        for (name, target_), estimated in zip(targets.items(), estimates, strict=True)
+    }
+
+
+def training_expectations(
+    job: TrainingJob,
+    accelerators: Iterable[str],
+    catalog: Catalog,
+    knowledge: Knowledge = NO_KNOWLEDGE,
+    local_accelerators: tuple[Accelerator, ...] = (),
+) -> dict[str, Expectation]:
+    """Return the estimates of a training job on each model of accelerator: of the whole job, if it ends."""
+    targets, unlisted = _targets(accelerators, catalog, local_accelerators)
+    estimates = estimate_training(job, list(targets.values()), knowledge)
+    return unlisted | {
+        name: _training_expectation(estimated) for name, estimated in zip(targets, estimates, strict=True)
+    }
+
+
+def _training_expectation(estimated: TrainingEstimate) -> Expectation:
+    step, steps = estimated.step, estimated.steps or 1
+    if step.runs is False:
+        return Expectation(reason="; ".join(step.reasons))
+    if step.p90 is None:
+        return Expectation(memory=estimated.device_bytes, unknown=step.reasons[-1])
+    joules = None if step.joules is None else steps * step.joules
+    return Expectation(steps * step.p90, joules, estimated.device_bytes)
+
+
+def _targets(
+    accelerators: Iterable[str], catalog: Catalog, local_accelerators: tuple[Accelerator, ...]
+) -> tuple[dict[str, Target], dict[str, Expectation]]:
+    """Return what to predict for by name, and what is expected of names that the catalog lacks."""
     local_by_model = {accelerator.model: accelerator for accelerator in local_accelerators}
     targets: dict[str, Target] = {}
     unlisted: dict[str, Expectation] = {}
@@ -89,11 +130,7 @@ def predict_expectations(
             unlisted[name] = Expectation(unknown=_NO_ROW)
         else:
             targets[name if MIG in name else found.device] = found
-    estimates = estimate(query, list(targets.values()), knowledge)
-    return unlisted | {
-        name: _expectation(estimated, streams=target_.memory is None)
-        for (name, target_), estimated in zip(targets.items(), estimates, strict=True)
-    }
+    return targets, unlisted
 
 
 def with_stated_memory(

@@ -13,16 +13,23 @@ from fairlead import keys
 from fairlead.calibration import Features, ObservedUse
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
-from fairlead.errors import ManifestError
+from fairlead.errors import ManifestError, SettingsError
 from fairlead.estimate.feasible import UNKNOWN
 from fairlead.estimate.knowledge import FitCache, Knowledge
 from fairlead.estimate.query import Query
-from fairlead.expect.files import NO_KNOWLEDGE, predict_expectations, with_stated_memory
+from fairlead.expect.files import (
+    NO_KNOWLEDGE,
+    predict_expectations,
+    training_expectations,
+    with_stated_memory,
+)
 from fairlead.manifest.types.kubernetes import Pod
 from fairlead.modelprofiles.analysed import file_parts
 from fairlead.modelprofiles.convert import profile_set
 from fairlead.modelprofiles.types import FilePart, ModelProfile
 from fairlead.request import Expectation, Request
+from fairlead.training.features import job_of_features
+from fairlead.training.setup import parse_setup
 from fairlead.units import Bytes
 from fairlead.workload import Profile
 
@@ -63,8 +70,10 @@ class KnownModels:
     knowledge: Knowledge = NO_KNOWLEDGE
     fits: FitCache = field(default_factory=FitCache)
     """Fits that the next set of profiles can reuse."""
-    _expected: dict[tuple[str, str, tuple[str, ...]], dict[str, Expectation]] = field(default_factory=dict)
-    """Estimates by digest, precision and accelerators, as a cache."""
+    _expected: dict[tuple[str, str, str, tuple[str, ...]], dict[str, Expectation]] = field(
+        default_factory=dict
+    )
+    """Estimates by digest, precision, training and accelerators, as a cache."""
 
     @classmethod
     def of(
@@ -96,9 +105,14 @@ class KnownModels:
         if not name:
             return request
         model = self.find(f"{where}: metadata.annotations[{keys.MODEL}]", name, precision)
-        key = (model.digest, precision, tuple(accelerators))
+        training = annotations.get(keys.TRAINING, "").strip()
+        key = (model.digest, precision, training, tuple(accelerators))
         if key not in self._expected:
-            self._expected[key] = self.expectations(model, precision, key[2])
+            self._expected[key] = (
+                self._training(where, model, precision, training, key[3])
+                if training
+                else self.expectations(model, precision, key[3])
+            )
         return replace(request, estimates=with_stated_memory(self._expected[key], request.estimates))
 
     def find(self, where: str, name: str, precision: str) -> KnownModel:
@@ -124,6 +138,21 @@ class KnownModels:
         if model.features is None:
             return self._observed_expectations(model, frozenset(accelerators))
         return predict_expectations(_query(model, precision), accelerators, self.catalog, self.knowledge)
+
+    def _training(
+        self, where: str, model: KnownModel, precision: str, training: str, accelerators: Iterable[str]
+    ) -> dict[str, Expectation]:
+        """Return the estimates of a model's training, from its work by kind: a profile holds no graph."""
+        place = f"{where}: metadata.annotations[{keys.TRAINING}]"
+        if model.features is None:
+            raise ManifestError(f"{place}: of {min(model.names)!r} only its use is known", _IMPORT_HINT)
+        try:
+            setup = parse_setup(training, precision)
+        except SettingsError as error:
+            raise ManifestError(f"{place}: {error}", error.hint) from None
+        query = _query(model, precision if precision in PRECISIONS else "")
+        job = job_of_features(query.profile, model.features, setup)
+        return training_expectations(job, accelerators, self.catalog, self.knowledge)
 
     def _observed_expectations(
         self, model: KnownModel, accelerators: frozenset[str]

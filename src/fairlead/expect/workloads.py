@@ -81,7 +81,8 @@ def _model(pod: Pod, path: str) -> ModelFile | None:
     if not name:
         return None
     shapes = tuple(part.strip() for part in annotations.get(keys.SHAPES, "").split(";") if part.strip())
-    return ModelFile.relative_to(path, name, shapes, annotations.get(keys.PRECISION, "").strip())
+    precision, training = (annotations.get(key, "").strip() for key in (keys.PRECISION, keys.TRAINING))
+    return ModelFile.relative_to(path, name, shapes, precision, training)
 
 
 def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Iterable[_WorkloadPod]:

@@ -1,5 +1,6 @@
 """How a model is trained: optimiser, precision, batch, and how long."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -9,6 +10,7 @@ from fairlead.errors import SettingsError
 
 PRECISIONS: Final = ("fp32", "amp", "bf16")
 """`amp`: weights of 32 bits, products of 16; `bf16`: everything of 16 bits."""
+USUAL_BATCH: Final = 32
 _MOST_BATCH: Final = 1_000_000
 _MOST_SAMPLES: Final = 10**15
 """Bounds of what is asked; a larger number is a slip."""
@@ -99,3 +101,37 @@ class TrainingSetup:
     def steps(self) -> int | None:
         """Steps of the whole job; None where it has no end."""
         return None if self.samples is None else ceil(self.samples / self.batch) * self.epochs
+
+
+_WORDS: Final = ("batch", "optimizer", "precision", "samples", "epochs", "checkpointing")
+_SEPARATORS: Final = re.compile(r"[\s,;]+")
+_LONGEST: Final = 400
+
+
+def parse_setup(text: str, precision: str = "") -> TrainingSetup:
+    """Parse the setup of an annotation: `batch=64 optimizer=adam precision=amp samples=50000 epochs=10`."""
+    values: dict[str, str] = {}
+    for word in filter(None, _SEPARATORS.split(text[:_LONGEST].strip())):
+        name, equal, value = word.partition("=")
+        if name not in _WORDS or (not equal and name != "checkpointing"):
+            raise SettingsError(
+                f"training {text!r}: {word!r} is not known", f"write some of: {', '.join(_WORDS)}"
+            )
+        values[name] = value
+    numbers = {name: _number(text, name, values.get(name)) for name in ("batch", "samples", "epochs")}
+    return TrainingSetup.of(
+        USUAL_BATCH if numbers["batch"] is None else numbers["batch"],
+        values.get("optimizer"),
+        values.get("precision") or (precision if precision in PRECISIONS else None),
+        checkpointing=values.get("checkpointing", "false") != "false",
+        samples=numbers["samples"],
+        epochs=numbers["epochs"],
+    )
+
+
+def _number(text: str, name: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not value.isdigit() or len(value) > len(str(_MOST_SAMPLES)):
+        raise SettingsError(f"training {text!r}: {name}={value} is not a number", f"write it like {name}=64")
+    return int(value)

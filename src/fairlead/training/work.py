@@ -66,7 +66,7 @@ def step_work(layers: Layers, setup: TrainingSetup, file_batch: int) -> StepWork
         calls += once[_INDEX["kernels.conv"]] + once[_INDEX["kernels.other"]]
         calls += again[_INDEX["kernels.conv"]] + again[_INDEX["kernels.other"]]
     forward[_INDEX["call"]] = 1.0
-    update = _update(layers, setup)
+    update = update_work(layers.weights, setup)
     if setup.checkpointing:
         backward = backward + forward
         calls += float(forward[_INDEX["kernels.conv"]] + forward[_INDEX["kernels.other"]])
@@ -139,10 +139,10 @@ def _light(layer: Layer, reads: float, writes: float) -> tuple[Array, Array]:
     return once, again
 
 
-def _update(layers: Layers, setup: TrainingSetup) -> Array:
+def update_work(weights: int, setup: TrainingSetup) -> Array:
     """Return the work of an update: every pass reads two values and writes one, for each weight."""
     amounts = np.zeros(len(NAMES))
     rule = setup.rule
-    amounts[_INDEX["bytes.light"]] = 3.0 * rule.calls * layers.weights * setup.weight_width
+    amounts[_INDEX["bytes.light"]] = 3.0 * rule.calls * weights * setup.weight_width
     amounts[_INDEX["kernels.other"]] = rule.calls * _CALL_PER_PASS
     return amounts

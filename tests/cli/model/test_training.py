@@ -92,3 +92,36 @@ def test_options_that_do_not_fit_are_refused(
 )
 def test_long_times_are_short_texts(seconds: float, text: str) -> None:
     assert long_time(seconds) == text
+
+
+ROUND = ("--train", "--samples", "20000", "--federated", "jetson-orin-nano,rtx-3090,rtx-3090")
+
+
+def test_a_federated_round(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["estimate", model, *ROUND, "--link", "10MB/s", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    result = document["federated"]
+    assert [each["device"] for each in result["devices"]] == ["jetson-orin-nano", "rtx-3090", "rtx-3090#2"]
+    assert sum(each["samples"] for each in result["devices"]) == 20000
+    assert result["straggler"] == "jetson-orin-nano"
+    assert result["round_seconds"] < result["equal_round_seconds"]
+    assert result["link_bytes_per_second"] == 10e6
+    assert main(["estimate", model, *ROUND]) == 0
+    assert "jetson-orin-nano is waited for" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--federated", "rtx-3090,t4"), "--federated is about training"),
+        (("--train", "--federated", "rtx-3090,t4"), "--federated needs --samples"),
+        (("--train", "--samples", "9", "--federated", "t4"), "one device is no federation"),
+        (("--train", "--samples", "9", "--federated", "t4,coral-usb"), "coral-usb cannot take part"),
+        ((*ROUND, "--link", "fast"), "--link fast: not a rate"),
+    ],
+)
+def test_rounds_that_cannot_be_are_refused(
+    words: tuple[str, ...], message: str, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["estimate", model, *words]) == 2
+    assert message in capsys.readouterr().err

@@ -208,6 +208,8 @@ COMMANDS: dict[str, set[str]] = {
         "--context",
         "--catalog",
         *TRAINING,
+        "--federated",
+        "--link",
         *LISTING,
     },
     "schedule": {

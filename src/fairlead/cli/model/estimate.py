@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.model import training
+from fairlead.cli.model import federated, training
 from fairlead.cli.model.profiles_cluster import add_cluster, fetch_profiles, group_by_setup, in_cluster
 from fairlead.cli.output.listing import select_columns, sorted_by
 from fairlead.cli.output.progress import progress
@@ -61,6 +61,7 @@ def add(commands: Any) -> None:
     )
     add_cluster(command, "use the profiles of the cluster, too")
     training.add_options(command)
+    federated.add_options(command)
     shared.add_catalog(command)
     shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
@@ -77,9 +78,11 @@ def run(options: argparse.Namespace) -> int:
     training.check_options(options)
     slo = parse_slo(options.slo)
     catalog = shared.catalog_of(options)
-    targets = _targets(options, catalog)
     known = _known_profiles(options)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
+    if options.federated:
+        return federated.run_federated(options, catalog, knowledge)
+    targets = _targets(options, catalog)
     with progress(f"estimating {os.path.basename(options.model)}") as bar:
         profile = analyze(options.model, parse_shapes(options.shape))
         bar.set_status(f"on {pluralize(len(targets), 'device')}")

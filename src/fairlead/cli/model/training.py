@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fairlead.units import Seconds
     from fairlead.workload import Profile
 
-USUAL_BATCH = 32
 _OPTIONS = ("optimizer", "samples", "epochs", "checkpointing", "federated", "link")
 HEAD = (
     Column("DEVICE", Fit.KEEP),
@@ -59,7 +58,7 @@ def check_options(options: argparse.Namespace) -> None:
 def job_of(options: argparse.Namespace, profile: "Profile") -> "TrainingJob":
     """Return the training job that the options describe."""
     from fairlead.training.predict import TrainingJob
-    from fairlead.training.setup import TrainingSetup
+    from fairlead.training.setup import USUAL_BATCH, TrainingSetup
 
     setup = TrainingSetup.of(
         USUAL_BATCH if options.batch is None else options.batch,
@@ -131,8 +130,8 @@ def row(each: "TrainingEstimate") -> tuple[str | Cell, ...]:
     job, energy = each.job_seconds, each.job_joules
     return (
         step.device,
-        Cell(_time(step.seconds), step.seconds),
-        Cell(_time(step.p90), step.p90),
+        Cell(format_seconds(step.seconds), step.seconds),
+        Cell(format_seconds(step.p90), step.p90),
         Cell(format_number(step.batch / step.seconds), step.batch / step.seconds),
         Cell(format_bytes(step.memory), step.memory),
         "-" if step.joules is None else Cell(_energy(step.joules), step.joules),
@@ -162,7 +161,8 @@ def _why(each: "TrainingEstimate") -> str:
     return "; ".join([*parts, f"{each.step.runtime}, {each.step.precision}"])
 
 
-def _time(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
+    """Return the time of a step as text."""
     return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(seconds * 1e3)} ms"
 
 

@@ -40,7 +40,7 @@ KEYS: Final = (
         "preempts",
         "gang",
     ),
-    *("model", "shapes", "precision", "slo", "expected"),
+    *("model", "shapes", "precision", "training", "slo", "expected"),
     *("accelerators", "gpu-memory", "need", "compute", "models", "not-models", "vendors"),
     *("selector", "tolerations", "pod-affinity", "pod-anti-affinity", "topology-spread", "ports"),
 )
@@ -100,7 +100,12 @@ def _model(table: CheckedMapping, file: str) -> ModelFile | None:
     path = table.text("model")
     if not path:
         return None
-    return ModelFile.relative_to(file, path, tuple(table.texts("shapes")), table.text("precision"))
+    shapes, precision, training = (
+        tuple(table.texts("shapes")),
+        table.text("precision"),
+        table.text("training"),
+    )
+    return ModelFile.relative_to(file, path, shapes, precision, training)
 
 
 def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:

@@ -34,7 +34,8 @@ def workload_keys(pod: Pod) -> tuple[str, ...]:
     }
     by_digest = [_image_digest(container) or digests.get(container.name, "") for container in containers]
     by_reference = [reference(container.image) for container in containers]
-    named = [f"model:{model[:_LONGEST]}"] if model else []
+    trained = "training:" if pod.metadata.annotations.get(keys.TRAINING, "").strip() else ""
+    named = [f"{trained}model:{model[:_LONGEST]}"] if model else []
     return tuple(dict.fromkeys([*named, *_images(by_digest), *_images(by_reference)]))
 
 
