@@ -1,4 +1,4 @@
-"""A round of federated training: who is waited for, and the split after which nobody is."""
+"""A round of federated training: its straggler, and the split after which no device waits."""
 
 import pytest
 from hypothesis import given

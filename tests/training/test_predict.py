@@ -1,4 +1,4 @@
-"""Training steps: their seconds beside measured ones, who trains at all, and the job as a whole."""
+"""Training steps: their seconds beside measured ones, devices without training, and the whole job."""
 
 from math import log
 

@@ -28,7 +28,7 @@ class Participant:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RoundPart:
     """The part of one device in a round."""
 
     device: str
@@ -57,7 +57,7 @@ class Part:
 class Round:
     """A round of federated training."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RoundPart, ...]
     weights: Bytes
     """What each device fetches, and sends."""
     link: BytesPerSecond
@@ -98,7 +98,7 @@ def federated_round(
     split = samples_that_end_together(members, samples)
     equal = [samples // len(members) + (place < samples % len(members)) for place in range(len(members))]
     parts = (
-        Part(
+        RoundPart(
             member.device,
             share,
             member.round_seconds(share),

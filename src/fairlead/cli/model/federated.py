@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairlead.catalog import Catalog
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.estimate.target import Target
-    from fairlead.training.federated import Part, Round
+    from fairlead.training.federated import RoundPart, Round
     from fairlead.training.predict import TrainingEstimate
     from fairlead.units import BytesPerSecond
 
@@ -121,7 +121,7 @@ def _show(options: argparse.Namespace, result: "Round", estimates: "Sequence[Tra
     show_page(Page.of(lines, select_columns(_HEAD, rows, options.output, headers=True)), options.color)
 
 
-def _row(part: "Part") -> tuple[str | Cell, ...]:
+def _row(part: "RoundPart") -> tuple[str | Cell, ...]:
     return (
         part.device,
         Cell(f"{part.samples:,}", part.samples),
