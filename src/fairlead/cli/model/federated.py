@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairlead.catalog import Catalog
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.estimate.target import Target
-    from fairlead.training.federated import RoundPart, Round
+    from fairlead.training.federated import Round, RoundPart
     from fairlead.training.predict import TrainingEstimate
     from fairlead.units import BytesPerSecond
 
