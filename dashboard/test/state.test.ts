@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DeviceRow, ModelDevice, WorkloadRow } from "../src/api/types";
+import type { DeviceRow, ModelDevice, Why, WorkloadRow } from "../src/api/types";
 import { ServerClock } from "../src/state/clock";
 import { matches, parseFilter, textsCache } from "../src/state/filter";
 import { age, bytes, figure, latency, percent, withUnit } from "../src/state/format";
-import { groupWhy } from "../src/state/grouped";
 import { lanesOf } from "../src/state/lanes";
 import { href, parseRoute, tokenOf } from "../src/state/route";
 import { sortRows } from "../src/state/sort";
+import { brief, countedOf, groupWhy, headline } from "../src/state/why";
 import { axisOf, position } from "../src/state/whiskers";
 import { fitting } from "../src/ui/room";
 import { windowOf } from "../src/ui/virtual";
@@ -55,9 +55,29 @@ test("addresses keep keys with slashes, and a token is no panel", () => {
   assert.equal(tokenOf("#/queue"), null);
 });
 
-test("reasons that differ in figures only are one", () => {
-  const rows = ["0/12 nodes: 9 lack 12 GiB", "0/12 nodes: 3 lack 8 GiB", "quota"].map((why) => ({ why }) as WorkloadRow);
-  assert.deepEqual(groupWhy(rows).map(({ count, example }) => [count, example]), [[2, "0/12 nodes: 9 lack 12 GiB"], [1, "quota"]]);
+const HUGE = "0 of 800 accelerators can take huge: 711 lack memory (need 200 GiB, most 77 GiB free), 16 are on nodes that are cordoned; smallest change that would fit: ask for 77 GiB instead of 200 GiB";
+
+test("reasons that differ in figures and names only are one", () => {
+  const whys = [
+    HUGE, HUGE.replaceAll("huge", "other").replace("200", "120"), "waits for job 3 (prepare)", "quota gpu: 4 of 4 in use",
+    "rank-0 cannot be placed: only 0 of 3 of the gang fit; then 0 of 800 accelerators can take rank-0: 716 lack CPU",
+  ];
+  const groups = groupWhy(whys.map((why) => ({ why }) as WorkloadRow)).map(({ count, example }) => `${count} ${example}`);
+  assert.deepEqual(groups, [
+    "2 lack memory (need 200 GiB, most 77 GiB free)", "1 only 0 of 3 of the gang fit", "1 quota gpu: 4 of 4 in use",
+    "1 waits for job 3 (prepare)",
+  ]);
+});
+
+test("a list shows the reasons, and a detail does not repeat them", () => {
+  assert.equal(brief(HUGE), "711 lack memory (need 200 GiB, most 77 GiB free), 16 are on nodes that are cordoned");
+  assert.equal(brief("x goes to node-0"), "x goes to node-0");
+  const reason = (count: number, text: string) => ({ count, of: 800, text, filter: "f", example: null });
+  const reasons = [reason(711, "lack memory (need 200 GiB, most 77 GiB free)"), reason(16, "are on nodes that are cordoned")];
+  const why = { summary: HUGE, reasons } as unknown as Why;
+  assert.equal(headline(why), "0 of 800 accelerators can take huge.");
+  assert.equal(headline({ ...why, reasons: [] }), HUGE.split("; smallest")[0]);
+  assert.equal(countedOf(why), "accelerators");
 });
 
 test("an accelerator's bars have one scale, and what nobody asked for shows", () => {

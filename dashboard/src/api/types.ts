@@ -72,7 +72,7 @@ export interface WorkloadRow extends Row {
   namespace: string;
   name: string;
   state: "waiting" | "starting" | "running" | "ended" | "failed";
-  since: Seconds;
+  since: Seconds | null;
   node: string | null;
   devices: string[];
   model: string | null;
@@ -113,6 +113,7 @@ export interface AugmentationRow extends Row {
 }
 
 export interface ProposalRow extends Row {
+  namespace: string;
   workload: string;
   what: string;
   now_bytes: number;
@@ -131,7 +132,7 @@ export interface SimulationRow extends Row {
   figures: { name: string; value: number; unit: string }[];
 }
 
-export interface ModelRow extends Row { name: string; source: string; operators: number | null }
+export interface ModelRow extends Row { namespace: string; name: string; source: string; operators: number | null }
 
 export interface Rows {
   nodes: NodeRow;

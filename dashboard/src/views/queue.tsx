@@ -3,9 +3,9 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { WorkloadRow } from "../api/types";
 import { textsCache } from "../state/filter";
 import { plural } from "../state/format";
-import { groupWhy, shapeOf, type WhyGroup } from "../state/grouped";
 import { href } from "../state/route";
 import { sortRows } from "../state/sort";
+import { brief, groupWhy, shapeOf, type WhyGroup } from "../state/why";
 import { useMedia, useTable } from "../ui/context";
 import { type Column, DataTable } from "../ui/datatable";
 import { FilterBox, useFilter } from "../ui/filterbox";
@@ -22,10 +22,14 @@ const COLUMNS: Column<WorkloadRow>[] = [
   { id: "namespace", label: "Namespace", cell: (row) => row.namespace, sort: (row) => row.namespace, width: 8, from: "desk" },
   { id: "place", label: "Place", figures: true, cell: (row) => row.place ?? "", sort: queueOrder, width: 4.5, from: "tablet" },
   { id: "state", label: "State", cell: (row) => <State state={row.state} />, sort: (row) => RANK[row.state], width: 6.5 },
-  { id: "since", label: "For", figures: true, cell: (row) => <Age since={row.since} />, sort: (row) => -row.since, width: 5.5, from: "phone" },
+  { id: "since", label: "For", figures: true, cell: (row) => <Age since={row.since} />, sort: (row) => (row.since === null ? null : -row.since), width: 5.5, from: "phone" },
   { id: "asks", label: "Asks for", cell: (row) => requestText(row.requested), width: 13, from: "desk" },
-  { id: "why", label: "Why it waits, or where it runs", cell: (row) => row.why || (row.node ?? ""), from: "phone" },
+  { id: "why", label: "Why it waits, or where it runs", cell: whyOrWhere, from: "phone" },
 ];
+
+function whyOrWhere(row: WorkloadRow) {
+  return row.why === "" ? (row.node ?? "") : <span title={row.why}>{brief(row.why)}</span>;
+}
 
 /** Where all wait, their state says nothing. */
 const WAITING = COLUMNS.filter((column) => column.id !== "state");
@@ -45,7 +49,7 @@ export function Queue({ selected }: { selected: string | null }) {
   const [shown, show] = useSegment("waiting");
   const [group, setGroup] = useState<string | null>(null);
   const waiting = useMemo(() => workloads.rows.filter((row) => row.state === "waiting"), [workloads.rows]);
-  const groups = useMemo(() => groupWhy(waiting), [waiting]);
+  const groups = useMemo(() => groupWhy(waiting).filter(({ count }) => count > 1 && count < waiting.length), [waiting]);
   const chosen = shown === "waiting" ? waiting : workloads.rows;
   const inGroup = useMemo(
     () => (group === null || shown !== "waiting" ? chosen : chosen.filter((row) => shapeOf(row.why) === group)),
@@ -67,12 +71,12 @@ export function Queue({ selected }: { selected: string | null }) {
       }
       list={
         <>
-          {shown === "waiting" && groups.length > 1 && <Groups groups={groups} chosen={group} onChoose={setGroup} />}
+          {shown === "waiting" && groups.length > 0 && <Groups groups={groups} chosen={group} onChoose={setGroup} />}
           <DataTable
             label="Workloads" columns={shown === "waiting" ? WAITING : COLUMNS} rows={filter.rows} first={{ column: "place", descending: false }}
             link={(row) => href("queue", row.key)} selected={workload?.key ?? null}
             empty={workloads.loaded ? (filter.text === "" ? "Nothing waits." : "No workload has these words.") : ""}
-            under={(row) => row.why || (row.node ?? "")}
+            under={whyOrWhere}
           />
         </>
       }
@@ -103,7 +107,7 @@ interface GroupsProps { groups: WhyGroup[]; chosen: string | null; onChoose(grou
 function Groups({ groups, chosen, onChoose }: GroupsProps) {
   return (
     <div class="groups" role="group" aria-label="Reasons">
-      {groups.slice(0, 6).map((group) => (
+      {groups.slice(0, 5).map((group) => (
         <button
           key={group.shape} type="button" aria-pressed={group.shape === chosen} title={group.example}
           onClick={() => onChoose(group.shape === chosen ? null : group.shape)}
@@ -111,7 +115,7 @@ function Groups({ groups, chosen, onChoose }: GroupsProps) {
           <b>{group.count}</b> <span>{group.example}</span>
         </button>
       ))}
-      {groups.length > 6 && <span class="quiet">and {plural(groups.length - 6, "other reason")}</span>}
+      {groups.length > 5 && <span class="quiet">+{groups.length - 5}</span>}
     </div>
   );
 }

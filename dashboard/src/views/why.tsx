@@ -2,6 +2,7 @@
 import { inPath } from "../api/client";
 import type { Reason, Why, WorkloadRow } from "../api/types";
 import { href } from "../state/route";
+import { countedOf, headline } from "../state/why";
 import { Command } from "../ui/command";
 import { ActionButton } from "../ui/dialog";
 import { useFetched } from "../ui/fetched";
@@ -14,7 +15,7 @@ export function WhyDetail({ workload }: { workload: WorkloadRow }) {
     <article class="why">
       <h2>{workload.namespace ? `${workload.namespace}/${workload.name}` : workload.name}</h2>
       <p class="line">
-        <State state={workload.state} /> for <Age since={workload.since} />
+        <State state={workload.state} />{workload.since !== null && <> for <Age since={workload.since} /></>}
         {workload.place !== null && <> · place {workload.place} in the queue</>}
       </p>
       {data === null && error === null && <p class="quiet" role="status">Asking why…</p>}
@@ -22,7 +23,7 @@ export function WhyDetail({ workload }: { workload: WorkloadRow }) {
       {data !== null && <Answer why={data} />}
       <Part title="What it asks for"><Request workload={workload} /></Part>
       {data !== null && (
-        <p class="quiet">Decided <Age since={data.decided} /> ago by {data.source}.</p>
+        <p class="quiet decided">{data.source}, <Age since={data.decided} /> ago</p>
       )}
       <ActionButton action="cancel" body={{ workload: workload.key }} label={workload.kind === "pod" ? "Delete the pod" : "Cancel the job"}>
         <p><strong>{workload.key}</strong> is ended{workload.state === "running" ? "; what it has not saved is lost" : ""}.</p>
@@ -35,16 +36,20 @@ export function WhyDetail({ workload }: { workload: WorkloadRow }) {
 function Answer({ why }: { why: Why }) {
   const smallest = why.changes.filter((change) => change.smallest);
   const others = why.changes.filter((change) => !change.smallest);
+  const text = headline(why);
   return (
     <>
-      {why.summary !== "" && <p class="lead" data-role="summary">{why.summary}</p>}
+      {text !== "" && <p class="lead" data-role="summary">{text}</p>}
       {smallest.length > 0 && (
         <section class="smallest" data-role="smallest">
           <h3>The smallest change that would fit</h3>
           {smallest.map((change) => <p key={change.text}>{change.text}</p>)}
         </section>
       )}
-      {why.reasons.length > 0 && <Part title="Where it does not fit"><Reasons reasons={why.reasons} /></Part>}
+      {!why.fits && why.changes.length === 0 && why.reasons.length > 0 && (
+        <p class="quiet" data-role="smallest">No single change is known that would make it fit.</p>
+      )}
+      {why.reasons.length > 0 && <Part title="Where it does not fit"><Reasons why={why} /></Part>}
       {others.length > 0 && (
         <Part title={smallest.length > 0 ? "What else would help" : "What would help"}>
           <ul class="plain">{others.map((change) => <li key={change.text}>{change.text}</li>)}</ul>
@@ -57,27 +62,33 @@ function Answer({ why }: { why: Why }) {
   );
 }
 
-function Reasons({ reasons }: { reasons: Reason[] }) {
+function Reasons({ why }: { why: Why }) {
   return (
     <table class="small reasons">
       <thead>
-        <tr><th scope="col" class="figures">Nodes</th><th scope="col">Reason</th><th scope="col">Check</th></tr>
+        <tr><th scope="col" class="figures">{countedOf(why)}</th><th scope="col">Reason</th><th scope="col">Check</th></tr>
       </thead>
       <tbody>
-        {reasons.map((reason, index) => (
+        {why.reasons.map((reason, index) => (
           <tr key={index}>
-            <td class="figures">
-              {reason.count} of {reason.of}
-              <span class="track" aria-hidden="true">
-                <span class="fill" style={{ width: `${(reason.of ? reason.count / reason.of : 0) * 100}%` }} />
-              </span>
-            </td>
-            <td>{reason.text}{reason.example !== null && <span class="under">for example {reason.example}</span>}</td>
+            <td class="figures">{reason.count > 0 && <Counted reason={reason} />}</td>
+            <td>{reason.text.split("; then ")[0]}{reason.example !== null && <span class="under">for example {reason.example}</span>}</td>
             <td><code>{reason.filter}</code></td>
           </tr>
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Counted({ reason }: { reason: Reason }) {
+  return (
+    <>
+      {reason.count} of {reason.of}
+      <span class="track" aria-hidden="true">
+        <span class="fill" style={{ width: `${(reason.of ? reason.count / reason.of : 0) * 100}%` }} />
+      </span>
+    </>
   );
 }
 
