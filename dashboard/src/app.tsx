@@ -12,14 +12,15 @@ import { Shell } from "./ui/shell";
 type Phase = { name: "starting"; problem: string } | { name: "asking"; problem: string } | { name: "open" };
 
 export function App({ token: first }: { token: string | null }) {
-  const [token, setToken] = useState(first);
+  // An entry, so that the same token given again is another try.
+  const [entry, setEntry] = useState({ token: first });
   const [phase, setPhase] = useState<Phase>({ name: "starting", problem: "" });
-  const live = useMemo(() => new Live(new Client(token)), [token]);
-  useEffect(() => start(live, token, setPhase), [live]);
+  const live = useMemo(() => new Live(new Client(entry.token)), [entry]);
+  useEffect(() => start(live, entry.token, setPhase), [live]);
   const enter = (next: string) => {
     keepToken(next);
     setPhase({ name: "starting", problem: "" });
-    setToken(next);
+    setEntry({ token: next });
   };
   if (phase.name === "asking") return <Gate problem={phase.problem} onToken={enter} />;
   if (phase.name === "starting") return <main class="gate"><p role="status">{phase.problem || "Connecting"}</p></main>;
@@ -48,8 +49,11 @@ function start(live: Live, token: string | null, setPhase: (phase: Phase) => voi
       timer = setTimeout(() => void attempt(), 1500) as unknown as number;
     }
   };
+  const hurry = () => live.hurry();
+  addEventListener("online", hurry);
   void attempt();
   return () => {
+    removeEventListener("online", hurry);
     gone = true;
     clearTimeout(timer);
     live.stop();
@@ -62,10 +66,15 @@ function Routed({ onToken }: { onToken(token: string): void }) {
     const listen = () => {
       const token = location.hash.startsWith("#token=") ? takeToken() : null;
       if (token !== null) onToken(token);
-      setRoute(parseRoute(location.hash));
+      setRoute((old) => same(old, parseRoute(location.hash)));
     };
     addEventListener("hashchange", listen);
+    listen();
     return () => removeEventListener("hashchange", listen);
   }, []);
   return <Shell route={route} />;
+}
+
+function same(old: Route, next: Route): Route {
+  return old.panel === next.panel && old.key === next.key ? old : next;
 }

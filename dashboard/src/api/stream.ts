@@ -3,7 +3,7 @@ import { ApiError, type Client } from "./client";
 import { EventParser, type ServerEvent } from "./sse";
 
 export const FIRST_WAIT = 1_000;
-export const LONGEST_WAIT = 15_000;
+export const LONGEST_WAIT = 8_000;
 /** The server sends a comment every 15 s; twice that and a little is silence. */
 export const SILENCE = 35_000;
 
@@ -57,10 +57,20 @@ export class Stream {
     this.wake?.();
   }
 
+  /** Try now instead of later: the network is back. */
+  hurry(): void {
+    this.wake?.();
+  }
+
   close(): void {
     this.closed = true;
     this.abort?.abort();
     this.wake?.();
+  }
+
+  /** Say where the stream begins, as long as no event has said so: the next one resumes from there. */
+  beginAt(revision: number): void {
+    this.lastId ??= String(revision);
   }
 
   /** Forget where the stream was: the server counts from another beginning. */

@@ -102,7 +102,7 @@ export interface AugmentationRow extends Row {
   reason: string;
   device: string;
   unit: string;
-  storage_bytes: number;
+  storage_bytes: number | null;
   used_bytes: number | null;
   device_rate: number | null;
   server_rate: number | null;
@@ -129,7 +129,7 @@ export interface SimulationRow extends Row {
   nodes: number;
   jobs: number;
   started: Seconds | null;
-  figures: { name: string; value: number; unit: string }[];
+  figures: { name: string; value: number | null; unit: string }[];
 }
 
 export interface ModelRow extends Row { namespace: string; name: string; source: string; operators: number | null }

@@ -9,7 +9,7 @@ export function figuresOf(runs: readonly SimulationRow[]): Compared[] {
   for (const run of runs) {
     for (const { name, value, unit } of run.figures) {
       const figure = figures.get(name) ?? { name, unit, values: new Map<string, number>() };
-      figure.values.set(run.key, value);
+      if (value !== null) figure.values.set(run.key, value);
       figures.set(name, figure);
     }
   }

@@ -1,5 +1,5 @@
 /** An accelerator's memory as three bars of the same scale: requested, predicted, measured. Pure. */
-import type { DeviceRow } from "../api/types";
+import type { DeviceRow, Share } from "../api/types";
 
 export interface Piece { name: string; start: number; width: number; bytes: number; over: boolean }
 export interface Lanes { scale: number; requested: Piece[]; predicted: Piece[]; measured: Piece[]; capacity: number }
@@ -15,7 +15,7 @@ export function lanesOf(device: DeviceRow): Lanes {
   const known = sum(measured);
   const rest = Math.max(0, (device.memory_used_bytes ?? 0) - known);
   const scale = Math.max(memory, sum(requested), sum(predicted), known + rest, 1);
-  const names = shares.map((share) => share.name || "another tenant");
+  const names = shares.map(nameOf);
   const over = shares.map((share, index) => !share.whole && (measured[index] ?? 0) > (requested[index] ?? 0));
   return {
     scale,
@@ -24,6 +24,11 @@ export function lanesOf(device: DeviceRow): Lanes {
     measured: pieces([...measured, rest], [...names, "not of a workload"], scale, over),
     capacity: memory / scale,
   };
+}
+
+/** Return a holder's name; the server calls one that the viewer may not see "other". */
+export function nameOf(share: Share): string {
+  return share.holder === null && (share.name === "" || share.name === "other") ? "another tenant" : share.name;
 }
 
 function pieces(values: number[], names: string[], scale: number, over: boolean[] = []): Piece[] {

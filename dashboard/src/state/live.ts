@@ -39,6 +39,11 @@ export class Live {
     });
   }
 
+  /** The browser says that it has a network again. */
+  hurry(): void {
+    this.stream.hurry();
+  }
+
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -153,6 +158,7 @@ export class Live {
       for (const name of this.tables.keys()) this.reset(name);
     }
     this.revision = hello.revision;
+    this.stream.beginAt(hello.revision);
     for (const name of this.unsure) this.reset(name);
     this.unsure.clear();
     this.loadFresh();

@@ -123,27 +123,29 @@ function Space({ rows, height, columns }: { rows: number; height: number; column
 
 /** Arrow keys go from row to row, also to rows that are not drawn yet. */
 function useArrows(box: { current: HTMLDivElement | null }, count: number, height: number) {
-  const [wanted, setWanted] = useState<number | null>(null);
+  const wanted = useRef<number | null>(null);
+  const reach = () => {
+    const link = box.current?.querySelector<HTMLElement>(`tr[data-index="${wanted.current}"] a`);
+    if (!link) return;
+    link.focus({ preventScroll: true });
+    wanted.current = null;
+  };
   useEffect(() => {
-    if (wanted === null) return;
-    const link = box.current?.querySelector<HTMLElement>(`tr[data-index="${wanted}"] a`);
-    if (link) {
-      link.focus({ preventScroll: true });
-      setWanted(null);
-    }
+    if (wanted.current !== null) reach();
   });
   return (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -count, End: count }[event.key];
     if (step === undefined || box.current === null || count === 0) return;
     const row = (event.target as HTMLElement).closest("tr[data-index]");
-    if (row === null && event.key !== "ArrowDown") return;
-    const now = row === null ? -1 : Number(row.getAttribute("data-index"));
+    if (row === null && wanted.current === null && event.key !== "ArrowDown") return;
+    const now = wanted.current ?? (row === null ? -1 : Number(row.getAttribute("data-index")));
     const next = Math.max(0, Math.min(count - 1, now + step));
     const { scrollTop, clientHeight } = box.current;
     const top = next * height;
     if (top < scrollTop) box.current.scrollTop = top;
     else if (top + 2 * height > scrollTop + clientHeight) box.current.scrollTop = top + 2 * height - clientHeight;
-    setWanted(next);
+    wanted.current = next;
+    reach();
     event.preventDefault();
   };
 }

@@ -1,6 +1,7 @@
 /** Who holds an accelerator, as a table: requested, predicted and measured. */
 import type { DeviceRow } from "../api/types";
 import { bytes } from "../state/format";
+import { nameOf } from "../state/lanes";
 import { href } from "../state/route";
 
 export function Holders({ device }: { device: DeviceRow }) {
@@ -18,7 +19,7 @@ export function Holders({ device }: { device: DeviceRow }) {
       <tbody>
         {device.shares.map((share, index) => (
           <tr key={share.holder ?? index}>
-            <td>{share.holder === null ? share.name || "of another tenant" : <a href={href("queue", share.holder)}>{share.name}</a>}</td>
+            <td>{share.holder === null ? nameOf(share) : <a href={href("queue", share.holder)}>{share.name}</a>}</td>
             <td class="figures">{share.whole ? "whole" : bytes(share.requested_bytes)}</td>
             <td class="figures">{bytes(share.predicted_bytes)}</td>
             <td class={`figures ${(share.measured_bytes ?? 0) > share.requested_bytes && !share.whole ? "over" : ""}`}>

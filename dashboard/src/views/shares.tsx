@@ -3,7 +3,7 @@ import { useMemo, useRef } from "preact/hooks";
 import type { DeviceRow } from "../api/types";
 import { textsCache } from "../state/filter";
 import { bytes, plural } from "../state/format";
-import { lanesOf, type Piece } from "../state/lanes";
+import { lanesOf, nameOf, type Piece } from "../state/lanes";
 import { href } from "../state/route";
 import { type SortValue, sortRows } from "../state/sort";
 import { useTable } from "../ui/context";
@@ -108,7 +108,7 @@ function Bar({ device, selected }: { device: DeviceRow; selected: boolean }) {
 /** A device whose memory nobody divides: it is held as a whole, or free. */
 function Undivided({ device }: { device: DeviceRow }) {
   const held = device.shares.length > 0;
-  const names = device.shares.map((share) => share.name || "another tenant").join(", ");
+  const names = device.shares.map((share) => nameOf(share)).join(", ");
   return (
     <div class="lanes">
       <span class="lane requested">

@@ -71,9 +71,9 @@ class Served:
 
 @contextmanager
 def served(
-    source: DashboardSource, access: Access | None = None, limits: Limits | None = None
+    source: DashboardSource, access: Access | None = None, limits: Limits | None = None, port: int = 0
 ) -> Iterator[Served]:
-    """Serve a source as long as the context lasts."""
+    """Serve a source as long as the context lasts, on any port or on this one."""
     loop = asyncio.new_event_loop()
     stop, started = asyncio.Event(), threading.Event()
     found: list[Any] = []
@@ -85,7 +85,7 @@ def served(
     async def program() -> None:
         dashboard = Dashboard(source, access or OneToken(TOKEN, Viewer("ann")), limits or Limits())
         found.append(dashboard)
-        await serve(dashboard, ServeOptions(Address("127.0.0.1", 0)), on_start, stop)
+        await serve(dashboard, ServeOptions(Address("127.0.0.1", port)), on_start, stop)
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(program()), daemon=True)
     thread.start()

@@ -1,0 +1,54 @@
+"""Chromium for the tests of this folder, and an invented cluster that is served to it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.browser.screen import Screen, open_screen
+from tests.browser.workshop import Workshop
+from tests.serve.dashboard.served import Served, served
+
+expect.set_options(timeout=20_000)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def skip_without_browser(reason: str) -> NoReturn:
+    """Skip a test that needs a browser; with CI=true, which promises one, fail."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(f"with CI=true a skip is a failure: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Yield Debian's Chromium. It ends with the module: its loop must not run beside other tests."""
+    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        skip_without_browser("no browser: apt-get install chromium")
+    arguments = ["--disable-background-networking", "--disable-component-update"]
+    if os.geteuid() == 0:
+        arguments.append("--no-sandbox")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def workshop() -> Iterator[tuple[Workshop, Served]]:
+    """Yield an invented cluster and its server."""
+    source = Workshop()
+    with served(source) as server:
+        yield source, server
+
+
+@pytest.fixture
+def screen(chromium: Browser, workshop: tuple[Workshop, Served]) -> Iterator[Screen]:
+    """Yield a wide, light page of the invented cluster; it had no error of its own when the test ends."""
+    with open_screen(chromium, workshop[1].port) as opened:
+        yield opened
+        assert opened.errors == []
