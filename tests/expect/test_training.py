@@ -9,11 +9,12 @@ import yaml
 from fairlead import keys
 from fairlead.analyze import analyze
 from fairlead.catalog import Catalog
+from fairlead.cluster.meta import Metadata
 from fairlead.errors import ManifestError
 from fairlead.expect.profiles import KnownModels
 from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.manifest.types.kubernetes import Metadata, Pod
+from fairlead.manifest.types.kubernetes import Pod
 from fairlead.modelprofiles.analysed import analysed_profile
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Request
