@@ -7,12 +7,13 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -64,28 +65,70 @@ def main() -> int:
         predicted = _predict(models)
         _say("Twelve engines: a camera needs the part of a core that its rate and its prediction say")
         names = dict(zip(_submit(models, predicted), (job.name for job in QUEUE), strict=True))
-        began, busy = time.monotonic(), _busy_seconds()
-        _watch(names)
-        wall = time.monotonic() - began
-        listed = json.loads(_fairlead("ps", "-a", "-o", "json", quiet=True))["jobs"]
-        jobs = [job for job in listed if job["id"] in names]
-        _summarise(jobs, predicted)
-        _say_busy(busy, wall)
-        _again(models)
-    _say("Next")
-    for command, what in NEXT.items():
-        print(f"  .venv/bin/fairlead {command:<44} # {what}")
+        with _page() as address:
+            print(f"  live in a browser of this machine: {address}")
+            began, busy = time.monotonic(), _busy_seconds()
+            _watch(names)
+            wall = time.monotonic() - began
+            listed = json.loads(_fairlead("ps", "-a", "-o", "json", quiet=True))["jobs"]
+            jobs = [job for job in listed if job["id"] in names]
+            _summarise(jobs, predicted)
+            _say_busy(busy, wall)
+            _again(models)
+            _say_next()
+            _keep_open(address)
     return 0 if all(job["state"] == "done" for job in jobs) else 1
 
 
+OPEN: Final = bool(os.environ.get("OPEN"))
+"""Whether the page is kept until SIGINT: `make demo OPEN=1`."""
 NEXT: Final[Mapping[str, str]] = {
     "run --gpu-mem 4Gi -- python train.py": "wait for 4 GiB of a GPU, then run",
     "submit -- python train.py": "the same without waiting: ps, logs, cancel",
     "top": "devices, jobs and the queue, live",
+    "dashboard": "the same as a page in a browser",
     "detect -v": "the evidence for every accelerator",
     "estimate MODEL.onnx --on all": "your model on every device of the catalog",
     "docs one-machine": "how the queue works without a daemon",
 }
+
+
+def _say_next() -> None:
+    _say("Next")
+    for command, what in NEXT.items():
+        print(f"  .venv/bin/fairlead {command:<44} # {what}")
+
+
+@contextmanager
+def _page() -> Iterator[str]:
+    """Serve the page of this machine during the block; yield its address with its token."""
+    words = [*FAIRLEAD, "dashboard", "--listen", "127.0.0.1:0"]
+    # Not of the terminal's group: Ctrl-C ends the demo, which ends the page.
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    ) as page:
+        try:
+            assert page.stdout is not None
+            line = page.stdout.readline()
+            if not line:
+                sys.exit("the page did not start: .venv/bin/fairlead dashboard says why")
+            yield line.split()[-1]
+        finally:
+            page.terminate()
+
+
+def _keep_open(address: str) -> None:
+    """Print the address of the page last, and keep it as long as somebody may look at it."""
+    _say("The page with all of this, on this machine alone")
+    print(f"  {address}", flush=True)
+    with suppress(KeyboardInterrupt, EOFError):
+        if OPEN:
+            print("  Ctrl-C ends it", flush=True)
+            signal.pause()
+        elif sys.stdin.isatty():
+            input("  Enter ends it ")
+        else:
+            print("  It ends with this demo: make demo OPEN=1 keeps it until Ctrl-C")
 
 
 def _check_runtime() -> None:
