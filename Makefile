@@ -59,6 +59,7 @@ image: $(VENV)/.run ## Build the container images, without a container engine, i
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for operator --archive build/fairlead-operator-image$(ARCH:%=-%).tar
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for pipeline --archive build/fairlead-pipeline-image$(ARCH:%=-%).tar
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for store --archive build/fairlead-store-image$(ARCH:%=-%).tar
+	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for dashboard --archive build/fairlead-dashboard-image$(ARCH:%=-%).tar
 
 test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an emulator (an hour or more)
 	$(BIN)/python -m tests.arm64
@@ -206,7 +207,7 @@ bench-tier: $(VENV)/.dev $(VENV)/bench-tier/.installed ## Replay a trace beside 
 	$(BIN)/python -m bench.tier_throttled $(if $(SHORT),--accesses 2000)
 
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 pipeline:3.11 store:3.11 people:3.11 bench:3.11 bench-peers:3.11 bench-tier:3.11; do \
+	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 dashboard:3.11 pipeline:3.11 store:3.11 people:3.11 bench:3.11 bench-peers:3.11 bench-tier:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
 	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \

@@ -36,6 +36,7 @@ _OPTIONAL: Final = {
     "pipelines.yaml": "pipelines.enabled=true",
     "augmentations.yaml": "augmentations.enabled=true",
     "operator.yaml": "operator.enabled=true",
+    "dashboard.yaml": "dashboard.enabled=true",
 }
 """Files that hold the documents that a value adds to the default and to the files above."""
 _OWN_NAMESPACE: Final = f"""\

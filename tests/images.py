@@ -51,6 +51,11 @@ def store_archive() -> Path:
     return image_archive("store")
 
 
+def dashboard_archive() -> Path:
+    """Return the archive of the image of the dashboard."""
+    return image_archive("dashboard")
+
+
 @dataclass(frozen=True, slots=True)
 class UnpackedImage:
     """The contents of an image's archive."""

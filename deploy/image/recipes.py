@@ -75,6 +75,8 @@ _OF_DECISIONS: Final = (
 )
 """What only the scheduler needs, and programs that explain its decisions."""
 
+_OF_DASHBOARDS: Final = ("dashboard", "serve/dashboard")
+"""What serves the page of a cluster."""
 _OF_WORKERS: Final = ("device", "executors", "splitting", "splitwork", "submission")
 """What works on the jobs of a session: the application of an augmentation."""
 _OF_STORES: Final = ("augment", "cli/augment/tier_status.py", "store", "tiering")
@@ -89,6 +91,7 @@ RECIPES: Final = {
             *_TOOLS,
             *_OF_STORES,
             *_OF_WORKERS,
+            *_OF_DASHBOARDS,
             *(
                 "analyze",
                 "cache",
@@ -109,7 +112,10 @@ RECIPES: Final = {
         "fairlead-scheduler",
         "Places pods on nodes, down to the accelerator.",
         "scheduler",
-        (*_TOOLS, *_OF_NODES, *_OF_STORES, *_OF_WORKERS, "serve/operator", "whatif/pipeline"),
+        (
+            *(*_TOOLS, *_OF_NODES, *_OF_STORES, *_OF_WORKERS, *_OF_DASHBOARDS),
+            *("serve/operator", "whatif/pipeline"),
+        ),
         # Otherwise numpy starts a thread per core of the node, for matrices that need only one.
         ("OPENBLAS_NUM_THREADS=1",),
     ),
@@ -117,7 +123,7 @@ RECIPES: Final = {
         "fairlead-operator",
         "Makes the objects that pipelines and augmentations ask for.",
         "operator",
-        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, *_OF_STORES, *_OF_WORKERS),
+        (*_WORKSTATION, *_OF_NODES, *_OF_DECISIONS, *_OF_STORES, *_OF_WORKERS, *_OF_DASHBOARDS),
         ("OPENBLAS_NUM_THREADS=1",),
     ),
     "pipeline": Recipe(
@@ -130,6 +136,7 @@ RECIPES: Final = {
                 *_OF_NODES,
                 *_OF_DECISIONS,
                 *_OF_STORES,
+                *_OF_DASHBOARDS,
                 "augmentobjects",
                 "authority.py",
                 "cluster",
@@ -152,6 +159,7 @@ RECIPES: Final = {
                 *_WORKSTATION,
                 *_OF_NODES,
                 *_OF_DECISIONS,
+                *_OF_DASHBOARDS,
                 "augment",
                 "augmentobjects",
                 "authority.py",
@@ -170,5 +178,20 @@ RECIPES: Final = {
         ),
         standard=("xml", "pyexpat", "_elementtree", "sqlite3", "_sqlite3"),
         pure=("wsgidav",),
+    ),
+    "dashboard": Recipe(
+        "fairlead-dashboard",
+        "Serves the page of a cluster to its users.",
+        "dashboard",
+        (
+            *(*_WORKSTATION, *_OF_NODES, *_OF_STORES, *_OF_WORKERS),
+            *("augmentobjects", "authority.py", "doctor", "publish", "serve/leader", "serve/machine"),
+            *("pipeline/hosts/certificates.py", "serve/admission", "serve/extender", "serve/operator"),
+            *(
+                "serve/scheduler",
+                *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
+            ),
+        ),
+        ("OPENBLAS_NUM_THREADS=1",),
     ),
 }

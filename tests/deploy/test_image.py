@@ -27,6 +27,7 @@ from tests.images import (
     HOUSE,
     SCRIPT,
     agent_archive,
+    dashboard_archive,
     operator_archive,
     pipeline_archive,
     scheduler_archive,
@@ -60,6 +61,7 @@ ARCHIVES: dict[str, Callable[[], Path]] = {
     "operator": operator_archive,
     "pipeline": pipeline_archive,
     "store": store_archive,
+    "dashboard": dashboard_archive,
 }
 NEEDED = {"operator": {"cryptography"}, "pipeline": {"yaml"}, "store": {"yaml"}}
 """By image: what would be forbidden in the others."""
@@ -68,6 +70,7 @@ RUNS = {
     "scheduler": {"fairlead.cluster.client", "fairlead.schedule", "fairlead.serve.scheduler.program"},
     "operator": {"fairlead.authority", "fairlead.cluster.client", "fairlead.serve.operator.program"},
     "store": {"fairlead.store.program", "fairlead.tiering"},
+    "dashboard": {"fairlead.serve.dashboard.cluster.source", "fairlead.serve.dashboard.program"},
     "pipeline": {"fairlead.pipeline.driver", "fairlead.pipeline.hosts.server", "fairlead.serve.web.thread"},
 }
 """Some modules that each must have."""
@@ -214,9 +217,11 @@ def test_no_image_has_modules_that_only_the_other_needs(image: BuiltImage) -> No
         "scheduler": {"fairlead/schedule", "fairlead/serve/scheduler"},
         "operator": {"cryptography", "fairlead/pipelineobjects"},
         "store": {"wsgidav", "fairlead/store"},
+        "dashboard": {"starlette", "fairlead/dashboard", "fairlead/serve/dashboard"},
     }
+    also = {"fairlead/schedule", "fairlead/pipelineobjects"} if image.recipe == "dashboard" else set()
     for recipe, own in only.items():
-        assert names & own == (own if recipe == image.recipe else set())
+        assert names & own == (own if recipe == image.recipe else own & also)
 
 
 def test_every_library_can_be_loaded(inside: BuiltImage) -> None:

@@ -68,6 +68,7 @@ def test_the_metadata_lists_every_extra(release: Release) -> None:
         "cluster",
         "agent",
         "augment",
+        "dashboard",
         "scheduler",
         "simulate",
         "predict",

@@ -65,6 +65,16 @@ OPTIONS: dict[str, Values] = {
         "operator": {"enabled": True, "replicas": 1, "inFlight": 8, "tls": {"secretName": "operator-tls"}},
         "metrics.podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     },
+    "dashboard": {"dashboard.enabled": True},
+    "dashboard, with actions": {
+        "dashboard": {
+            "enabled": True,
+            "allow": ["cancel"],
+            "hosts": ["page.example.org"],
+            "tls": {"secretName": "t"},
+        },
+        "scheduler.usage.prometheus": {"url": "http://prometheus:9090", "secretName": "usage", "token": True},
+    },
     "analyser": {"analyser": {"enabled": True, "claims": ["models"], "extraArgs": ["--namespace=edge"]}},
     "both, watched": {
         "scheduler": {"enabled": True, "name": "edge", "policy": "spread", "replicas": 1, "inFlight": 8},

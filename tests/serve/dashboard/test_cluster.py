@@ -5,13 +5,18 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import yaml
+
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import NAMESPACES, NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import NotFoundError
+from fairlead.serve.dashboard.cluster.actions import config_for
 from fairlead.serve.dashboard.cluster.source import ClusterSettings, ClusterSource
 from fairlead.serve.dashboard.cluster.viewers import ReviewedAccess
 from fairlead.usage.source import SourceName, UsageSettings
@@ -62,6 +67,14 @@ def _slice(node: str) -> dict[str, Any]:
     return {"driver": "fairlead.dev", "nodeName": node, "pool": pool, "devices": [device]}
 
 
+def shipped_rules() -> list[Any]:
+    """Return the rules of the role that the chart gives to the dashboard."""
+    text = (Path(__file__).parents[3] / "deploy/manifests/dashboard.yaml").read_text(encoding="utf-8")
+    (role,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "ClusterRole"]
+    rules: list[Any] = role["rules"]
+    return rules
+
+
 async def _person(client: Client, namespace: str, name: str) -> str:
     await _apply(client, SERVICE_ACCOUNTS, name, {}, namespace)
     path = f"{SERVICE_ACCOUNTS.path(namespace, name)}/token"
@@ -95,7 +108,9 @@ async def _make(client: Client, own: str) -> World:
     }
     for name, rule in rules.items():
         await _apply(client, ROLES, f"{name}-{own}", {"metadata": dict(labels), "rules": rule})
-    tokens = {name: await _person(client, own, name) for name in ("ann", "ben", "cat", "dan")}
+    await _apply(client, ROLES, f"dashboard-{own}", {"metadata": dict(labels), "rules": shipped_rules()})
+    tokens = {name: await _person(client, own, name) for name in ("ann", "ben", "cat", "dan", "dashboard")}
+    await _bind(client, CLUSTER_BINDINGS, "", f"dashboard-{own}", "dashboard", own)
     await _bind(client, BINDINGS, own, f"sees-pods-{own}", "ann", own)
     await _bind(client, CLUSTER_BINDINGS, "", f"sees-nodes-{own}", "ann", own)
     await _bind(client, BINDINGS, own, f"sees-pods-{own}", "dan", own)
@@ -126,9 +141,9 @@ async def _cleaned(client: Client, world: World) -> AsyncIterator[None]:
 
 
 @contextmanager
-def _served(room: RealCluster, actions: tuple[str, ...] = ()) -> Iterator[Served]:
-    settings = ClusterSettings(UsageSettings(SourceName.NONE), with_tokens=True)
-    source = ClusterSource(room.config, load(), settings)
+def _served(config: ClusterConfig, actions: tuple[str, ...] = ()) -> Iterator[Served]:
+    settings = ClusterSettings(UsageSettings(SourceName.NONE), lease="kube-system", with_tokens=True)
+    source = ClusterSource(config, load(), settings)
     access = ReviewedAccess(lambda: source.client, source.namespaces, actions)
     with served(source, access) as server:
         while server.get("/readyz").status != 200:
@@ -178,7 +193,8 @@ def test_each_person_sees_what_the_api_server_lets_them_list(real_cluster: RealC
     world: World = run(world_of)
     with ExitStack() as stack:
         stack.callback(lambda: run(lambda client: _clean(client, world)))
-        server = stack.enter_context(_served(real_cluster, ("cancel", "drain", "rightsize")))
+        config = config_for(real_cluster.config, world.tokens["dashboard"])
+        server = stack.enter_context(_served(config, ("cancel", "drain", "rightsize")))
         _check_rows(server, world)
         _check_other_tenants(server, world)
         _check_no_rights(server, world)
@@ -201,6 +217,7 @@ def _check_rows(server: Served, world: World) -> None:
     about = server.get("/api/v1/about", token=token).json
     assert about["viewer"]["namespaces"] == ["*"]
     assert about["viewer"]["actions"] == []
+    assert about["stale"] == [], "its role is enough"
 
 
 def _check_other_tenants(server: Served, world: World) -> None:

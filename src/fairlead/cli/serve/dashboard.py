@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         parse_address(options.listen), tuple(options.host), tls_files(options.tls_cert, options.tls_key)
     )
     config = kubeconfig.load(options.kubeconfig, options.context)
-    settings = replace(cluster_settings(options), with_tokens=True)
+    settings = replace(cluster_settings(options), lease=options.agents, with_tokens=True)
     source = ClusterSource(config, shared.catalog_of(options), settings)
     access = ReviewedAccess(lambda: source.client, source.namespaces, actions)
     if not where.listen.loopback and where.tls is None:

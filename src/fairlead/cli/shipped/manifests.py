@@ -19,6 +19,7 @@ MANIFESTS: Final = {
     "pipelines": ("pipelines.yaml", "the kind Pipeline, and roles for it"),
     "augmentations": ("augmentations.yaml", "the kind Augmentation, and roles for it"),
     "operator": ("operator.yaml", "the operator, which runs pipelines and augmentations; after their kinds"),
+    "dashboard": ("dashboard.yaml", "the dashboard for the users of a cluster; after agent"),
     "deviceclasses": ("deviceclasses.yaml", "classes for claims (DRA), Kubernetes 1.34 and later"),
     "modelprofiles": ("modelprofiles.yaml", "the kind ModelProfile: measurements of models"),
 }

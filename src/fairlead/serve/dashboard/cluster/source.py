@@ -75,6 +75,8 @@ class ClusterSettings:
     usage: UsageSettings = field(default_factory=UsageSettings)
     agents: str = "fairlead-system"
     """The namespace of the agents."""
+    lease: str | None = None
+    """The namespace of the scheduler's Lease; None: any."""
     with_tokens: bool = False
     """Whether viewers have tokens of the cluster, with which their actions are done; else with our own
     credentials, which are theirs."""
@@ -259,6 +261,11 @@ class ClusterSource(DashboardSource):
         kinds = {kind.resource: kind for kind in (*_OPTIONAL, cached.NODES, cached.PODS)}
         watched = [(kinds[name], informer) for name, informer in informers.items()]
         return [(kind, item) for kind, informer in watched for item in informer.objects.values()]
+
+    @property
+    def lease_namespace(self) -> str | None:
+        """The namespace of the scheduler's Lease; None: any."""
+        return self._settings.lease
 
     @property
     def catalog(self) -> Catalog:

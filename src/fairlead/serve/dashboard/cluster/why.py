@@ -52,7 +52,7 @@ def find_pod(objects: Iterable[tuple[Any, Any]], namespace: str, name: str) -> L
 async def _pending(source: "ClusterSource", pod: LivePod) -> dict[str, Any]:
     scheduler = pod.spec.scheduler_name
     try:
-        holder = await leader.find_leader(source.client, None, scheduler)
+        holder = await leader.find_leader(source.client, source.lease_namespace, scheduler)
         answer = holder
         if not isinstance(holder, NoAnswer):
             answer = await leader.ask_leader(source.client, holder, pod)  # type: ignore[assignment]
