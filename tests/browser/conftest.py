@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
@@ -23,9 +24,9 @@ def skip_without_browser(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Yield Debian's Chromium. It ends with the module: its loop must not run beside other tests."""
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Run Debian's Chromium. A loop runs in this thread meanwhile: asyncio.run does not work in it."""
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
         skip_without_browser("no browser: apt-get install chromium")
@@ -36,6 +37,13 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=arguments)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Yield Debian's Chromium; it ends with the module, for the tests of others."""
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

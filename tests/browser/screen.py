@@ -18,6 +18,17 @@ AXE = HOUSE / "dashboard/node_modules/axe-core/axe.min.js"
 WIDE, PHONE = (1280, 800), (380, 780)
 PICTURES = os.environ.get("FAIRLEAD_SCREENSHOTS", "")
 """The folder that pictures are written to; empty: none are."""
+KEPT = {
+    "queue-light",
+    "queue-dark",
+    "fleet-dark",
+    "shares-light",
+    "predictions-light",
+    "pipelines-dark",
+    "queue-phone-dark",
+    "shares-phone-list-light",
+}
+"""The pictures that the pages of docs/ show."""
 Theme = Literal["light", "dark"]
 
 
@@ -65,11 +76,11 @@ class Screen:
         ]
 
     def picture(self, name: str) -> None:
-        """Write a small picture, where pictures are wanted."""
-        if PICTURES:
+        """Write a small picture, where pictures are wanted, if a page shows it."""
+        if PICTURES and name in KEPT:
             image = Image.open(io.BytesIO(self.page.screenshot(animations="disabled")))
-            small = image.convert("RGB").quantize(64, dither=Image.Dither.NONE)
-            small.save(Path(PICTURES) / f"{name}.png", optimize=True)
+            small = image.convert("RGB").quantize(160, dither=Image.Dither.NONE)
+            small.save(Path(PICTURES) / f"dashboard-{name}.png", optimize=True)
 
 
 @contextmanager

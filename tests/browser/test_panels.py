@@ -13,7 +13,7 @@ from tests.serve.dashboard.served import Served
 pytestmark = pytest.mark.xdist_group("browser")
 PANELS = {
     "queue": ("Queue", WAITING, "The smallest change that would fit"),
-    "fleet": ("Fleet", "rack-0/gpu-0", "Last ten minutes"),
+    "fleet": ("Fleet", "rack-0/gpu-0", "Measured once; a line needs two values."),
     "shares": ("Shares", "rack-0/gpu-1", "Requested"),
     "predictions": ("Predictions", "yolov8n", "Unknown: no measurement"),
     "pipelines": ("Pipelines", "shop/people", "103 ms from the first stage to the last"),
@@ -40,13 +40,13 @@ def test_panels_are_accessible_and_show_one_object(
             expect(screen.heading(heading)).to_be_visible()
             if size == PHONE:
                 assert screen.faults() == [], f"{panel}, its list"
-                screen.picture(f"dashboard-{panel}-phone-list-{theme}")
+                screen.picture(f"{panel}-phone-list-{theme}")
             screen.go(f"{panel}/{key.replace('/', '%2F')}")
             expect(screen.page.get_by_label("Detail").get_by_text(text).first).to_be_visible()
             assert screen.faults() == [], f"{panel}, {key}"
             wide = screen.page.evaluate("document.documentElement.scrollWidth")
             assert wide <= size[0], f"{panel} is wider than the screen"
-            screen.picture(f"dashboard-{panel}-{'phone-' if size == PHONE else ''}{theme}")
+            screen.picture(f"{panel}-{'phone-' if size == PHONE else ''}{theme}")
         assert screen.errors == []
 
 

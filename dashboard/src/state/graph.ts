@@ -5,8 +5,8 @@ export interface Box { stage: Stage; x: number; y: number }
 export interface Line { link: Link; path: string; x: number; y: number }
 export interface Graph { boxes: Box[]; lines: Line[]; width: number; height: number }
 
-export const BOX = { width: 148, height: 62 };
-const GAP = { x: 84, y: 18 };
+export const BOX = { width: 132, height: 62 };
+const GAP = { x: 68, y: 18 };
 
 export function layOut(stages: readonly Stage[], links: readonly Link[]): Graph {
   const columns = columnsOf(stages, links);

@@ -40,6 +40,7 @@ export function DeviceDetail({ device }: { device: DeviceRow }) {
 function Charts({ series, all }: { series: DeviceSeries; all: number | null }) {
   const { times } = series;
   if (times.length === 0) return <p class="quiet">Nothing was measured.</p>;
+  if (times.length === 1) return <p class="quiet">Measured once; a line needs two values.</p>;
   return (
     <div class="charts">
       <TimeChart title="Utilisation" times={times} values={series.utilisation} format={percent} top={1} />

@@ -24,7 +24,7 @@ export function Graph({ detail }: { detail: PipelineDetail }) {
           >
             <b>{stage.name}{stage.replicas > 1 ? ` × ${stage.replicas}` : ""}</b>
             <span>{stage.host}</span>
-            <span class="rate">{figure(stage.rate)}/s{stage.bottleneck ? " · bottleneck" : ""}</span>
+            <span class="rate">{stage.bottleneck ? "bottleneck " : ""}{figure(stage.rate)}/s</span>
           </div>
         ))}
       </div>
