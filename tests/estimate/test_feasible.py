@@ -1,10 +1,11 @@
 """Whether a model runs, through which runtime, and which conversions it needs."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from fairlead.estimate.feasible import ExecutionPlan, Infeasible, UnknownSpeed, execution_plan, rate
+from fairlead.estimate.feasible import LACKING, ExecutionPlan, Infeasible, UnknownSpeed, execution_plan, rate
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import target
 from fairlead.units import Ops
@@ -17,9 +18,8 @@ def plan_for(
     device: str, profile: Profile, requested: str | None = None
 ) -> ExecutionPlan | Infeasible | UnknownSpeed:
     where = target(device, shipped())
-    return execution_plan(
-        profile, speed(where.kind, where.vendor, where.family), tuple(where.rates), requested
-    )
+    known = speed(where.kind, where.vendor, where.family)
+    return execution_plan(profile, known, tuple(where.rates), requested, family=where.family)
 
 
 def feasible_plan(
@@ -86,9 +86,45 @@ def test_a_model_that_falls_back_in_part_runs() -> None:
     assert feasible_plan("t4", odd)[0] == "onnxruntime-cuda"
 
 
-def test_a_requested_precision_that_the_device_lacks_is_refused() -> None:
-    plan = plan_for("jetson-tx2", MOBILE, "int8")
-    assert plan == Infeasible(("precision: it computes in fp16 and fp32, not in int8",))
+@pytest.mark.parametrize(
+    ("device", "asked", "computes"),
+    [
+        ("jetson-tx2", "int8", "fp16 and fp32"),
+        ("m40", "fp16", "fp32"),
+        ("coral-usb", "fp16", "int8"),
+        ("hailo-8", "fp16", "int8"),
+        ("t4", "fp8", "fp16, int8, int4 and fp32"),
+    ],
+)
+def test_a_requested_precision_that_the_device_lacks_is_refused(
+    device: str, asked: str, computes: str
+) -> None:
+    plan = plan_for(device, MOBILE, asked)
+    assert isinstance(plan, Infeasible)
+    [reason] = plan.reasons
+    head, _, tail = reason.partition(", not in ")
+    assert (set(re.findall(r"[a-z]+[0-9]+", head)), tail) == (
+        set(re.findall(r"[a-z]+[0-9]+", computes)),
+        asked,
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "asked"),
+    [("gtx-1650", "int8"), ("rx-6600", "int8"), ("v100", "int8"), ("gb10", "fp16"), ("gtx-1080", "fp16"),
+     ("intel-npu-lunar-lake", "fp16"), ("tpu-v4", "fp16")],
+)  # fmt: skip
+def test_a_precision_that_a_data_sheet_does_not_list_is_not_known(device: str, asked: str) -> None:
+    plan = plan_for(device, MOBILE, asked)
+    assert isinstance(plan, UnknownSpeed)
+    assert plan.reason.startswith("not known: no peak in the catalog but in ")
+    assert plan.reason.endswith(f"; calibrate in {asked}, or add a row")
+    assert plan.plan.precision == asked
+
+
+def test_families_that_lack_a_precision_are_families_of_the_catalog() -> None:
+    families = {row.family for row in shipped().devices.values()}
+    assert families >= {family for lacking in LACKING.values() for family in lacking}
 
 
 def test_a_device_without_a_peak_is_not_guessed() -> None:

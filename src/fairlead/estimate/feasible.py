@@ -33,8 +33,24 @@ _CONVERTIBLE: Final = ("format:", "precision:")
 _FLOAT: Final = ("fp", "bf", "tf")
 _DEFAULT_PRECISION: Final = "fp32"
 """The precision of a model whose own precision is not known."""
-_COMMON: Final = frozenset(("fp64", "fp32", "tf32", "fp16", "bf16", "int8"))
-"""Precisions of which a device with a complete list of peaks has at least one."""
+_UNLISTED: Final = ("int8", "fp16")
+"""Precisions that a device may compute in although its data sheet gives no peak for them."""
+LACKING: Final = {
+    "int8": frozenset(("nvidia-kepler", "nvidia-maxwell", "tegra-k1", "tegra-x1", "tegra-x2", "amd-polaris")),
+    "fp16": frozenset(
+        (
+            "nvidia-kepler",
+            "nvidia-maxwell",
+            "tegra-k1",
+            "edge-tpu",
+            "ethos-u",
+            "hailo-8",
+            "hailo-10",
+            "hailo-15",
+        )
+    ),
+}
+"""Families known not to compute in a precision: GPUs without its instructions, units of integers alone."""
 UNKNOWN: Final = "not known"
 """How every text begins that says so."""
 NO_PEAK: Final = f"{UNKNOWN}: no peak in the catalog; calibrate, or add a row"
@@ -73,17 +89,18 @@ def execution_plan(
     available: Sequence[str],
     requested: str | None,
     *,
+    family: str = "",
     complete: bool = True,
 ) -> ExecutionPlan | Infeasible | UnknownSpeed:
     """Return how a model runs on a device with these precisions.
 
-    A requested precision counts as done: the plan does not list its conversion. Not `complete`: the
-    precisions are those of calibrations, so the device may compute in others as well.
+    A requested precision counts as done: the plan does not list its conversion. `family`: the device's. Not
+    `complete`: the precisions are those of calibrations, so the device may compute in others as well.
     """
     own = profile.precision if profile.precision in _FALLBACK_PRECISIONS else _DEFAULT_PRECISION
     chosen, unknown = _choose_precision(own, requested, available), ""
     if isinstance(chosen, Infeasible):
-        unknown = _unknown(available, requested or own, complete=complete)
+        unknown = _unknown(available, requested or own, family, complete=complete)
         if not unknown:
             return chosen
         chosen = requested or own
@@ -121,13 +138,14 @@ def _choose_precision(own: str, requested: str | None, available: Sequence[str])
     return Infeasible((f"precision: it computes in {_join_words(available)}, the model in {own}",))
 
 
-def _unknown(available: Sequence[str], wanted: str, *, complete: bool) -> str:
+def _unknown(available: Sequence[str], wanted: str, family: str, *, complete: bool) -> str:
     """Return why the speed in a precision without a rate is not known; empty: the device lacks it."""
     if not available:
         return NO_PEAK
     if not complete:
         return f"{UNKNOWN}: calibrated in {_join_words(available)} only; calibrate in {wanted}, or add a row"
-    if _COMMON.isdisjoint(available):
+    narrow = not any(name in available for name in (*_FP32_RATES, *_UNLISTED, "bf16", "fp64"))
+    if narrow or (wanted in _UNLISTED and family not in LACKING[wanted]):
         only = f"{UNKNOWN}: no peak in the catalog but in {_join_words(available)}"
         return f"{only}; calibrate in {wanted}, or add a row"
     return ""

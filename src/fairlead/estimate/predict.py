@@ -57,7 +57,12 @@ def _execution_plans(query: Query, targets: Sequence[Target], knowledge: Knowled
         key = (*target.speed.runtimes, listed, *precisions)
         if key not in known:
             known[key] = execution_plan(
-                query.profile, target.speed, precisions, query.precision, complete=bool(listed)
+                query.profile,
+                target.speed,
+                precisions,
+                query.precision,
+                family=target.family,
+                complete=bool(listed),
             )
         plans.append(known[key])
     return plans
