@@ -149,7 +149,7 @@ def test_a_run_that_waited_for_a_cpu_is_not_of_high_confidence(share: float, cla
     assert {fitted.confidence} <= classes
     assert measured.p90 is not None
     assert measured.seconds is not None
-    assert measured.p90 >= measured.seconds * math.exp(1.28 * 0.4 * share)
+    assert measured.p90 >= measured.seconds * math.exp(1.28 * 0.3 * share)
 
 
 def test_of_two_versions_of_a_runtime_the_one_with_enough_models_counts_and_then_the_newer() -> None:
