@@ -91,7 +91,7 @@ class KeyedTable:
 
 
 class Board:
-    """All tables, which of their sources are stale, and who waits for a change."""
+    """All tables, which of their sources are stale, and the readers that wait for a change."""
 
     def __init__(
         self, commands: Mapping[str, str], clock: Callable[[], float], most_drops: int = MOST_DROPS

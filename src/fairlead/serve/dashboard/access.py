@@ -13,7 +13,7 @@ TOKEN_LIMIT: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why it cannot be said who a token belongs to."""
+    """Why the owner of a token is not known."""
 
     reason: str
 

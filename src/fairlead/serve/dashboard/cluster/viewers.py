@@ -1,4 +1,4 @@
-"""ReviewedAccess: who a token belongs to, and what they may see, as the API server says.
+"""ReviewedAccess: the owner of a token, and what they may see, as the API server says.
 
 A TokenReview names the person; SubjectAccessReviews say in which namespaces they may list pods, and the rest.
 The answers count for a minute. While the API server does not answer, those of the last ten minutes count: the
