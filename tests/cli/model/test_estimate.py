@@ -203,3 +203,18 @@ def test_a_device_is_shown_once_and_a_precision_ignores_case(run: Run, model: st
     out = run(model, "--on", "T4,t4", "--on", "t4", "--precision", "INT8", "-o", "json")[1]
     [found] = json.loads(out)["estimates"]
     assert (found["device"], found["precision"]) == ("T4", "int8")
+
+
+def test_a_language_model_is_answered_for_one_forward_pass(run: Run, tmp_path: Path) -> None:
+    nodes = [node("Gather", "table ids", "x"), node("MatMul", "x head", "y")]
+    weights = [weight("table", 2000, 8), weight("head", 8, 2000)]
+    file = saved(tmp_path, graph(nodes, [value("ids", 1, "length", dtype="int64")], weights))
+    line = (
+        "one forward pass of a language model (7 tokens): "
+        "tokens per second and the growing KV cache are not predicted"
+    )
+    words = (file, "--on", "t4", "--shape", "length=7")
+    assert run(*words)[1].splitlines()[-1] == f"note: {line}"
+    [estimate] = json.loads(run(*words, "-o", "json")[1])["estimates"]
+    assert (estimate["scope"], estimate["state"]) == (line, "runs")
+    assert "one forward pass" not in run(*words, "--train")[1], "a step is forward and backward"

@@ -92,7 +92,8 @@ def run(options: argparse.Namespace) -> int:
             query = Query.of(profile, options.precision, options.batch, slo)
             estimates = sorted(estimate(query, targets, knowledge), key=sort_key)
     if options.train:
-        return training.show_estimates(options, trained, profile.notes)
+        of_step = [note for note in profile.notes if note != profile.scope]  # not of a forward pass alone
+        return training.show_estimates(options, trained, of_step)
     estimates = sorted_by(estimates, options.sort_by, _HEAD, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
         show({"estimates": [each.to_json() for each in estimates]}, options.output)
