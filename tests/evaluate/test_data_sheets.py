@@ -66,6 +66,7 @@ def test_the_words_of_a_name_may_stand_in_any_order(device: str) -> None:
         ("Jetson Nano", "NVIDIA Jetson Nano Developer Kit"),
         ("Jetson Nano B01", "Jetson Nano"),
         ("4090 RTX", "RTX 4090"),
+        ("RTX Super 4070", "RTX 4070 Super"),
         ("Jetson Nano; Jetson Orin NX", "Jetson Orin NX"),
     ],
 )

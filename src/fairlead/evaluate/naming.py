@@ -67,7 +67,8 @@ def longest_name(words: Sequence[str], table: Mapping[Name, T]) -> Name | None:
     """
     plain = [word for word in words if not _FILLER.fullmatch(word)]
     names = {name: True for name in table if any(map(partial(_begin_with, name), _tails(words)))}
-    names |= {name: False for name in table if name not in names and _contains(plain, name)}
+    others = (name for name in table if name not in names)
+    names |= {name: False for name in others if _contains(words, name) or _contains(plain, name)}
     return max(names, key=lambda name: (len(name), names[name], sum(map(len, name))), default=None)
 
 
