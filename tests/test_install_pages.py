@@ -75,6 +75,7 @@ BRINGS = {
     "predict": ["numpy"],
     "calibrate": ["numpy", "onnxruntime"],
     "simulate": ["numpy", "msgspec", "pyyaml"],
+    "dashboard": ["msgspec", "starlette", "uvicorn"],
 }
 """What the commands of an extra import; the demo uses no other extra."""
 

@@ -114,6 +114,10 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (1, ("reproduce", "augment", "--images", "4", "--batches", "8", "--rounds", "1", "--without-split")),
     ),
     "lab": ((0, ("lab", "status")),),
+    "dashboard": (
+        (0, ("nodes", *CLUSTER)),
+        (2, ("dashboard", "--snapshot", "cluster.yaml", "--allow", "cancel", "--listen", "127.0.0.1:0")),
+    ),
     "all": ((1, ("schedule", *FLEET)), (0, ("estimate", MODEL, *CLUSTER))),
 }
 """By extra: the exit code and the command line of each command that runs with it."""
@@ -127,13 +131,15 @@ PROGRAMS = {
     "extender": ("serve", "extender", "--listen", "127.0.0.1:0"),
     "admission": ("serve", "admission", "--account", "a/b", "--listen", "127.0.0.1:0", *TLS),
     "operator": ("serve", "operator", "--listen", "127.0.0.1:0"),
+    "dashboard": ("serve", "dashboard", "--listen", "127.0.0.1:0"),
 }
 """Each runs with the extra of its name, or with that of the scheduler."""
 PIPELINE = tuple(
     f"pipeline.{part}" for part in ("work", "endpoints", "programs", "models", "observe", "plan")
 )
 PACKAGES = {
-    "run": ("local", "ledger", "history", "schedule"),
+    "run": ("local", "ledger", "history", "schedule", "-local.dashboard"),
+    "dashboard": ("dashboard", "serve.dashboard", "local.dashboard"),
     "pipeline": PIPELINE,
     "pipeline-video": PIPELINE,
     "pipeline-hosts": ("pipeline",),
@@ -152,13 +158,14 @@ PACKAGES = {
     "simulate": ("simulate", "reproduce", "sizing", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
 }
-"""By extra: packages whose modules can all be imported."""
+"""By extra: packages whose modules can all be imported, but for a part (-) that is another extra's."""
 IMPORTS = """
 import importlib, pkgutil, sys
-for package in sys.argv[1:]:
+others = tuple(f"fairlead.{word[1:]}" for word in sys.argv[1:] if word[0] == "-")
+for package in (word for word in sys.argv[1:] if word[0] != "-"):
     top = importlib.import_module(f"fairlead.{package}")
     for each in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
-        if not each.name.endswith("__main__"):
+        if not each.name.endswith("__main__") and not each.name.startswith(others or ("-",)):
             importlib.import_module(each.name)
 """
 COMMANDS_WITH_AN_EXTRA: tuple[tuple[str, ...], ...] = (
