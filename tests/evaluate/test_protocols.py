@@ -23,7 +23,7 @@ def outcome(protocol: str, rows: list[Line] = ROWS, calibration: int = 10, seed:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_protocol_has_every_figure_of_every_method(protocol: str) -> None:
     result = outcome(protocol)
-    assert list(result) == ["group", "devices", "rows", "methods", "note"]
+    assert list(result) == ["group", "devices", "rows", "methods", "note", "trust"]
     assert list(result["methods"]) == ["flops", "roofline", "fairlead"]
     assert all(tuple(figures) == FIGURES for figures in result["methods"].values())
     json.dumps(result, allow_nan=False)
@@ -41,6 +41,18 @@ def test_a_new_model_is_predicted_by_its_work() -> None:
     methods = outcome("new-model")["methods"]
     assert methods["fairlead"]["mape"] < 30
     assert methods["fairlead"]["mape"] < methods["flops"]["mape"]
+
+
+def test_new_models_are_predicted_from_as_many_others_as_asked() -> None:
+    few, all_others = (outcome("new-model", calibration=count)["methods"] for count in (3, 0))
+    assert all_others["fairlead"]["mape"] < few["fairlead"]["mape"] < few["roofline"]["mape"]
+
+
+@pytest.mark.parametrize("calibration", [0, 1, 2, 3, 5, 10])
+def test_nine_of_ten_stay_below_p90_at_every_number_of_runs(calibration: int) -> None:
+    trust = outcome("new-device", lines(12, 30), calibration)["trust"]
+    assert trust["all"]["below"] >= 80
+    assert trust["all"]["worst"] < 10
 
 
 def test_the_decision_finds_the_fastest_of_five() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairlead.evaluate.result import MethodPredictions
+from fairlead.evaluate.methods import MethodPredictions
 from fairlead.evaluate.trust import Trust, summary, trust_by_class
 
 RANDOM = np.random.default_rng(0)
@@ -44,6 +44,6 @@ def test_a_method_without_spread_has_no_trust() -> None:
 
 
 def test_trust_has_a_summary_line() -> None:
-    by_class = {"all": Trust(10, 91.2, 7.0), "high": Trust(10, 91.2, 7.04)}
+    by_class = {"all": Trust(10, 91.2, 7.0, 2.0), "high": Trust(10, 91.2, 7.04, 2.0)}
     assert summary(by_class) == "91 % below their p90; errors by confidence: high 7.0 %"
     assert str(by_class["all"]) == "10 off by 7.0 %, 91 % below p90"

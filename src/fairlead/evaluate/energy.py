@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.evaluate.methods import METHODS, Method, MethodResult, fairlead
-from fairlead.evaluate.result import MethodPredictions, Result, empty_result, over_models, run_methods
+from fairlead.evaluate.methods import METHODS, Method, MethodPredictions, MethodResult, fairlead
+from fairlead.evaluate.result import Result, empty_result, over_models, run_methods
 from fairlead.evaluate.split import FEWEST, Exam, Examiner, leave_one_device_out, skipped_note
 from fairlead.evaluate.table import LatencyTable
 

@@ -1,13 +1,14 @@
 """The methods to compare. Each takes an exam and returns a result, or None where it has no prediction."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fairlead.estimate import nonnegative
 from fairlead.estimate.similar.predictor import fit_columns
-from fairlead.estimate.similar.traits import Array
+from fairlead.estimate.similar.traits import Array, Columns
 from fairlead.evaluate.split import Exam
 from fairlead.training.published import shifted
 
@@ -19,6 +20,17 @@ class MethodResult(NamedTuple):
     """Logarithms of seconds, or of watts."""
     spread: Array | None = None
     """Standard deviations that the method expects of its own errors; None where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPredictions:
+    """The predictions of a method for some models on one device."""
+
+    device: int
+    columns: Columns
+    predicted: Array
+    spread: Array | None = None
+    """Standard deviations that the method expects of its own errors."""
 
 
 Method = Callable[[Exam], MethodResult | None]

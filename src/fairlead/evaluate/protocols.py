@@ -1,6 +1,7 @@
 """The protocols: which device or models are new, and what may be known about them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -27,32 +28,35 @@ def new_device(table: LatencyTable, calibration: int, seed: int) -> Result:
     splits = leave_one_device_out(table, ~np.isnan(table.seconds), calibration, seed)
     answers = run_methods(Examiner(table, table.seconds, times_steps=True), splits)
     note = skipped_note(table, len(splits), calibration + FEWEST)
+    trust = trust_by_class(table.seconds, answers["fairlead"])
     if calibration:
-        note = _join_notes(note, summary(trust_by_class(table.seconds, answers["fairlead"])))
-        return Result(
-            table,
-            {name: over_models(table.seconds, predictions) for name, predictions in answers.items()},
-            note,
-        )
+        figures = {name: over_models(table.seconds, predictions) for name, predictions in answers.items()}
+        return Result(table, figures, _join_notes(note, summary(trust)), trust)
     note = _join_notes(note, "spearman and kendall are over physical devices, for one model")
-    return Result(
-        table, {name: over_devices(table, predictions) for name, predictions in answers.items()}, note
-    )
+    orders = {name: over_devices(table, predictions) for name, predictions in answers.items()}
+    return Result(table, orders, note, trust)
 
 
 def new_model(table: LatencyTable, calibration: int, seed: int) -> Result:
-    """Take whole families of models as new: no device has run them, and this device has run all others."""
-    del calibration  # all other models are known
+    """Take whole families of models as new: no device has run them, this device has run `calibration` others.
+
+    With 0 it has run all others.
+    """
     if np.mean([bool(model.views[0]) for model in table.models]) < _DESCRIBED:
         return empty_result(
             table, "new models have no amounts of work: gmacs, mparams and mactivations are empty"
         )
-    splits = families(table, seed)
+    splits = [_with_runs(split, calibration) for split in families(table, seed)]
     answers = run_methods(Examiner(table, table.seconds, times_steps=True), splits)
     tested = len({split.device for split in splits})
     note = skipped_note(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
+    trust = trust_by_class(table.seconds, answers["fairlead"])
     figures = {name: over_models(table.seconds, predictions) for name, predictions in answers.items()}
-    return Result(table, figures, note)
+    return Result(table, figures, _join_notes(note, summary(trust)), trust)
+
+
+def _with_runs(split: Split, runs: int) -> Split:
+    return replace(split, calibration=split.calibration[:runs]) if runs else split
 
 
 def _join_notes(*notes: str) -> str:

@@ -2,30 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from fairlead.estimate.similar.traits import Array, Columns
-from fairlead.evaluate.methods import METHODS, Method
+from fairlead.evaluate.methods import METHODS, Method, MethodPredictions
 from fairlead.evaluate.score import Accuracy, average, judge, kendall, spearman
 from fairlead.evaluate.split import Examiner, Split
 from fairlead.evaluate.table import LatencyTable
+from fairlead.evaluate.trust import Trust
 
 _DEVICES: Final = 5
 """The fewest devices that must have run a model to compare their order."""
-
-
-@dataclass(frozen=True, slots=True)
-class MethodPredictions:
-    """The predictions of a method for some models on one device."""
-
-    device: int
-    columns: Columns
-    predicted: Array
-    spread: Array | None = None
-    """Standard deviations that the method expects of its own errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +25,8 @@ class Result:
     table: LatencyTable
     methods: Mapping[str, Accuracy]
     note: str = ""
+    trust: Mapping[str, Trust] = field(default_factory=dict)
+    """Of `fairlead`, by class of confidence; empty where a protocol has none."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -44,6 +36,7 @@ class Result:
             "rows": self.table.rows,
             "methods": {name: figures.to_json() for name, figures in self.methods.items()},
             "note": self.note,
+            "trust": {name: trust.to_json() for name, trust in self.trust.items()},
         }
 
 

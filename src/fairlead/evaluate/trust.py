@@ -1,12 +1,12 @@
 """Whether confidence is reliable: the share of values below the predicted p90, and errors of each class."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from fairlead.estimate.similar.traits import Array
-from fairlead.evaluate.result import MethodPredictions
+from fairlead.evaluate.methods import MethodPredictions
 from fairlead.evaluate.score import judge
 from fairlead.prediction import CONFIDENCES, Z90, confidence
 
@@ -19,6 +19,12 @@ class Trust:
     below: float
     """Percent of measured values below the predicted p90: 90 is ideal."""
     mape: float
+    worst: float
+    """The factor of the largest error."""
+
+    def to_json(self) -> dict[str, float]:
+        """Return the fields of the contract."""
+        return {name: round(value, 4) for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
         return f"{self.rows} off by {self.mape:.1f} %, {self.below:.0f} % below p90"
@@ -47,4 +53,5 @@ def summary(by_class: dict[str, Trust]) -> str:
 
 def _trust(truth: Array, logs: Array, spread: Array) -> Trust:
     below = float(100 * (truth <= logs + Z90 * spread).mean())
-    return Trust(len(truth), below, judge(logs, truth).mape or 0.0)
+    worst = float(np.exp(np.abs(truth - logs).max()))
+    return Trust(len(truth), below, judge(logs, truth).mape or 0.0, worst)

@@ -69,7 +69,9 @@ class FittedModel:
     centre: Array
     stretch: Array
     spread: Array
-    """The standard deviation of errors at observed models, each predicted without its own value."""
+    """The standard deviation of errors that is expected at every model."""
+    doubt: Array
+    """How much of the variance among rows is expected beside that, where they disagree about a model."""
 
     def mean(self, queries: ModelQueries) -> tuple[Array, Array]:
         """Return the weighted mean, devices x models, and the synthetic rows, devices x rows x models."""
@@ -88,6 +90,19 @@ class FittedModel:
         tilt = self.tilt * (mean - self.centre) / self.stretch
         predicted: Array = mean + self.level + deviation + tilt + self.smooth @ similarity.T
         return predicted
+
+    def spreads(self, queries: ModelQueries) -> Array:
+        """Return the expected standard deviations of errors, devices x models."""
+        spreads: Array = np.sqrt(self.spread**2 + self.doubt * self.disagreement(queries))
+        return spreads
+
+    def disagreement(self, queries: ModelQueries) -> Array:
+        """Return the weighted variance of the rows around their mean, devices x models."""
+        mean, rows = self.mean(queries)
+        shifted = queries.values[None] + self.offsets[:, :, None] - mean[:, None]
+        total = np.einsum("nr,nrm->nm", self.weights, shifted**2 * queries.known[None])
+        total += np.einsum("nr,nrm->nm", self.synthetic_weights, (rows - mean[:, None]) ** 2)
+        return _divide(total, self.weights @ queries.known + self.synthetic_weights.sum(1, keepdims=True))
 
     def knows(self, queries: ModelQueries) -> Mask:
         """Say which models enough devices of the library have measured, devices x models."""

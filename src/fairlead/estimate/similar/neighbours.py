@@ -11,6 +11,10 @@ _SHARPNESS = 2.5
 """A device twice as far away counts 2 ** -2.5 as much."""
 _CLOSEST = 0.01
 """No device is nearer than one percent: measurements differ by that much anyway."""
+_FEW = 3
+"""With fewer models in common, a device is taken to be at the usual distance, and its words count more."""
+_USUAL = 0.3
+"""How far apart two devices usually are, in logarithms, at one model."""
 _WORDS = 1.5
 """The weight of words: a device that shares all words of one aspect counts e ** 1.5 as much."""
 
@@ -37,13 +41,15 @@ def neighbour_weights(
     differences = observed - library.rows[:, columns]
     shared = ~np.isnan(differences)
     count = shared.sum(1)
-    usable = count >= max(2, min(3, len(columns)), count.max(initial=0) / 2)
+    usable = count >= max(1, min(3, len(columns)), count.max(initial=0) / 2)
     offsets = _medians(differences, usable)
-    distance = np.where(shared, np.abs(differences - offsets[:, None]), 0).sum(1) / np.maximum(count, 1)
-    distance *= np.sqrt(1 + 2 / np.maximum(count, 1))
+    total = np.where(shared, np.abs(differences - offsets[:, None]), 0).sum(1)
+    missing = np.maximum(_FEW - count, 0)
+    distance = (total + missing * _USUAL) / np.maximum(count, _FEW) * np.sqrt(1 + 2 / np.maximum(count, 1))
     if not usable.any():
         return no_neighbours(library)
-    pull = np.exp(_WORDS * (affinity - affinity[usable].max()))
+    words = _WORDS * (_FEW / min(len(columns), _FEW))
+    pull = np.exp(words * (affinity - affinity[usable].max()))
     return NeighbourWeights(
         np.where(usable, pull * distance_weights(distance), 0.0), offsets, float(np.median(pull[usable]))
     )
