@@ -118,7 +118,7 @@ bench-agents: $(VENV)/.dev ## Let 500 agents publish to a real API server, among
 	$(BIN)/python -m bench.agents
 
 bench-predict: $(VENV)/.dev ## Predict published latency tables by every protocol (DATA=folder; some minutes)
-	$(BIN)/python bench/predict.py --data $(DATA)
+	$(BIN)/python -m bench.predict --data $(DATA)
 
 bench-real: $(VENV)/.dev ## Calibrate this machine's CPU, predict eight networks, then run them (some minutes)
 	$(BIN)/python bench/real_predict.py

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import predict_sheets
 from fairlead.catalog import load as load_catalog
 from fairlead.estimate.similar import MeasurementLibrary
 from fairlead.evaluate.methods import MethodPredictions
@@ -199,6 +200,8 @@ def main() -> int:
             for table in (table for table in tables[file] if table.group in missed):
                 print(f"  {table.group}: a data sheet that never errs would reach {ceiling(table) or 0:.3f}")
     published = [*tables[LATENCIES], *tables[NPUS]]
+    print("data sheets alone: networks that the project builds, at batch 1")
+    met = predict_sheets.show(published, catalog) and met
     print(f"new families of models on a device that has run ten others, {options.seeds} seeds")
     met = new_models(published, options.seeds) and met
     print("p90 of new devices, by the number of runs")

@@ -54,8 +54,6 @@ class Predictor:
     """For models that no device has run, where their work is counted in amounts of another kind."""
     unseen: tuple[UnseenFit | None, ...] = ()
     """For models that no device has run, by device."""
-    doubts: tuple[float, ...] = ()
-    """How uncertain the level of a device is beside that, by device: without runs it is a guess."""
 
     def at(self, columns: Columns) -> tuple[Array, Array]:
         """Return logarithms and their spreads, devices x models, for columns of the library."""
@@ -105,7 +103,7 @@ class Predictor:
                 estimates[id(unseen)] = unseen.predict(models)
             one = estimates[id(unseen)]
             logs[row, new], bounded[row, new] = one.logs[new], one.bounded[new]
-            spreads[row, new] = np.hypot(one.spreads[new], self.doubts[row])
+            spreads[row, new] = one.spreads[new]
         return logs, spreads, bounded
 
 
@@ -138,9 +136,9 @@ def fit_columns(
     neighbours = neighbour_weights(library, observed.columns, observed.values, affinity)
     shared = (~np.isnan(library.rows[neighbours.weights > 0][:, observed.columns])).any(0)
     if not shared.any():
-        return Predictor(library, scale, cold, cold, (unseen,), (0.0,))
+        return Predictor(library, scale, cold, cold, (unseen,))
     known = ObservedRuns(observed.columns[shared], observed.values[shared])
-    return Predictor(library, scale, fit_model(library, scale, known, neighbours), cold, (unseen,), (0.0,))
+    return Predictor(library, scale, fit_model(library, scale, known, neighbours), cold, (unseen,))
 
 
 def join(predictors: Sequence[Predictor]) -> Predictor:
@@ -157,22 +155,20 @@ def join(predictors: Sequence[Predictor]) -> Predictor:
         stack([predictor.warm for predictor in predictors]),
         stack([predictor.cold for predictor in predictors]),
         tuple(fit for predictor in predictors for fit in predictor.unseen),
-        tuple(doubt for predictor in predictors for doubt in predictor.doubts),
     )
 
 
 def _predictor_without_runs(library: MeasurementLibrary, scale: TraitScale, prior: DevicePrior) -> Predictor:
-    """Predict by the mean of devices with similar traits; a fit of that mean serves unseen models."""
+    """Predict by the mean of devices with similar traits; a roofline of that mean serves cold models."""
     known = np.flatnonzero(~np.isnan(library.rows[-1]))[:_ENOUGH]
     no_runs = ObservedRuns(known[:0], np.zeros(0))
     warm = fit_model(library, scale, no_runs, prior.neighbours)
     mean = warm.mean(ModelQueries.at(library, known, scale))[0][0]
     cold = fit_model(library, scale, ObservedRuns(known, mean), no_neighbours(library))
-    unseen = fit_unseen(known, mean, library.trait_matrix, library.vocabulary)
     spread = np.array([[np.hypot(_OF_PRIOR * prior.spread, _UNSEEN_LEVEL)]])
     doubt = np.array([[_DOUBT]])
     warm, cold = replace(warm, spread=spread, doubt=doubt), replace(cold, spread=spread, doubt=doubt)
-    return Predictor(library, scale, warm, cold, (unseen,), (prior.spread,))
+    return Predictor(library, scale, warm, cold, (None,))
 
 
 def _affinity(device: DeviceTraits, library: MeasurementLibrary) -> Array:

@@ -103,7 +103,7 @@ class Roofline(NamedTuple):
     """At the observed models; of a roofline that is fitted to them, each without its own run."""
 
 
-class Size(NamedTuple):
+class ResidualVariances(NamedTuple):
     """Variances of the smooth function and of the noise."""
 
     weight: float
@@ -112,7 +112,7 @@ class Size(NamedTuple):
 
 
 SIZES: Final = tuple(
-    Size(one * two, smooth, noise) for (smooth, one), (noise, two) in product(_SMOOTH, _NOISE)
+    ResidualVariances(one * two, smooth, noise) for (smooth, one), (noise, two) in product(_SMOOTH, _NOISE)
 )
 
 
@@ -130,7 +130,7 @@ class UnseenEstimates(NamedTuple):
 class Combination:
     """Rooflines whose residuals have one size, fitted to the runs; the first axis of arrays is rooflines."""
 
-    size: Size
+    size: ResidualVariances
     weights: Array
     coefficients: Array
     levels: Array
@@ -273,7 +273,7 @@ def _logs(coefficients: Array, work: Work) -> Array:
     return logs
 
 
-def _covariance(size: Size, similarity: Array, place: Array) -> Array:
+def _covariance(size: ResidualVariances, similarity: Array, place: Array) -> Array:
     smooth = _LEVEL + size.smooth * similarity + _TILT * np.outer(place, place)
     covariance: Array = smooth + size.noise * np.eye(len(place))
     return covariance
