@@ -1,7 +1,7 @@
 """Predictions from data sheets alone, beside published runs of networks that the project builds itself.
 
-Each maker's rows are also predicted by figures fitted without that maker: what a maker that no one has
-measured may expect. `bench/predict.py` prints these figures.
+Each maker's rows are also predicted by figures fitted without that maker: what a maker that
+was never measured may expect. `bench/predict.py` prints these figures.
 """
 
 import re
