@@ -166,6 +166,9 @@ bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against rec
 bench-reproduce: $(VENV)/.dev ## Compare the published GPU-sharing experiment with its simulation, over 20 seeds
 	$(BIN)/python bench/reproduce.py
 
+bench-dashboard-load: $(VENV)/.dev ## Measure the dashboard's server with 8,000 accelerators, 10,000 pods, 50 changes a second and five readers (SHORT=1)
+	$(BIN)/python -m bench.dashboard_load $(if $(SHORT),--short)
+
 bench-simulate: $(VENV)/.dev ## Compare a published experiment with its simulation, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
@@ -251,4 +254,4 @@ $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image docs krew check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-pack bench-engine bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-pack bench-engine bench-dashboard-load bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean

@@ -43,6 +43,9 @@ _NOT_OF_PACKAGES: Final = (
     *("distutils", "f2py", "_pyinstaller"),  # numpy's build tools
     "_frozenlist",  # the only module that needs the C++ library, 2 MB; frozenlist falls back to pure Python
 )
+_KEPT: Final = ("anyio/abc/_testing.py", "anyio/_core/_testing.py")  # anyio does not start without it
+_PAGE: Final = (".html", ".js", ".css", ".svg")
+"""The files of the dashboard's page."""
 _COMMAND: Final = f"""#!/{PROGRAM} -IS
 import sys
 
@@ -80,7 +83,7 @@ def application(recipe: Recipe, packages: Path) -> dict[str, Path]:
     """Return fairlead and its packages, with their licences, by their paths in the image."""
     names = (name if name.endswith(".py") else f"{name}/" for name in recipe.without)
     unwanted = tuple(f"{APPLICATION}/fairlead/{name}" for name in names)
-    own = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml"))
+    own = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml", *_PAGE))
     return {
         **_tree(packages, APPLICATION, (".py", ".so"), _NOT_OF_PACKAGES),
         **{f"{APPLICATION}/{path.relative_to(packages)}": path for path in _licences_and_metadata(packages)},
@@ -106,6 +109,7 @@ def _tree(folder: Path, to: str, kinds: Sequence[str], without: Sequence[str] = 
         )  # jinja2 has a module so called
         names = [part.partition(".")[0] for part in parts]
         unwanted = any(fnmatchcase(name, pattern) for name in names for pattern in (*_NEVER, *without))
+        unwanted = unwanted and str(inside) not in _KEPT
         if path.suffix in kinds and not unwanted and path.is_file():
             files[f"{to}/{inside}"] = path
     return files

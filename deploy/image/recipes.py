@@ -185,13 +185,12 @@ RECIPES: Final = {
         "dashboard",
         (
             *(*_WORKSTATION, *_OF_NODES, *_OF_STORES, *_OF_WORKERS),
-            *("augmentobjects", "authority.py", "doctor", "publish", "serve/leader", "serve/machine"),
-            *("pipeline/hosts/certificates.py", "serve/admission", "serve/extender", "serve/operator"),
-            *(
-                "serve/scheduler",
-                *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
-            ),
+            *("augmentobjects", "authority.py", "doctor", "publish", "ownedobjects/issuer.py"),
+            *("pipeline/hosts/certificates.py", "serve/admission", "serve/extender", "serve/leader"),
+            *("serve/machine", "serve/operator", "serve/scheduler"),
+            *(f"serve/web/{name}.py" for name in ("connections", "request_bodies", "router")),
         ),
         ("OPENBLAS_NUM_THREADS=1",),
+        standard=("multiprocessing", "_multiprocessing"),  # uvicorn's command imports them
     ),
 }

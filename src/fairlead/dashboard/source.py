@@ -1,9 +1,11 @@
 """DashboardSource: what fills the board of a dashboard, and answers about one object."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
+from fairlead.catalog import Catalog
 from fairlead.dashboard.answers import (
     FrameAnswer,
     ModelDevices,
@@ -13,8 +15,12 @@ from fairlead.dashboard.answers import (
     WhyAnswer,
 )
 from fairlead.dashboard.board import Board
+from fairlead.dashboard.predictions import ShownModel, device_models, predict
 from fairlead.dashboard.row_types import ApiAnswer
 from fairlead.dashboard.series import DeviceHistory
+
+if TYPE_CHECKING:
+    from fairlead.estimate.knowledge import Knowledge
 
 
 class DashboardSource:
@@ -25,6 +31,7 @@ class DashboardSource:
         self.info = info
         self.series = DeviceHistory()
         board.listen(self.series.on_rows)
+        self._models: tuple[dict[str, ShownModel], Catalog, Knowledge] | None = None
 
     @asynccontextmanager
     async def running(self) -> "AsyncIterator[asyncio.Future[None]]":
@@ -44,9 +51,17 @@ class DashboardSource:
         """Return why a workload is where it is, or why it waits."""
         return None
 
+    def show_models(self, models: Mapping[str, ShownModel], catalog: Catalog, knowledge: "Knowledge") -> None:
+        """Show models, by name, that `predictions` answers for."""
+        self._models = dict(models), catalog, knowledge
+        self.board.replace("models", [model.row() for model in models.values()])
+
     async def predictions(self, model: str) -> ModelDevices | None:
         """Return a model's predicted latency on every device."""
-        return None
+        if self._models is None or (shown := self._models[0].get(model)) is None:
+            return None
+        devices = device_models(self.board.tables["devices"].rows.values())
+        return await asyncio.to_thread(predict, shown, devices, *self._models[1:])
 
     async def pipeline(self, key: str) -> PipelineAnswer | None:
         """Return a pipeline."""

@@ -137,7 +137,7 @@ class KnownModels:
         """Return the estimates for a model on each of these accelerators."""
         if model.features is None:
             return self._observed_expectations(model, frozenset(accelerators))
-        return predict_expectations(_query(model, precision), accelerators, self.catalog, self.knowledge)
+        return predict_expectations(model_query(model, precision), accelerators, self.catalog, self.knowledge)
 
     def _training(
         self, where: str, model: KnownModel, precision: str, training: str, accelerators: Iterable[str]
@@ -150,7 +150,7 @@ class KnownModels:
             setup = parse_setup(training, precision)
         except SettingsError as error:
             raise ManifestError(f"{place}: {error}", error.hint) from None
-        query = _query(model, precision if precision in PRECISIONS else "")
+        query = model_query(model, precision if precision in PRECISIONS else "")
         job = job_of_features(query.profile, model.features, setup)
         return training_expectations(job, accelerators, self.catalog, self.knowledge)
 
@@ -187,7 +187,8 @@ def _add(known: dict[str, KnownModel], model: KnownModel) -> None:
     known[model.digest] = replace(model, names=names)
 
 
-def _query(model: KnownModel, precision: str) -> Query:
+def model_query(model: KnownModel, precision: str) -> Query:
+    """Return the query of a model whose work is known."""
     assert model.features is not None, "a query needs the work of the model"
     file = model.file or FilePart()
     own = model.precision if model.precision in PRECISIONS else "fp32"

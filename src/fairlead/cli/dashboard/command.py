@@ -34,6 +34,14 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="show a cluster that `fairlead snapshot` wrote, or manifests, or nodes in the short form",
     )
+    command.add_argument(
+        "--model",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="an ONNX or TFLite file whose latency is predicted on every device of a machine or a snapshot; "
+        "may be repeated",
+    )
     shared.add_cluster(command)
     shared.add_catalog(command)
     add_allow(command)
@@ -76,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"fairlead dashboard: {shown}", flush=True)
 
     source = source_of(options)
+    _show_models(source, options)
     print(f"fairlead dashboard: shows {source.info.kind} {source.info.name}", file=sys.stderr, flush=True)
     serve(lambda: Dashboard(source, access), where, on_start)
     return 0
@@ -113,6 +122,22 @@ def _cluster(options: argparse.Namespace) -> "DashboardSource":
 
     config = kubeconfig.load(options.kubeconfig, options.context)
     return ClusterSource(config, shared.catalog_of(options), cluster_settings(options))
+
+
+def _show_models(source: "DashboardSource", options: argparse.Namespace) -> None:
+    """Show the models that the options name; a cluster has those of its profiles."""
+    if not options.model:
+        return
+    if options.kubeconfig or options.context:
+        raise SettingsError("--model and a cluster are named", "its models are those of its ModelProfiles")
+    from fairlead.calibrate.profile import default_folder, load_all
+    from fairlead.dashboard.predictions import read_models
+    from fairlead.estimate.knowledge import Knowledge
+
+    catalog = shared.catalog_of(options)
+    known = load_all(default_folder(os.environ))
+    knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
+    source.show_models(read_models(options.model), catalog, knowledge)
 
 
 def _user() -> str:

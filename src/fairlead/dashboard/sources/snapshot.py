@@ -33,7 +33,12 @@ class SnapshotSource(DashboardSource):
 
     def __init__(self, snapshot: Snapshot, path: str, catalog: Catalog, clock: Callable[[], float]) -> None:
         look = f"fairlead schedule --cluster {path}"
-        commands = {"nodes": look, "devices": look, "workloads": f"{look} --explain", "models": look}
+        commands = {
+            "nodes": look,
+            "devices": look,
+            "workloads": f"{look} --explain",
+            "models": "fairlead estimate MODEL --on all",
+        }
         taken = parse_time(snapshot.taken)
         super().__init__(
             Board(commands, clock),

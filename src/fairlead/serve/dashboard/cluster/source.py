@@ -32,7 +32,9 @@ from fairlead.dashboard.sources.cluster.custom_rows import augmentation_row
 from fairlead.dashboard.sources.cluster.tables import ClusterTables
 from fairlead.errors import AccessError, ClusterError, FairleadError
 from fairlead.keys import DOMAIN
+from fairlead.modelprofiles.types import ModelProfile
 from fairlead.serve.dashboard.cluster.actions import act, config_for
+from fairlead.serve.dashboard.cluster.models import known_models
 from fairlead.serve.dashboard.cluster.pipelines import PipelineReader
 from fairlead.serve.dashboard.cluster.proposals import ProposalReader
 from fairlead.serve.dashboard.cluster.why import explain_pod, find_pod
@@ -64,6 +66,7 @@ COMMANDS: Final = {
     "pipelines": f"kubectl get pipelines.{DOMAIN} -A",
     "augmentations": "fairlead augment list -A",
     "proposals": "fairlead rightsize -A --prometheus URL",
+    "models": "fairlead profiles list --cluster",
 }
 _API_SERVER: Final = "api-server"
 
@@ -147,6 +150,7 @@ class ClusterSource(DashboardSource):
             group.create_task(self._read_use())
             group.create_task(self._read_pipelines())
             group.create_task(self._proposals.follow(self, self._settings.usage))
+            group.create_task(self._read_models())
 
     async def _follow(self, follower: Follower, kind: Kind[Any], *, optional: bool) -> None:
         """Watch a kind, once the API server answers; an optional one that may not be read is left out."""
@@ -233,6 +237,18 @@ class ClusterSource(DashboardSource):
             self.board.heal(name)
         elif set(report.faults) != {UseFault.NO_SERIES} or self._settings.usage.url:
             self.board.set_stale(name, report.detail, ("devices",))
+
+    async def _read_models(self) -> None:
+        """Show the models of profiles, again where these have changed; their fits take a while."""
+        before: dict[str, str] = {}
+        while True:
+            profiles = [item for _, item in self.objects() if isinstance(item, ModelProfile)]
+            now = {item.metadata.name: item.metadata.resource_version for item in profiles}
+            if now != before:
+                before = now
+                models, knowledge = await asyncio.to_thread(known_models, profiles, self._catalog)
+                self.show_models(models, self._catalog, knowledge)
+            await asyncio.sleep(_PIPELINES)
 
     async def _read_pipelines(self) -> None:
         while True:
