@@ -8,14 +8,19 @@ import argparse
 import contextlib
 import json
 import statistics
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from torch import nn
 
 from bench.train_networks import NETWORKS, Network
+
+_BUSY = 0.4
+"""Seconds of training before the power is read: it rises slowly."""
 
 
 def main() -> None:
@@ -44,7 +49,14 @@ def main() -> None:
                 print(f"{name} {mode}: {str(error)[:200]}", file=sys.stderr)
                 continue
             rows.append(
-                {"network": name, "precision": precision, "optimizer": optimizer, "batch": batch, **row}
+                {
+                    "network": name,
+                    "precision": precision,
+                    "optimizer": optimizer,
+                    "batch": batch,
+                    "fitted": network.fitted,
+                    **row,
+                }
             )
             print(json.dumps(rows[-1]), file=sys.stderr)
     device = (
@@ -120,7 +132,25 @@ def measure(
         if cuda:
             torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return row | {"seconds": statistics.median(times)}
+    watts = power(step) if cuda and optimizer == "sgd" else None
+    return row | {"seconds": statistics.median(times), "watts": watts}
+
+
+def power(step: Step) -> float | None:
+    """Return the watts of the GPU while it trains."""
+    words = ["nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits"]
+    end = time.perf_counter() + _BUSY
+    while time.perf_counter() < end:
+        step.whole()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(subprocess.run, words, capture_output=True, text=True, check=False)
+        while not reading.done():
+            step.whole()
+    torch.cuda.synchronize()
+    try:
+        return float(reading.result().stdout.split()[0])
+    except (IndexError, ValueError):
+        return None
 
 
 def memory(step: Step) -> dict[str, Any]:

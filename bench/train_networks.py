@@ -399,30 +399,36 @@ class Network:
     """On a GPU; a CPU takes fewer."""
     words: int = 0
     """Above 0: inputs are numbers of words."""
-    fitted: bool = False
+    fitted: bool = True
     """Constants were fitted on it: it is reported apart."""
 
 
 IMAGE = (3, 224, 224)
 NETWORKS: dict[str, Network] = {
-    "resnet18": Network(lambda: resnet((2, 2, 2, 2)), IMAGE, 64, fitted=True),
+    "resnet18": Network(lambda: resnet((2, 2, 2, 2)), IMAGE, 64),
     "resnet50": Network(lambda: resnet((3, 4, 6, 3), bottleneck=True), IMAGE, 64),
     "resnext": Network(lambda: resnet((2, 3, 4, 2), bottleneck=True, groups=16), IMAGE, 48),
-    "plain-norm": Network(lambda: plain(norm=True), IMAGE, 32, fitted=True),
+    "plain-norm": Network(lambda: plain(norm=True), IMAGE, 32),
     "plain": Network(lambda: plain(norm=False), IMAGE, 32),
     "alex": Network(alex, IMAGE, 128),
-    "mobile-v2": Network(lambda: mobile(squeeze=False), IMAGE, 64, fitted=True),
+    "mobile-v2": Network(lambda: mobile(squeeze=False), IMAGE, 64),
     "mobile-se": Network(lambda: mobile(squeeze=True), IMAGE, 48),
-    "vit-small": Network(lambda: VisionTransformer(384, 12, 6, fused=True), IMAGE, 64, fitted=True),
+    "vit-small": Network(lambda: VisionTransformer(384, 12, 6, fused=True), IMAGE, 64),
     "vit-explicit": Network(lambda: VisionTransformer(512, 8, 8, fused=False), IMAGE, 48),
     "text": Network(TextTransformer, (256,), 32, words=8000),
-    "unet-norm": Network(lambda: UNet(32, norm=True), (3, 192, 192), 32, fitted=True),
+    "unet-norm": Network(lambda: UNet(32, norm=True), (3, 192, 192), 32),
     "unet": Network(lambda: UNet(48, norm=False), (3, 192, 192), 16),
     "convnext": Network(next_net, IMAGE, 48),
-    "densenet": Network(dense_net, IMAGE, 32, fitted=True),
+    "densenet": Network(dense_net, IMAGE, 32),
     "darknet": Network(dark, IMAGE, 32),
     "groupnorm": Network(group_net, (3, 128, 128), 64),
     "mixer": Network(Mixer, IMAGE, 64),
-    "perceptron": Network(perceptron, (1024,), 512, fitted=True),
+    "perceptron": Network(perceptron, (1024,), 512),
+    "resnet34-160": Network(lambda: resnet((3, 4, 6, 3)), (3, 160, 160), 32, fitted=False),
+    "mobile-128": Network(lambda: mobile(squeeze=False), (3, 128, 128), 128, fitted=False),
+    "unet-256": Network(lambda: UNet(48, norm=True), (3, 256, 256), 8, fitted=False),
+    "vit-tiny": Network(lambda: VisionTransformer(192, 12, 3, fused=False), IMAGE, 128, fitted=False),
+    "text-512": Network(lambda: TextTransformer(4000, 384, 8, 6), (512,), 16, words=4000, fitted=False),
+    "mixer-wide": Network(lambda: Mixer(768, 4), IMAGE, 24, fitted=False),
 }
 """Every network of the bench, by name."""

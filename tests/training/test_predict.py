@@ -7,10 +7,12 @@ import pytest
 from fairlead.catalog import Catalog
 from fairlead.errors import SettingsError
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.estimate.target import target
+from fairlead.estimate.target import target, target_of_setup
 from fairlead.training.predict import TrainingEstimate, TrainingJob, estimate_training
 from fairlead.training.setup import TrainingSetup
+from fairlead.units import Seconds
 from tests.estimate.networks import network
+from tests.estimate.worlds import SPEEDS, calibration, setup
 
 H200 = (
     ("resnet18", 64, "fp32", 13.66),
@@ -96,3 +98,40 @@ def test_checkpointing_takes_longer(catalog: Catalog) -> None:
 def test_what_cannot_be_is_refused(words: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         TrainingSetup.of(8, **words)  # type: ignore[arg-type] # wrong on purpose
+
+
+def with_speeds(device: str, factor: float, catalog: Catalog) -> TrainingEstimate:
+    """Return the estimate on a device whose calibration is slower by a factor."""
+    where = setup(device, power=None) if device.startswith("cpu") else setup(device)
+    known = calibration(where, factor * SPEEDS)
+    fitted = Knowledge.of([known], catalog)
+    place = target_of_setup(known.setup, catalog)
+    assert place is not None
+    job = TrainingJob.of(network("resnet18"), TrainingSetup.of(16))
+    [estimate] = estimate_training(job, [place], fitted)
+    return estimate
+
+
+def test_a_calibration_of_a_processor_sets_its_costs(catalog: Catalog) -> None:
+    fast, slow = (with_speeds("cpu-x86-64-avx2", factor, catalog).step for factor in (20.0, 60.0))
+    assert fast.basis == slow.basis == "calibrated"
+    assert fast.seconds is not None
+    assert slow.seconds is not None
+    assert 2 < slow.seconds / fast.seconds <= 3
+
+
+def test_a_calibration_of_a_gpu_counts_for_half(catalog: Catalog) -> None:
+    fast, slow = (with_speeds("t4", factor, catalog).step for factor in (1.0, 3.0))
+    assert fast.basis == slow.basis == "calibrated"
+    assert fast.seconds is not None
+    assert slow.seconds is not None
+    assert 1.2 < slow.seconds / fast.seconds < 2
+
+
+def test_a_deadline_is_of_the_whole_job(catalog: Catalog) -> None:
+    job = TrainingJob.of(network("resnet18"), TrainingSetup.of(100, samples=100_000))
+    devices = [target("t4", catalog)]
+    [within] = estimate_training(job, devices, Knowledge(), Seconds(3600))
+    [late] = estimate_training(job, devices, Knowledge(), Seconds(10))
+    assert within.step.meets_slo
+    assert not late.step.meets_slo

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp
 from typing import Any, Final
-
-import numpy as np
 
 from fairlead.estimate.amounts import NAMES
 from fairlead.estimate.calibrated import CalibratedFit
@@ -13,6 +11,7 @@ from fairlead.estimate.feasible import NO_PEAK
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.target import Target
 from fairlead.prediction import Z90, Estimate, confidence
+from fairlead.training.costs import step_times, unit_costs
 from fairlead.training.layers import Layers, training_layers
 from fairlead.training.memory import TrainingMemory, peak_memory
 from fairlead.training.rates import TrainingRates, training_rates
@@ -20,9 +19,7 @@ from fairlead.training.setup import TrainingSetup
 from fairlead.training.speeds import (
     TRAINING_KINDS,
     TrainingSpeed,
-    coefficients,
     training_speed,
-    usual_bandwidth,
 )
 from fairlead.training.work import StepWork, step_work
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
@@ -139,7 +136,7 @@ def _estimate(
 ) -> TrainingEstimate:
     speed = training_speed(target.kind, target.vendor, target.family)
     own = _own_fit(target, job.setup.precision, knowledge)
-    seconds = step_seconds(job.work, target, rates, speed, 1.0 if own is None else level(own))
+    seconds = step_seconds(job.work, target, rates, speed, own)
     spread = speed.spread if own is None else _CALIBRATED_SPREAD
     p90 = Seconds(seconds * exp(Z90 * spread))
     memory, needed = _sizes(job, speed)
@@ -161,29 +158,17 @@ def _estimate(
         joules=None if watts is None else watts * seconds,
         confidence=confidence(spread) if job.profile.exact else "low",
         basis="data sheet" if own is None else "calibrated",
-        meets_slo=None if slo is None else p90 <= slo,
+        meets_slo=None if slo is None else p90 * (job.setup.steps or 1) <= slo,
     )
     return TrainingEstimate(step, _parts(job, speed), needed, job.setup.steps)
 
 
 def step_seconds(
-    work: StepWork, target: Target, rates: TrainingRates, speed: TrainingSpeed, level: float
+    work: StepWork, target: Target, rates: TrainingRates, speed: TrainingSpeed, own: CalibratedFit | None
 ) -> float:
     """Return the seconds of a step: of its kernels, or of the host that starts them, whichever is longer."""
-    bandwidth = target.bandwidth or usual_bandwidth(target.kind, target.rates)
-    each = coefficients(speed, rates.conv, rates.product, bandwidth, half=rates.half)
-    return max(level * float(work.total @ each), work.calls * speed.host_us * 1e-6)
-
-
-def level(own: CalibratedFit) -> float:
-    """Return how much longer inference takes on a calibrated device than by its data sheet."""
-    ratios = np.log(np.maximum(own.times, 1e-300) / own.data_sheet_times)
-    known = [place for place, name in enumerate(NAMES) if name.startswith(("macs", "bytes"))]
-    return exp(float(np.clip(np.median(ratios[known]), -log(_MOST_LEVEL), log(_MOST_LEVEL))))
-
-
-_MOST_LEVEL: Final = 4.0
-"""No calibration changes the level by more."""
+    times = step_times(speed, unit_costs(target, rates, own), half=rates.half)
+    return max(float(work.total @ times), work.calls * speed.host_us * 1e-6)
 
 
 def _own_fit(target: Target, precision: str, knowledge: Knowledge) -> CalibratedFit | None:

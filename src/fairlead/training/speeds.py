@@ -6,13 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fairlead.compat import toml
 from fairlead.units import Bytes, Ops, parse_bytes
-
-Array = NDArray[np.float64]
 
 _NARROWING: Final = ("kind", "vendor", "families")
 _SIZES: Final = ("held", "context")
@@ -54,28 +49,6 @@ def training_speed(kind: str, vendor: str, family: str) -> TrainingSpeed:
             figures |= {name: value for name, value in row.items() if name not in _NARROWING}
     figures |= {name: parse_bytes(figures[name]) for name in _SIZES}
     return TrainingSpeed(**{field.name: figures[field.name] for field in fields(TrainingSpeed)})
-
-
-def coefficients(
-    speed: TrainingSpeed, conv_rate: Ops, product_rate: Ops, bandwidth: float, *, half: bool
-) -> Array:
-    """Return the seconds of each amount, in the order of `estimate.amounts.NAMES`."""
-    moved = 1 / bandwidth
-    return np.array(
-        [
-            speed.call_us * 1e-6,
-            2 / conv_rate / (speed.conv_half if half else speed.conv),
-            moved / speed.bytes,
-            moved / speed.weights,
-            moved / speed.depthwise,
-            2 / product_rate / speed.product,
-            moved / speed.weights,
-            moved / speed.light,
-            moved / speed.smooth,
-            speed.kernel_conv_us * 1e-6,
-            speed.kernel_us * 1e-6,
-        ]
-    )
 
 
 def usual_bandwidth(kind: str, rates: Mapping[str, Ops]) -> float:
