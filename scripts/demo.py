@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from statistics import median
@@ -65,7 +65,7 @@ def main() -> int:
         predicted = _predict(models)
         _say("Twelve engines: a camera needs the part of a core that its rate and its prediction say")
         names = dict(zip(_submit(models, predicted), (job.name for job in QUEUE), strict=True))
-        with _page() as address:
+        with _page(models.values()) as address:
             print(f"  live in a browser of this machine: {address}")
             began, busy = time.monotonic(), _busy_seconds()
             _watch(names)
@@ -100,9 +100,10 @@ def _say_next() -> None:
 
 
 @contextmanager
-def _page() -> Iterator[str]:
-    """Serve the page of this machine during the block; yield its address with its token."""
+def _page(models: Iterable[str]) -> Iterator[str]:
+    """Serve the page of this machine and of models during the block; yield its address with its token."""
     words = [*FAIRLEAD, "dashboard", "--listen", "127.0.0.1:0"]
+    words += [word for path in models for word in ("--model", path)]
     # Not of the terminal's group: Ctrl-C ends the demo, which ends the page.
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
