@@ -184,6 +184,10 @@ bench-scheduler: $(VENV)/.dev ## Compare the scheduler with kube-scheduler (20 m
 bench-explain: $(VENV)/.dev ## Compare `fairlead explain` on 5,000 nodes and 20,000 pods with a fresh decision (8 minutes; SHORT=1: two; BEFORE=checkout)
 	$(BIN)/python -m bench.explain $(FORM)
 
+.PHONY: bench-dashboard
+bench-dashboard: $(VENV)/.dev ## Measure the dashboard's page and server on 8,000 accelerators with five browsers (a minute; SHORT=1; needs chromium)
+	$(BIN)/python -m bench.dashboard $(if $(SHORT),--short)
+
 bench-operator: $(VENV)/.dev ## Reconcile 200 resources with ten objects each on a real API server: seconds, memory, idle CPU (a minute)
 	$(BIN)/python -m bench.operator_load
 
