@@ -66,7 +66,7 @@ def blocks(path: str, language: str = "") -> list[str]:
 def test_the_tour_counts_the_boards_that_it_replays(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = page("docs/tutorial/first-look.md")
+    text = page("docs/tutorial/1-place-a-model.md")
     boards = dict.fromkeys(re.findall(r"fairlead (detect --root \S+)", text))
     assert f"these are {NUMBERS[len(boards)]} boards" in text
     monkeypatch.chdir(ROOT)
@@ -79,7 +79,7 @@ def test_pages_count_the_engines_and_models_of_the_demo() -> None:
     queue = demo().QUEUE
     engines, models = NUMBERS[len(queue)], NUMBERS[len({job.model for job in queue})]
     assert f"{engines.capitalize()} engines" in (ROOT / "scripts/demo.py").read_text()
-    text = page("docs/tutorial/first-look.md")
+    text = page("docs/tutorial/1-place-a-model.md")
     assert f"queues {engines} engines" in text
     assert f"{models} models will take here" in text
 
@@ -88,7 +88,7 @@ def test_the_tour_places_as_many_applications_as_it_says() -> None:
     apps = yaml.safe_load((ROOT / "examples/demo/apps.yaml").read_text())["workloads"]
     fleet = yaml.safe_load((ROOT / "examples/demo/fleet.yaml").read_text())["nodes"]
     boards = len(fleet) - 1  # and the server
-    text = page("docs/tutorial/first-look.md")
+    text = page("docs/tutorial/1-place-a-model.md")
     assert f"places {NUMBERS[len(apps)]} applications on {NUMBERS[boards]} boards, a GPU server" in text
 
 
