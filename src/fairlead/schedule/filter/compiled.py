@@ -191,10 +191,10 @@ def selector_fault(request: Request, device: DeviceState) -> str:
 
 
 def right_precision(request: Request, device: DeviceState) -> str:
-    """Refuse accelerators that are known not to support the precision."""
+    """Refuse accelerators with peaks in other precisions alone: the request demands one that is certain."""
     precision = request.demand.precision
     allowed = not precision or not device.precisions or precision in device.precisions
-    return "" if allowed else f"do not run {precision}"
+    return "" if allowed else f"are not known to compute in {precision}"
 
 
 def runs(request: Request, device: DeviceState) -> str:
