@@ -169,6 +169,9 @@ bench-rightsize: $(VENV)/.dev ## Hold the risks of recommended sizes against rec
 bench-reproduce: $(VENV)/.dev ## Compare the published GPU-sharing experiment with its simulation, over 20 seeds
 	$(BIN)/python bench/reproduce.py
 
+fuzz-dashboard: $(VENV)/.dev $(VENV)/fuzz/.installed ## Send what the OpenAPI document of the dashboard allows, and what it does not, to its server (schemathesis; minutes)
+	$(BIN)/python -m bench.dashboard_fuzz --tool $(VENV)/fuzz
+
 bench-dashboard-load: $(VENV)/.dev ## Measure the dashboard's server with 8,000 accelerators, 10,000 pods, 50 changes a second and five readers (SHORT=1)
 	$(BIN)/python -m bench.dashboard_load $(if $(SHORT),--short)
 
@@ -217,7 +220,7 @@ bench-tier: $(VENV)/.dev $(VENV)/bench-tier/.installed ## Replay a trace beside 
 	$(BIN)/python -m bench.tier_throttled $(if $(SHORT),--accesses 2000)
 
 lock: ## Update the pins of all dependencies, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 dashboard:3.11 pipeline:3.11 store:3.11 people:3.11 bench:3.11 bench-peers:3.11 bench-tier:3.11; do \
+	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 operator:3.11 dashboard:3.11 pipeline:3.11 store:3.11 people:3.11 bench:3.11 bench-peers:3.11 bench-tier:3.11 fuzz:3.11; do \
 	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
 	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \
@@ -255,10 +258,15 @@ $(VENV)/bench-peers/.installed: requirements/bench-peers.txt | $(VENV)/bin/pytho
 	@touch $@
 
 # What the tiering policies are compared with takes an object store's client along.
+$(VENV)/fuzz/.installed: requirements/fuzz.txt | $(VENV)/bin/python
+	@echo "Installing schemathesis"
+	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/fuzz.txt
+	@touch $@
+
 $(VENV)/bench-tier/.installed: requirements/bench-tier.txt | $(VENV)/bin/python
 	@echo "Installing the peer of the benchmark of tiers"
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench-tier.txt
 	@touch $@
 
 .PHONY: help setup demo lab image docs krew check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-pack bench-engine bench-dashboard-load bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-pack bench-engine bench-dashboard-load fuzz-dashboard bench-simulate bench-reproduce bench-sizing bench-rightsize bench-pipeline bench-cut people-data ocr-data bench-run bench-scheduler bench-explain bench-operator bench-pipeline-cluster bench-cut-lab bench-device bench-tier bench-telemetry bench-webdav bench-split lock clean

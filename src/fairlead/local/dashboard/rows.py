@@ -1,11 +1,13 @@
 """The status of one machine as rows of the dashboard's tables. Pure."""
 
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
 from fairlead.dashboard.row_types import (
     DeviceRow,
     NodeRow,
+    ProposalRow,
     RequestedAmounts,
     ShareOfDevice,
     WorkloadRow,
@@ -15,6 +17,8 @@ from fairlead.inventory import Inventory
 from fairlead.job import LocalJob, LocalState
 from fairlead.local.status import ForeignProcess, LocalStatus
 from fairlead.local.view import DeviceView, MachineView
+from fairlead.rightsize.local import LocalRecommendation
+from fairlead.units import format_bytes
 
 CPU: Final = "cpu"
 """The key of the machine's cores and RAM among its accelerators, where no processor is in the catalog."""
@@ -165,6 +169,22 @@ def job_row(machine: str, job: LocalJob, status: LocalStatus) -> WorkloadRow:
         priority=job.priority,
         why=job_reason(job, status),
         place=wait.position if wait is not None else None,
+    )
+
+
+def proposal_row(advised: LocalRecommendation) -> ProposalRow:
+    """Return the row of a proposal for the next runs of a command."""
+    size, now = advised.advice.size or 0, advised.requested or 0
+    before = f" instead of {format_bytes(now)}" if now else ""
+    return ProposalRow(
+        key=f"{advised.kind}/{advised.name}/{advised.resource}",
+        workload=advised.name,
+        what=f"{format_bytes(size)} of {advised.resource}{before}: {advised.advice.reason}",
+        now_bytes=now,
+        proposed_bytes=size,
+        saves_bytes=advised.saving,
+        risk=advised.advice.risk,
+        command=f"fairlead rightsize --local {shlex.quote(advised.name)}",
     )
 
 

@@ -15,9 +15,11 @@ from fairlead.dashboard.source import DashboardSource
 from fairlead.errors import AccessError
 from fairlead.inventory import Inventory
 from fairlead.job import LocalJob, LocalState
-from fairlead.local.dashboard.rows import accelerator_rows, job_reason, job_row, machine_row
+from fairlead.local.dashboard.rows import accelerator_rows, job_reason, job_row, machine_row, proposal_row
 from fairlead.local.status import LocalStatus
 from fairlead.local.status_reader import StatusReader, open_reader
+from fairlead.rightsize.local import LocalRecommendation, local_report
+from fairlead.rightsize.recommend import DEFAULT_RISK
 from fairlead.units import Seconds, format_duration
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ _COMMANDS: Final = {
     "nodes": "fairlead detect",
     "devices": "fairlead top",
     "workloads": "fairlead ps -a",
+    "proposals": "fairlead rightsize --local",
     "models": "fairlead estimate MODEL",
 }
 
@@ -42,6 +45,7 @@ class Reading(NamedTuple):
     status: LocalStatus
     inventory: Inventory
     ended: tuple[LocalJob, ...]
+    advised: tuple[LocalRecommendation, ...] = ()
 
 
 class MachineSource(DashboardSource):
@@ -61,6 +65,7 @@ class MachineSource(DashboardSource):
         self._reader = reader or open_reader(environ)
         self._history: JobHistory | None = None
         self._inventory: tuple[float, Inventory] | None = None
+        self._advised: tuple[float, tuple[LocalRecommendation, ...]] | None = None
         self._status: LocalStatus | None = None
         self._jobs: dict[str, LocalJob] = {}
 
@@ -96,7 +101,7 @@ class MachineSource(DashboardSource):
     def read(self) -> Reading:
         """Return the machine as it is now; this blocks."""
         status = self._reader.read()
-        return Reading(status, self._inventory_of(), self._ended())
+        return Reading(status, self._inventory_of(), self._ended(), self._advice())
 
     def _inventory_of(self) -> Inventory:
         """Return what the machine has, at most a minute old: only the processor is read from it."""
@@ -119,6 +124,14 @@ class MachineSource(DashboardSource):
             self._history = JobHistory.open(ledger.place, self._environ)
         return self._history.jobs(_MOST_ENDED)
 
+    def _advice(self) -> tuple[LocalRecommendation, ...]:
+        """Return what the history of this user proposes, at most a minute old."""
+        now = time.monotonic()
+        if self._history is not None and (self._advised is None or now - self._advised[0] > _OLDEST):
+            learned = self._history.all_learned()
+            self._advised = now, local_report(learned, DEFAULT_RISK, time.time()).changes
+        return self._advised[1] if self._advised is not None else ()
+
     def show(self, reading: Reading) -> None:
         """Put a reading on the board."""
         status, now = reading.status, self.board.clock()
@@ -128,6 +141,7 @@ class MachineSource(DashboardSource):
         if status.view is not None:
             self.board.replace("nodes", [machine_row(self.name, status.view)])
         self.board.replace("devices", accelerator_rows(self.name, status, reading.inventory, now))
+        self.board.replace("proposals", map(proposal_row, reading.advised))
         self.board.replace("workloads", [job_row(self.name, job, status) for job in jobs.values()])
 
     async def why(self, key: str) -> WhyAnswer | None:
