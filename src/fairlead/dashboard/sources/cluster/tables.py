@@ -1,6 +1,7 @@
 """ClusterTables: changes of objects in, rows on the board; only what changed is made again. Pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from fairlead.cache.cache import SchedulerCache
@@ -10,13 +11,13 @@ from fairlead.cluster.meta import Raw
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.dashboard.board import Board
 from fairlead.dashboard.row_types import Row
-from fairlead.dashboard.rows import DeviceNames, DeviceValues, device_rows
+from fairlead.dashboard.rows import UNMEASURED, DeviceNames, DeviceValues, device_rows
 from fairlead.dashboard.sources.cluster.node_rows import live_node_row, unhealthy_reasons
 from fairlead.dashboard.sources.cluster.pod_rows import pod_key, pod_row
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.manifest.types.live import LivePod
 from fairlead.request import Request
-from fairlead.use import UseReport
+from fairlead.use import DeviceKey, UseReport
 
 MOST_PLACES: Final = 500
 """Pods that wait, up to which each has its place in the queue: with more, one end would change all rows."""
@@ -73,9 +74,20 @@ class ClusterTables:
                 holders.setdefault((key.node, key.device), {})[name] = sample.memory
         for device, sample in report.devices.items():
             held = holders.pop((device.node, device.device), None)
-            values = DeviceValues(sample.at, sample.memory, sample.busy, holders=held)
-            self._use.setdefault(device.node, {})[device.device] = values
+            known = self._use.setdefault(device.node, {})
+            before = known.get(device.device, UNMEASURED)
+            values = replace(
+                before, at=sample.at, memory_used=sample.memory, utilisation=sample.busy, holders=held
+            )
+            known[device.device] = values
             self._changed_nodes.add(device.node)
+
+    def on_heat(self, at: float, device: DeviceKey, watts: float | None, celsius: float | None) -> None:
+        """Store what an accelerator draws, and its temperature."""
+        known = self._use.setdefault(device.node, {})
+        before = known.get(device.device, UNMEASURED)
+        known[device.device] = replace(before, at=max(at, before.at), watts=watts, celsius=celsius)
+        self._changed_nodes.add(device.node)
 
     def refresh(self) -> None:
         """Show on the board what has changed."""

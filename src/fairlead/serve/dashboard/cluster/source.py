@@ -34,12 +34,13 @@ from fairlead.errors import AccessError, ClusterError, FairleadError
 from fairlead.keys import DOMAIN
 from fairlead.modelprofiles.types import ModelProfile
 from fairlead.serve.dashboard.cluster.actions import act, config_for
+from fairlead.serve.dashboard.cluster.heat import open_heat
 from fairlead.serve.dashboard.cluster.models import known_models
 from fairlead.serve.dashboard.cluster.pipelines import PipelineReader
 from fairlead.serve.dashboard.cluster.proposals import ProposalReader
 from fairlead.serve.dashboard.cluster.why import explain_pod, find_pod
 from fairlead.serve.follow import Follower
-from fairlead.usage.source import UsageSettings, open_source
+from fairlead.usage.source import SourceName, UsageSettings, open_source
 from fairlead.use import UseFault, UseReport
 
 APART: Final = 0.25
@@ -224,12 +225,21 @@ class ClusterSource(DashboardSource):
         cache = self.tables.cache
         index = partial(device_index, cache, namespace)
         targets = partial(agent_targets, cache, namespace, secure=bool(settings.ca_file))
-        async with open_source(settings, index, targets) as source:
+        if settings.source is SourceName.NONE:
+            return
+        async with (
+            open_source(settings, index, targets) as source,
+            open_heat(settings, index, targets) as heat,
+        ):
             while True:
-                self._show_use(await source.read(self.board.clock()))
+                self.show_use(await source.read(self.board.clock()))
+                now = self.board.clock()
+                for device, values in (await heat.heat()).items():
+                    self.tables.on_heat(now, device, values.watts, values.celsius)
                 await asyncio.sleep(settings.period)
 
-    def _show_use(self, report: UseReport) -> None:
+    def show_use(self, report: UseReport) -> None:
+        """Show a report of measured use, and whether its source answers."""
         self.tables.on_use(report)
         self._dirty = True
         name = report.source or "measured use"
