@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.placement import NodeState
 from fairlead.request import Demand, Request
-from fairlead.schedule import POLICIES, DemandMix, EngineCluster, decide, place, typical_demand
-from fairlead.schedule.score.adapt import adapted, choose
+from fairlead.schedule import POLICIES, DemandMix, EngineCluster, decide, learn, place, typical_demand
+from fairlead.schedule.score.adapt import ENOUGH, adapted, choose, rehearse
 from fairlead.schedule.score.mix import EVEN
 from fairlead.schedule.score.policies import alternatives
 from fairlead.schedule.score.scores import descent, roomy, thrifty, wished
@@ -88,3 +88,52 @@ def test_members_of_a_gang_are_spread_where_spreading_is_chosen() -> None:
 def test_accelerators_are_not_stranded_where_the_cpu_is_scarce() -> None:
     best = max(_allocated(UNEVEN, HUNGRY, name) for name in ("fgd", "bestfit", "spread"))
     assert _allocated(UNEVEN, HUNGRY, "fairlead") >= best - 1
+
+
+def test_the_demand_is_learned_from_the_pods_that_run() -> None:
+    cluster, pods = EngineCluster(_fleet((60, 1, 25), (40, 4, 31))), _pods((100, 1, 4400), (300, 1, 1000))
+    for pod in Random(1).sample(pods, len(pods))[: ENOUGH - 1]:
+        place(cluster, pod, FAIRLEAD)
+        learn(cluster, FAIRLEAD)
+    assert cluster.mix is EVEN
+    place(cluster, pods[-1], FAIRLEAD)
+    learn(cluster, FAIRLEAD)
+    assert {kind.cpu for kind, _ in cluster.mix.kinds} == {1000, 4400}
+    learned = cluster.mix
+    learn(cluster, FAIRLEAD)
+    assert cluster.mix is learned  # until there are many more
+
+
+def test_a_stated_demand_is_not_replaced() -> None:
+    stated = typical_demand(HUNGRY)
+    cluster = EngineCluster(_fleet((60, 1, 25), (40, 4, 31)), mix=stated)
+    for pod in _pods((2 * ENOUGH, 1, 100)):
+        place(cluster, pod, "bestfit")
+        learn(cluster, FAIRLEAD)
+    assert cluster.mix is stated
+
+
+def test_it_is_rehearsed_again_once_pods_end() -> None:
+    cluster = EngineCluster(UNEVEN, mix=typical_demand(HUNGRY))
+    adapted(cluster, FAIRLEAD)
+    for at in range(70):
+        assert not cluster.turned_over
+        place(cluster, Request(f"short-{at}", cpu=100), "bestfit")
+        cluster.release(f"default/short-{at}")
+        mark = cluster.checkpoint()  # what is only tried does not count
+        place(cluster, Request("tried", cpu=100), "bestfit")
+        cluster.rollback(mark)
+        if at == 64:
+            break
+    assert cluster.turned_over
+    ending = choose(UNEVEN, cluster.mix, alternatives(FAIRLEAD), ends=True)
+    assert adapted(cluster, FAIRLEAD) is ending
+
+
+def test_a_rehearsal_with_ends_takes_the_mean_over_time() -> None:
+    pods = [Request(str(at), demand=Demand(1, compute=1000)) for at in range(400)]
+    mix, policy = typical_demand(pods), alternatives(FAIRLEAD)[0]
+    few = _fleet((10, 1, 25))
+    assert rehearse(few, mix, pods, policy) == 100.0
+    # Ten pods last at once at any time, on the mean, and there is a place for ten.
+    assert 60 < rehearse(few, mix, pods, policy, settled=10) < 95

@@ -5,6 +5,7 @@ from fairlead.schedule.decision.gang import place_gang
 from fairlead.schedule.decision.preempt import preempt, select_victims
 from fairlead.schedule.decision.queue import place_all
 from fairlead.schedule.explain.suggest import suggest_changes, with_suggestions
+from fairlead.schedule.score.adapt import learn
 from fairlead.schedule.score.mix import DemandMix, RequestKind, typical_demand
 from fairlead.schedule.score.policies import POLICIES, Policy, policy_named, policy_names
 from fairlead.schedule.state.cluster import DeviceFree, EngineCluster, NodeFree
@@ -18,6 +19,7 @@ __all__ = [
     "Policy",
     "RequestKind",
     "decide",
+    "learn",
     "place",
     "place_all",
     "place_gang",

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from random import Random
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fairlead.placement import NodeState
 from fairlead.request import WHOLE, Demand, Request
-from fairlead.schedule.score.mix import EVEN, DemandMix
+from fairlead.schedule.score.mix import EVEN, DemandMix, typical_demand
 from fairlead.schedule.score.policies import Policy, alternatives
 from fairlead.schedule.score.score_cache import scores_of
 from fairlead.schedule.state.cluster import EngineCluster
@@ -35,21 +35,66 @@ MARGIN: Final = 0.3
 """Points by which an alternative must be ahead: less is noise of the sample."""
 
 
+LONGER: Final = 2.5
+"""Where pods end: how many times the pods of a round arrive."""
+SAMPLED: Final = 8
+"""And the arrivals between two looks at what is allocated."""
+ENOUGH: Final = 64
+"""The pods from which a demand is learned, at least."""
+RELEARN: Final = 4
+"""Changes for each pod after which it is learned again: two turnovers of the pods, or five times as many."""
+
+
 def adapted(cluster: EngineCluster, policy: Policy) -> Policy:
     """Return the policy with the scores that pack this cluster best; chosen once for each demand mix."""
     if not policy.adapts or cluster.mix is EVEN:
         return policy
     key = ("adapted", policy)
     known = cluster.memo.pop(key, None)  # put back as the newest: the oldest are dropped
-    if not (isinstance(known, tuple) and known[0] is cluster.mix):
-        known = (cluster.mix, choose(cluster.nodes(), cluster.mix, alternatives(policy)))
-    cluster.memo[key] = known
-    choice: Policy = known[1]
-    return choice
+    last = known if isinstance(known, _Choice) and known.mix is cluster.mix else None
+    if last is None or (cluster.turned_over and not last.ends):
+        ends = cluster.turned_over
+        last = _Choice(
+            cluster.mix, ends, choose(cluster.nodes(), cluster.mix, alternatives(policy), ends=ends)
+        )
+    cluster.memo[key] = last
+    return last.policy
 
 
-def choose(nodes: Sequence[NodeState], mix: DemandMix, policies: Sequence[Policy]) -> Policy:
-    """Return the policy that allocates most in rehearsals; the first unless another is clearly ahead."""
+class _Choice(NamedTuple):
+    """What was chosen, and for which demand."""
+
+    mix: DemandMix
+    ends: bool
+    """Whether pods end."""
+    policy: Policy
+
+
+def learn(cluster: EngineCluster, policy: Policy) -> None:
+    """Expect the demand of the pods that run, and rehearse; without effect where a demand was stated.
+
+    For quiet moments between decisions: most calls only compare two numbers, but the first with enough pods,
+    and one after each few turnovers of these, takes some tenths of a second.
+    """
+    again = cluster.learn_again
+    if not policy.adapts or (again is None and cluster.mix is not EVEN) or cluster.changes < (again or 0):
+        return
+    placements = cluster.placements()
+    if len(placements) < ENOUGH:
+        cluster.learn_again = cluster.changes + ENOUGH - len(placements)
+        return
+    cluster.learn_again = cluster.changes + RELEARN * len(placements)
+    cluster.mix = typical_demand(placement.request for placement in placements)
+    adapted(cluster, policy)
+
+
+def choose(
+    nodes: Sequence[NodeState], mix: DemandMix, policies: Sequence[Policy], *, ends: bool = False
+) -> Policy:
+    """Return the policy that allocates most in rehearsals; the first unless another is clearly ahead.
+
+    `ends`: rehearse a cluster on which pods end.
+    """
     figures: dict[Policy, list[float]] = {policy: [] for policy in policies}
     stage = _stage(nodes, mix)
     if stage is None:
@@ -57,28 +102,58 @@ def choose(nodes: Sequence[NodeState], mix: DemandMix, policies: Sequence[Policy
     sample, pods = stage
     for number in range(ROUNDS):
         best = max((fmean(each) for each in figures.values() if each), default=0.0)
-        requests = list(_requests(mix, pods, Random(number)))  # noqa: S311 - a simulation, no secret
+        arrivals = round(LONGER * pods) if ends else pods
+        requests = list(_requests(mix, arrivals, Random(number)))  # noqa: S311 - a simulation, no secret
         for policy, each in figures.items():
             hopeful = len(each) == number and (not each or fmean(each) > best - HOPELESS)
             if hopeful or policy is policies[0]:
-                each.append(rehearse(sample, mix, requests, policy))
+                each.append(rehearse(sample, mix, requests, policy, settled=pods if ends else None))
     ahead = {policy: fmean(each) for policy, each in figures.items() if len(each) == ROUNDS}
     winner = max(ahead, key=lambda policy: ahead[policy])
     return winner if ahead[winner] > ahead[policies[0]] + MARGIN else policies[0]
 
 
 def rehearse(
-    nodes: Sequence[NodeState], mix: DemandMix, requests: Sequence[Request], policy: Policy
+    nodes: Sequence[NodeState],
+    mix: DemandMix,
+    requests: Sequence[Request],
+    policy: Policy,
+    settled: int | None = None,
 ) -> float:
-    """Return the percentage of all accelerators that a policy allocates on these empty nodes."""
-    cluster = EngineCluster(nodes, mix=mix)
+    """Return the percentage of all accelerators that a policy allocates on these empty nodes.
+
+    `settled`: pods end, on the mean after that many arrivals; the mean after these counts, not the end.
+    """
+    cluster, ends, idle = EngineCluster(nodes, mix=mix), _ends(len(requests), settled), []
     capacity = float(cluster.columns.idle_total.sum())
-    for request in requests:
-        cache = scores_of(cluster, request, policy)
-        row = int(cache.score.argmax())
-        if cache.score[row] > -np.inf:
-            cluster.bind(cache.placement(row, request), strict=False)
-    return 100 * (1 - float(cluster.columns.idle_total.sum()) / capacity)
+    due: dict[int, list[str]] = {}
+    for number, request in enumerate(requests):
+        for identity in due.pop(number, ()):
+            cluster.release(identity)
+        if _put(cluster, request, policy):
+            due.setdefault(ends[number], []).append(request.id)
+        if settled is not None and number >= settled and number % SAMPLED == 0:
+            idle.append(float(cluster.columns.idle_total.sum()))
+    left = fmean(idle) if idle else float(cluster.columns.idle_total.sum())
+    return 100 * (1 - left / capacity)
+
+
+def _ends(arrivals: int, settled: int | None) -> list[int]:
+    """Return after which arrival each pod ends; -1: never."""
+    if settled is None:
+        return [-1] * arrivals
+    random = Random(arrivals)  # noqa: S311 - a simulation, no secret
+    return [at + 1 + int(random.expovariate(1 / settled)) for at in range(arrivals)]
+
+
+def _put(cluster: EngineCluster, request: Request, policy: Policy) -> bool:
+    """Place a request, and return whether there was a place."""
+    cache = scores_of(cluster, request, policy)
+    row = int(cache.score.argmax())
+    if cache.score[row] == -np.inf:
+        return False
+    cluster.bind(cache.placement(row, request), strict=False)
+    return True
 
 
 def _stage(nodes: Sequence[NodeState], mix: DemandMix) -> tuple[list[NodeState], int] | None:

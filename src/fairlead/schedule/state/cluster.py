@@ -71,6 +71,9 @@ class EngineCluster:
         self.pod_counts = PodCounts()
         self.mix = mix
         """The expected demand: fragmentation is measured against it."""
+        self._ended = 0  # placements that were released
+        self.learn_again: int | None = None
+        """Where the demand is learned from what runs: the number of changes at which it is learned again."""
         self.budgets: tuple[DisruptionBudget, ...] = ()
         """Disruption budgets that preemption respects."""
         self._log: list[int] = []
@@ -214,6 +217,7 @@ class EngineCluster:
         """Release a placement, and return it."""
         placement = self._placements.pop(identity)
         row = self._rows[placement.node]
+        self._ended += 1
         del self._on[row][identity]
         self._take(row, placement, -1)
         self.pod_counts.remove(placement.request)
@@ -243,6 +247,11 @@ class EngineCluster:
     def placements(self) -> tuple[Placement, ...]:
         """Return all placements."""
         return tuple(self._placements.values())
+
+    @property
+    def turned_over(self) -> bool:
+        """Whether more placements have ended than there are."""
+        return self._ended > max(64, len(self._placements))
 
     def placed_on(self, row: int) -> tuple[Placement, ...]:
         """Return the placements on the node of a row."""
@@ -319,10 +328,10 @@ class EngineCluster:
         length = self._marks[mark - 1]
         del self._marks[mark - 1 :]
         steps, self._undo[length:] = self._undo[length:], []
-        marks, self._marks = self._marks, []  # a rollback is not itself logged for undo
+        marks, self._marks, ended = self._marks, [], self._ended  # a rollback is not itself logged for undo
         for step in reversed(steps):
             step()
-        self._marks = marks
+        self._marks, self._ended = marks, ended
 
     def commit(self, mark: int) -> None:
         """End a checkpoint without undoing anything."""

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from fairlead.request import WHOLE, Request
-from fairlead.schedule import DemandMix, EngineCluster, Policy, place, place_gang
+from fairlead.schedule import DemandMix, EngineCluster, Policy, learn, place, place_gang
 from fairlead.schedule.score.mix import EVEN
 from fairlead.simulate.trace.job import Job, SimulatedFleet, Trace
 
@@ -28,7 +28,7 @@ class PackResult:
 
 
 def pack(trace: Trace, policy: Policy, mix: DemandMix = EVEN) -> PackResult:
-    """Pack a trace with machines by a policy that expects this mix."""
+    """Pack a trace with machines by a policy that expects this mix; by default it learns what runs."""
     started = time.process_time()
     fleet = trace.fleet or SimulatedFleet(())
     run = _Packing(EngineCluster(fleet.nodes, fleet.residents, mix), policy)
@@ -69,6 +69,7 @@ class _Packing:
     def arrive(self, job: Job) -> None:
         """Place a job, or refuse it."""
         self.decisions += len(job.requests)
+        learn(self.cluster, self.policy)  # without effect where a mix is given
         if len(job.requests) > 1:
             placed = all(each.placed for each in place_gang(self.cluster, job.requests, self.policy))
         else:

@@ -17,7 +17,7 @@ from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.types.storage import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
-from fairlead.schedule import Policy, place, place_gang
+from fairlead.schedule import Policy, learn, place, place_gang
 from fairlead.schedule.filter.hints import resource_fit_hint
 from fairlead.serve.scheduler.bind.allocation_mode import reason_for_claim
 from fairlead.serve.scheduler.bind.writes import (
@@ -113,6 +113,8 @@ class SchedulingCycle:
         if delta.events:
             self._freed = delta.nodes | (self._freed if self.queue.has_active else frozenset())
             self.queue.move_to_active(delta.events, self._fit_hint(self._freed))
+        if not self.queue.has_active:  # it may take a moment
+            learn(self.cache.cluster, self.policy)
         return delta
 
     def run(self, now: float) -> CycleResult:
