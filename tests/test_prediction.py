@@ -24,6 +24,7 @@ FIELDS = [
     "meets_slo",
     "state",
     "scope",
+    "doubt",
 ]
 
 

@@ -54,6 +54,8 @@ class Estimate:
     """Whether nine of ten runs meet the requested latency; None without one."""
     scope: str = ""
     """What one run is, where that is less than it seems: a language model's forward pass. Else empty."""
+    doubt: str = ""
+    """Why its confidence is low, beside its spread. Else empty."""
 
     @property
     def good(self) -> bool:
@@ -92,6 +94,7 @@ class Estimate:
             "meets_slo": self.meets_slo,
             "state": self.state,
             "scope": self.scope,
+            "doubt": self.doubt,
         }
 
 

@@ -70,10 +70,19 @@ class CalibratedFit:
     """Standard deviation of the logarithm of real times around predicted ones."""
     jitter: float
     """How far, in logarithms, the ninth decile of runs of one model lies above the typical run."""
+    runs: Array
+    """The work of the models that ran."""
+    seconds: Array
+    """How long they took."""
     power: BusyPower | None = None
     """None where power was not measured."""
     trials: Mapping[str, Trial] = field(default_factory=dict)
     """By the digest of the model."""
+
+    @property
+    def level(self) -> float:
+        """How long the models that ran take, over what the data sheet says."""
+        return float(np.exp(np.median(np.log(self.seconds / (self.runs @ self.data_sheet_times)))))
 
 
 def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
@@ -98,6 +107,8 @@ def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
         memory=memory.fit(trials, _typical_memory(target, setup.runtime)),
         spread=float(np.hypot(_spread(np.log(design @ times / seconds), target.speed), _unrest(runs))),
         jitter=float(np.median([np.log(max(1.0, run.p90 / run.seconds)) for run in runs])),
+        runs=design,
+        seconds=seconds,
         power=power,
         trials={trial.features.digest: trial for trial in trials},
     )

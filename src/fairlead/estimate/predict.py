@@ -1,10 +1,12 @@
 """Predict a model on many devices: all devices that run it share one pass over matrices."""
 
 from collections.abc import Iterator, Sequence
+from math import exp
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from fairlead.estimate import bounds
 from fairlead.estimate.amounts import WorkAmounts
 from fairlead.estimate.calibrated import CalibratedFit
 from fairlead.estimate.cost_model import build_cost_model
@@ -88,12 +90,23 @@ def _raw_estimates(
     for (target, plan), own, amounts, row in zip(feasible, cost.own_fits, work, rows, strict=True):
         runtime = plan.runtime.name if own is None else own.setup.runtime
         raw = RawEstimate(*row, watts=_watts(target, own, amounts, row[0]), runtime=runtime)
+        raw = raw if own is None else _bounded(raw, own, amounts)
         if own is not None and query.matches_digest(plan.precision):
             raw = apply_runs(raw, query.model, own, measured)
         if knowledge.observed and query.matches_digest(plan.precision):
             use = knowledge.observed_use(query.model.digest, target, plan.precision)
             raw = raw if use is None else apply_observed_use(raw, use)
         yield raw
+
+
+def _bounded(raw: RawEstimate, own: CalibratedFit, work: WorkAmounts) -> RawEstimate:
+    """Return the prediction within its bounds; the p90 keeps what is beyond them."""
+    seconds = bounds.bounded(own, work.time, raw.seconds)
+    if seconds == raw.seconds:
+        return raw
+    spread = max(raw.spread, bounds.DOUBTFUL)
+    p90 = max(raw.p90, seconds * exp(Z90 * spread))
+    return raw._replace(seconds=seconds, p90=p90, spread=spread, doubt=bounds.DOUBT)
 
 
 def _watts(target: Target, own: CalibratedFit | None, work: WorkAmounts, seconds: float) -> float | None:
@@ -112,6 +125,7 @@ def _estimate(query: Query, target: Target, plan: ExecutionPlan, raw: RawEstimat
         device=target.name,
         model=query.profile.name,
         scope=query.profile.scope,
+        doubt=raw.doubt,
         runtime=raw.runtime,
         precision=plan.precision,
         batch=query.batch,

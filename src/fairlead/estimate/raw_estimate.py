@@ -25,6 +25,8 @@ class RawEstimate(NamedTuple):
     basis: str
     watts: float | None
     runtime: str
+    doubt: str = ""
+    """Why it is doubtful, beside its spread."""
 
 
 def apply_runs(
@@ -38,7 +40,7 @@ def apply_runs(
     if estimate is None:
         return raw
     spread = log(estimate.p90 / estimate.mean) / Z90
-    return raw._replace(seconds=estimate.mean, p90=estimate.p90, spread=spread, basis="similar")
+    return raw._replace(seconds=estimate.mean, p90=estimate.p90, spread=spread, basis="similar", doubt="")
 
 
 def apply_observed_use(raw: RawEstimate, use: ObservedUse) -> RawEstimate:
@@ -52,7 +54,7 @@ def apply_observed_use(raw: RawEstimate, use: ObservedUse) -> RawEstimate:
     seconds, p90 = observed_latency.correct(raw.seconds, raw.p90, use.latency)
     if use.latency.count < observed_latency.ENOUGH_LATENCIES:
         return known._replace(seconds=seconds, p90=p90)
-    return known._replace(seconds=seconds, p90=p90, spread=0.0, basis=_MEASURED)
+    return known._replace(seconds=seconds, p90=p90, spread=0.0, basis=_MEASURED, doubt="")
 
 
 def _apply_run(raw: RawEstimate, run: MeasuredRun) -> RawEstimate:

@@ -206,6 +206,7 @@ def _why(each: "Estimate") -> str:
     parts += ["too slow"] if each.meets_slo is False else []
     parts.append(f"{each.runtime}, {each.precision}")
     parts += [f"first {', '.join(each.needs)}"] if each.needs else []
+    parts += [each.doubt] if each.doubt else []
     return "; ".join(parts)
 
 

@@ -35,7 +35,7 @@ _START: Final = ((0.0, 0.2), (0.03, 0.2), (0.1, 0.2), (0.3, 0.2), (1.0, 0.2))
 _NONE: Final = ((0.0, 1.0),)
 _SMOOTH: Final = ((0.0, 0.3), (0.05, 0.3), (0.2, 0.3), (0.6, 0.1))
 """Variances of the smooth function of the models, of logarithms, and their prior weights."""
-_NOISE: Final = ((0.01, 0.1), (0.03, 0.25), (0.09, 0.3), (0.25, 0.25), (0.7, 0.1))
+_NOISE: Final = ((0.01, 0.05), (0.03, 0.15), (0.09, 0.3), (0.25, 0.3), (0.7, 0.2))
 """The same of the noise: what neither work nor names explain."""
 _LEVEL: Final = 4.0
 """The variance of the level: as good as unknown."""
