@@ -40,7 +40,7 @@ def test_the_json_fields_are_frozen(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert list(found) == ["protocol", "calibration", "seed", "groups"]
     [group] = found["groups"]
-    assert list(group) == ["group", "devices", "rows", "methods", "note"]
+    assert list(group) == ["group", "devices", "rows", "methods", "note", "trust"]
     assert list(group["methods"]) == ["flops", "roofline", "fairlead"]
     for figures in group["methods"].values():
         assert list(figures) == [
