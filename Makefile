@@ -120,8 +120,8 @@ bench-agents: $(VENV)/.dev ## Let 500 agents publish to a real API server, among
 bench-predict: $(VENV)/.dev ## Predict published latency tables by every protocol (DATA=folder; some minutes)
 	$(BIN)/python -m bench.predict --data $(DATA)
 
-bench-train: $(VENV)/.dev ## Train networks in PyTorch, and hold estimates of memory and time against it (minutes; TORCH_PYTHON=a Python with torch and onnx; a GPU if there is one)
-	$(BIN)/python -m bench.train --python $(or $(TORCH_PYTHON),python3)
+bench-train: $(VENV)/.dev ## Train networks in PyTorch, and hold estimates of memory and time against it (minutes; TORCH_PYTHON=a Python with torch and onnx; PUBLISHED=1: torchvision's too; a GPU if there is one)
+	BENCH_PUBLISHED=$(PUBLISHED) $(BIN)/python -m bench.train --python $(or $(TORCH_PYTHON),python3)
 
 bench-real: $(VENV)/.dev ## Calibrate this machine's CPU, predict eight networks, then run them (some minutes)
 	$(BIN)/python bench/real_predict.py

@@ -3,6 +3,7 @@
 All are our own, small enough to step through in a second, and unlike one another in what training keeps.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -403,6 +404,21 @@ class Network:
     """Constants were fitted on it: it is reported apart."""
 
 
+class Recurrent(nn.Module):
+    """Two layers of LSTM over words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(5000, 256)
+        self.cells = nn.LSTM(256, 512, 2, batch_first=True)
+        self.head = nn.Linear(512, 100)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Classify a text."""
+        y: Tensor = self.head(self.cells(self.words(x))[0][:, -1])
+        return y
+
+
 IMAGE = (3, 224, 224)
 NETWORKS: dict[str, Network] = {
     "resnet18": Network(lambda: resnet((2, 2, 2, 2)), IMAGE, 64),
@@ -432,3 +448,28 @@ NETWORKS: dict[str, Network] = {
     "mixer-wide": Network(lambda: Mixer(768, 4), IMAGE, 24, fitted=False),
 }
 """Every network of the bench, by name."""
+
+_PUBLISHED = {
+    "resnet50": 32, "vgg16": 24, "mobilenet_v3_large": 64, "efficientnet_b0": 48, "densenet121": 32,
+    "swin_t": 32, "vit_b_16": 24, "convnext_tiny": 24, "shufflenet_v2_x1_0": 96, "squeezenet1_1": 96,
+    "regnet_y_400mf": 64, "mnasnet1_0": 64, "alexnet": 128,
+}  # fmt: skip
+"""Batches of torchvision's networks, of which none was fitted."""
+
+
+def _published(name: str) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        import torchvision  # noqa: PLC0415 - only where these were asked for
+
+        model: nn.Module = getattr(torchvision.models, name)(weights=None)
+        return model
+
+    return make
+
+
+if os.environ.get("BENCH_PUBLISHED"):
+    NETWORKS |= {
+        f"tv-{name}": Network(_published(name), IMAGE, batch, fitted=False)
+        for name, batch in _PUBLISHED.items()
+    }
+    NETWORKS["lstm"] = Network(Recurrent, (64,), 64, words=5000, fitted=False)

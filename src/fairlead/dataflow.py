@@ -46,7 +46,7 @@ class FlowStep:
     strided: bool = False
     """It shows its input in another order or in part, without a copy."""
     window: int = 1
-    """Elements of the window of a convolution."""
+    """Elements of the window of a convolution; of a recurrent layer, the steps of its sequence."""
     norm_channels: int = 0
     """Channels that a norm after it would have."""
 

@@ -1,6 +1,7 @@
 """Training steps: their seconds beside measured ones, devices without training, and the whole job."""
 
 from math import log
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from fairlead.estimate.target import target, target_of_setup
 from fairlead.training.predict import TrainingEstimate, TrainingJob, estimate_training
 from fairlead.training.setup import TrainingSetup
 from fairlead.units import Seconds
+from tests.analyze.models import graph, node, value, weight
+from tests.analyze.models import profile as profiled
 from tests.estimate.networks import network
 from tests.estimate.worlds import SPEEDS, calibration, setup
 
@@ -135,3 +138,16 @@ def test_a_deadline_is_of_the_whole_job(catalog: Catalog) -> None:
     [late] = estimate_training(job, devices, Knowledge(), Seconds(10))
     assert within.step.meets_slo
     assert not late.step.meets_slo
+
+
+def test_a_recurrent_layer_takes_its_steps_one_after_the_other(catalog: Catalog, tmp_path: Path) -> None:
+    seconds = []
+    for length in (50, 400):
+        weights = [weight("w", 1, 512, 64), weight("r", 1, 512, 128)]
+        layer = node("LSTM", "x w r", "y", hidden_size=128)
+        profile = profiled(tmp_path, graph([layer], [value("x", length, 1, 64)], weights, ["y"]))
+        job = TrainingJob.of(profile, TrainingSetup(1))
+        [estimate] = estimate_training(job, [target("h200", catalog)], Knowledge())
+        assert estimate.step.seconds is not None
+        seconds.append(estimate.step.seconds)
+    assert seconds[1] > 5 * seconds[0]

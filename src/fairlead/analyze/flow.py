@@ -18,6 +18,8 @@ def _names(listed: str) -> frozenset[str]:
 _STRIDED: Final = _names(
     "Transpose Slice Split Expand TRANSPOSE SLICE STRIDED_SLICE SPLIT SPLIT_V BROADCAST_TO"
 )
+_TIME_FIRST: Final = ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM")
+"""ONNX's recurrent operators, whose first axis is time."""
 _PICKS: Final = ("Gather", "GATHER")
 
 
@@ -66,6 +68,10 @@ def _picks_one(program: Program, step: Step) -> bool:
 
 
 def _window(program: Program, step: Step) -> int:
+    if step.kind == "recurrent":
+        sizes = program.fact(step.first).dims or (1,)
+        place = 0 if step.op in _TIME_FIRST or len(sizes) < 3 else 1
+        return sizes[place] or 1
     if step.kind not in ("conv", "depthwise") or len(step.inputs) < 2:
         return 1
     dims = [dim or 1 for dim in program.fact(step.inputs[1]).dims or ()]

@@ -63,18 +63,21 @@ def step_work(layers: Layers, setup: TrainingSetup, file_batch: int) -> StepWork
         once, again = _layer_work(layer, layers, setup, places, scale)
         forward += once
         backward += again
-        calls += once[_INDEX["kernels.conv"]] + once[_INDEX["kernels.other"]]
-        calls += again[_INDEX["kernels.conv"]] + again[_INDEX["kernels.other"]]
+        calls += _kernels(once + again) / (layer.window if layer.kind == "recurrent" else 1)
     forward[_INDEX["call"]] = 1.0
     update = update_work(layers.weights, setup)
     if setup.checkpointing:
         backward = backward + forward
-        calls += float(forward[_INDEX["kernels.conv"]] + forward[_INDEX["kernels.other"]])
+        calls += _kernels(forward)
     return StepWork(forward, backward, update, calls + setup.rule.calls * _CALL_PER_PASS)
 
 
 _CALL_PER_PASS: Final = 2.0
 """Kernels of one pass over all weights: frameworks put the weights of many layers in one."""
+
+
+def _kernels(amounts: Array) -> float:
+    return float(amounts[_INDEX["kernels.conv"]] + amounts[_INDEX["kernels.other"]])
 
 
 def _layer_work(
@@ -110,7 +113,8 @@ def _product(layer: Layer, moved: float, weights: float, scale: float) -> Array:
         amounts[_INDEX["macs.product"]], amounts[_INDEX["bytes.light"]] = layer.macs * scale, moved
     dense = layer.kind in ("conv", "depthwise")
     amounts[_INDEX["weights.conv" if dense else "weights.product"]] = weights
-    amounts[_INDEX["kernels.conv" if dense else "kernels.other"]] = 1
+    steps = layer.window if layer.kind == "recurrent" else 1  # the library starts those, not the host
+    amounts[_INDEX["kernels.conv" if dense else "kernels.other"]] = steps
     return amounts
 
 
