@@ -47,6 +47,8 @@ class FlowStep:
     """It shows its input in another order or in part, without a copy."""
     window: int = 1
     """Elements of the window of a convolution; of a recurrent layer, the steps of its sequence."""
+    activation: str = ""
+    """The activation that it applies to its result itself."""
     norm_channels: int = 0
     """Channels that a norm after it would have."""
 

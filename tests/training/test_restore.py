@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.training.layers import training_layers
 from fairlead.training.memory import peak_memory
 from fairlead.training.setup import TrainingSetup
 from fairlead.zoo.build import Net
 from fairlead.zoo.graph import NetGraph
+from tests.analyze.test_tflite import one
+from tests.analyze.test_tflite import profile as tflite_profile
 from tests.training.networks import layers_of
 
 
@@ -56,3 +59,26 @@ def test_a_restored_network_takes_the_memory_of_the_whole_one(tmp_path: Path) ->
         sizes.append(peak_memory(layers, TrainingSetup(32), 1))
     assert sizes[0].peak == pytest.approx(sizes[1].peak, rel=0.01)
     assert sizes[0].activations == sizes[1].activations
+
+
+def test_an_activation_that_tflite_fuses_is_kept_on_its_own(tmp_path: Path) -> None:
+    kept = []
+    for number, name in ((0, ""), (1, "RELU"), (3, "RELU6")):
+        inside = one("DEPTHWISE_CONV_2D", [(1, 8, 8, 6), (1, 3, 3, 6)], (1, 8, 8, 6), f4=number)
+        layers = training_layers(tflite_profile(tmp_path, inside).flow)
+        assert [layer.op for layer in layers.layers][1:] == ([name] if name else [])
+        kept.append(peak_memory(layers, TrainingSetup(1), 1).activations)
+    value = 4 * 8 * 8 * 6
+    assert kept[1] - kept[0] == kept[2] - kept[0] == value
+
+
+def test_a_quantised_model_is_trained_as_the_one_it_was_made_from(tmp_path: Path) -> None:
+    wide, narrow = (
+        training_layers(
+            tflite_profile(
+                tmp_path, one("CONV_2D", [(1, 8, 8, 3), (5, 3, 3, 3), (5,)], (1, 6, 6, 5), dtype)
+            ).flow
+        )
+        for dtype in ("fp32", "int8")
+    )
+    assert peak_memory(wide, TrainingSetup(4), 1) == peak_memory(narrow, TrainingSetup(4), 1)

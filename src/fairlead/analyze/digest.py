@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from fairlead.analyze.bind import BoundDimensions
-from fairlead.analyze.graph import Attribute, Constant, Graph, GraphNode, Model, Reference
+from fairlead.analyze.graph import FUSED_ACTIVATION, Attribute, Constant, Graph, GraphNode, Model, Reference
 
 _SIZE = 20
 
@@ -49,6 +49,8 @@ def _node(node: GraphNode) -> Iterable[str]:
 
 def _attributes(attributes: Mapping[str, Attribute]) -> Iterable[str]:
     for name, value in sorted(attributes.items()):
+        if name == FUSED_ACTIVATION:
+            continue
         if isinstance(value, Graph):
             yield f"body {name!r}"
             yield from _graph(value)

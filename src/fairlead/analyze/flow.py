@@ -5,6 +5,7 @@ from math import prod
 from typing import Final
 
 from fairlead.analyze import dtypes
+from fairlead.analyze.graph import FUSED_ACTIVATION
 from fairlead.analyze.operators import VIEWS
 from fairlead.analyze.program import Program, Step
 from fairlead.dataflow import Dataflow, FlowStep, FlowValue
@@ -20,6 +21,8 @@ _STRIDED: Final = _names(
 )
 _TIME_FIRST: Final = ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM")
 """ONNX's recurrent operators, whose first axis is time."""
+_TRAINED: Final = dtypes.FLOATS | dtypes.NARROW
+"""Types of values that are real numbers in training; quantised ones are, too."""
 _PICKS: Final = ("Gather", "GATHER")
 
 
@@ -38,7 +41,7 @@ def _value(program: Program, name: str) -> FlowValue:
     fact = program.fact(name)
     dims = [dim or 1 for dim in fact.dims or ()]
     points = prod(sorted(dims[1:])[:-1]) if len(dims) > 2 else 1
-    return FlowValue(fact.elements, BITS.get(fact.dtype, 32), fact.dtype in dtypes.FLOATS, points)
+    return FlowValue(fact.elements, BITS.get(fact.dtype, 32), fact.dtype in _TRAINED, points)
 
 
 def _step(program: Program, step: Step, record: Operator) -> FlowStep:
@@ -56,6 +59,7 @@ def _step(program: Program, step: Step, record: Operator) -> FlowStep:
         weight_name=fixed[0] if fixed else "",
         strided=step.op in VIEWS or step.op in _STRIDED or _picks_one(program, step),
         window=_window(program, step),
+        activation=str(step.attributes.get(FUSED_ACTIVATION, "")),
         norm_channels=_channels(program, step),
     )
 

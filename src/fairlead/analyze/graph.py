@@ -3,13 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fairlead.analyze.dtypes import UNKNOWN, size
 
 Number: TypeAlias = int | float
 Dims: TypeAlias = tuple[int | None, ...]
 """Sizes; None for one that depends on the data."""
+
+
+FUSED_ACTIVATION: Final = "_activation"
+"""The attribute with the activation that an operator applies itself. It is no part of a digest: digests of
+stored measurements are older than it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,25 +16,44 @@ _PARAMETERS: Final = 2
 
 
 def with_norms(flow: Dataflow) -> tuple[Dataflow, int]:
-    """Return a dataflow with a norm after every convolution that has one folded in, and their number."""
+    """Return a dataflow with a norm after every convolution that has one folded in, and their number.
+
+    Activations that TFLite's operators apply themselves become operators of their own, too.
+    """
     is_folded = _evidence(flow)
     steps: list[FlowStep] = []
     values, count = dict(flow.values), 0
     for step in flow.steps:
-        if step.kind not in ("conv", "depthwise") or not step.outputs or not is_folded(step):
+        if not step.outputs:
             steps.append(step)
             continue
-        [out, *_] = step.outputs
-        inner = f"{out}\0convolved"
-        values[inner] = values[out]
-        channels = step.norm_channels
-        steps.append(replace(step, outputs=(inner,)))
-        bias = 1 if step.has_bias else 0
-        steps.append(
-            FlowStep("BatchNormalization", "norm", (inner,), (out,), weights=(_PARAMETERS - bias) * channels)
-        )
-        count += 1
+        folded = step.kind in ("conv", "depthwise") and is_folded(step)
+        count += folded
+        after = [*([_norm(step)] if folded else []), *([_activation(step)] if step.activation else [])]
+        chain = _chained(step, after)
+        values |= {name: values[step.outputs[0]] for each in chain[:-1] for name in each.outputs[:1]}
+        steps += chain
     return replace(flow, steps=tuple(steps), values=values), count
+
+
+def _chained(step: FlowStep, after: list[FlowStep]) -> list[FlowStep]:
+    """Return a step and those that follow it one after the other; the last has its output."""
+    [out, *others] = step.outputs
+    names = [f"{out}\0{place}" for place in range(len(after))] + [out]
+    chain = [replace(step, outputs=(names[0], *others))]
+    chain += [
+        replace(each, inputs=(names[place],), outputs=(names[place + 1],)) for place, each in enumerate(after)
+    ]
+    return chain
+
+
+def _norm(step: FlowStep) -> FlowStep:
+    weights = (_PARAMETERS - (1 if step.has_bias else 0)) * step.norm_channels
+    return FlowStep("BatchNormalization", "norm", (), (), weights=weights)
+
+
+def _activation(step: FlowStep) -> FlowStep:
+    return FlowStep(step.activation, "activation", (), ())
 
 
 def _evidence(flow: Dataflow) -> Callable[[FlowStep], bool]:

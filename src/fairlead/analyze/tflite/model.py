@@ -5,7 +5,16 @@ from math import prod
 from typing import Final
 
 from fairlead.analyze import bounds, dtypes
-from fairlead.analyze.graph import Attribute, Constant, Graph, GraphNode, Model, Number, Value
+from fairlead.analyze.graph import (
+    FUSED_ACTIVATION,
+    Attribute,
+    Constant,
+    Graph,
+    GraphNode,
+    Model,
+    Number,
+    Value,
+)
 from fairlead.analyze.names import printable
 from fairlead.analyze.source import ModelSource
 from fairlead.analyze.tflite.flat import FlatbufferReader, FlatbufferTable
@@ -21,6 +30,17 @@ _OPTIONS: Final = {
     "CALL_ONCE": ("init",),
 }
 """The builtin options that the analysis reads, in the order of their fields."""
+_ACTIVATION_FIELDS: Final = {
+    "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 4,
+    "FULLY_CONNECTED": 0,
+    "CONCATENATION": 1,
+    "AVERAGE_POOL_2D": 5,
+    "MAX_POOL_2D": 5,
+    **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), 0),
+}
+"""The field of the builtin options that names the activation fused into an operator."""
+_ACTIVATIONS: Final = {1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH"}
 _CODES: Final = {"int32": "i", "int64": "q", "fp32": "f", "bool": "?"}
 
 
@@ -145,10 +165,20 @@ class _Reader:
             if options is not None:
                 flag = option.startswith("adj")
                 attributes[option] = options.byte(field) if flag else options.number(field)
+        fused = _fused_activation(op, table)
+        if fused:
+            attributes[FUSED_ACTIVATION] = fused
         composite = table.table(12) if op == "STABLEHLO_COMPOSITE" else None
         if composite is not None:
             attributes["decomposition"] = composite.number(1)
         return attributes
+
+
+def _fused_activation(op: str, table: FlatbufferTable) -> str:
+    """Return the activation that an operator applies to its result; empty where it applies none."""
+    field = _ACTIVATION_FIELDS.get(op)
+    options = None if field is None else table.table(4)
+    return "" if options is None or field is None else _ACTIVATIONS.get(options.byte(field), "")
 
 
 def _dim(place: int, dim: int, sign: int) -> int | str | None:
