@@ -1,6 +1,6 @@
 """Train networks for real, and hold what `estimate --train` says against them: memory and time.
 
-Exports every network of `train_networks.py` as an inference model, trains it for some steps in PyTorch (on
+Exports every network of `train_table.py` as an inference model, trains it for some steps in PyTorch (on
 the GPU where there is one, and on the CPU), and predicts both from the exported file: peak memory beside the
 allocator's own count, seconds of a step from the data sheet alone and after a calibration by inference.
 Needs a Python with PyTorch and onnx; install them as pytorch.org says, or name that Python with --python.

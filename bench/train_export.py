@@ -15,7 +15,7 @@ _LARGE = 4096
 
 def main() -> None:
     """Export every network by the requested exporters, several at a time."""
-    from bench.train_networks import NETWORKS  # noqa: PLC0415 - the workers import it themselves
+    from bench.train_table import NETWORKS  # noqa: PLC0415 - the workers import it themselves
 
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -33,7 +33,7 @@ def export(job: tuple[str, str, str]) -> str:
     import onnx  # noqa: PLC0415 - in a worker
     import torch  # noqa: PLC0415 - in a worker
 
-    from bench.train_networks import NETWORKS  # noqa: PLC0415 - in a worker
+    from bench.train_table import NETWORKS  # noqa: PLC0415 - in a worker
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

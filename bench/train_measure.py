@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.train_networks import NETWORKS, Network
+from bench.train_table import NETWORKS, Network
 
 _BUSY = 0.4
 """Seconds of training before the power is read: it rises slowly."""
@@ -32,14 +32,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--batch-share", type=float, default=1.0)
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--checkpointing", action="store_true")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     rows = []
-    for name, network in NETWORKS.items():
-        if options.only and name not in options.only.split(","):
-            continue
+    chosen = options.only.split(",") if options.only else list(NETWORKS)
+    for name, network in ((name, NETWORKS[name]) for name in chosen):
         for mode in options.modes.split(","):
             precision, optimizer = mode.split(":")
             batch = max(2, int(network.batch * options.batch_share))
@@ -48,16 +46,8 @@ def main() -> None:
             except RuntimeError as error:
                 print(f"{name} {mode}: {str(error)[:200]}", file=sys.stderr)
                 continue
-            rows.append(
-                {
-                    "network": name,
-                    "precision": precision,
-                    "optimizer": optimizer,
-                    "batch": batch,
-                    "fitted": network.fitted,
-                    **row,
-                }
-            )
+            setup = {"network": name, "precision": precision, "optimizer": optimizer, "batch": batch}
+            rows.append({**setup, "fitted": network.fitted, **row})
             print(json.dumps(rows[-1]), file=sys.stderr)
     device = (
         torch.cuda.get_device_name()
