@@ -68,7 +68,7 @@ check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery
 	$(BIN)/python bench/nvidia.py
 
 test-chaos: $(VENV)/.dev ## Inject faults: jobs of one machine; uploads to a store; split jobs; a device and its slice while a node restarts; moves between volumes; pipelines on two real nodes; a reproduced job in pods; on a real API server client, schedulers, preemption, extender (half an hour)
-	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos tests/labpipeline tests/store/test_davfs2.py tests/store/test_kills.py tests/device/test_kills.py tests/tiering tests/splitfaults tests/store/jobs/test_chances.py
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -n $(WORKERS) tests/local/chaos tests/pipeline/chaos tests/labpipeline tests/store/test_davfs2.py tests/store/test_kills.py tests/device/test_kills.py tests/tiering tests/splitfaults tests/store/jobs/test_chances.py tests/release/test_krew.py
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/e2e/chaos tests/e2e/test_augmented_device.py tests/e2e/test_reproduced_augment.py tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)

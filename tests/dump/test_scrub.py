@@ -20,6 +20,7 @@ TEXTS = {
     "a field of JSON": f'{{"user": "me", "password": "{SECRET}"}}',
     "a field of JSON in a text of JSON": f'"{{\\"refresh_token\\": \\"{SECRET}\\"}}"',
     "an address with a user": f"https://me:{SECRET}@store.example:8443/x",
+    "an address with a token for a browser": f"http://127.0.0.1:8080/#token={SECRET}",
     "a query": f"GET /files?access_token={SECRET}&page=2",
     "a web token": f"token was eyJhbGciOiJSUzI1NiJ9.{SECRET}.{SECRET}",
     "an invite of ours": f"fli1.edge-1.1790000000.{SECRET}",

@@ -53,6 +53,9 @@ def test_the_launcher_runs_the_plugin_of_its_version(
     assert completed.stdout.splitlines()[-1] == ":4"
 
 
+@pytest.mark.skipif(
+    os.environ.get("FAIRLEAD_CHAOS") != "long", reason="makes an environment with pip: FAIRLEAD_CHAOS=long"
+)
 def test_a_failed_installation_says_what_to_do_and_leaves_nothing(unpacked: Path, tmp_path: Path) -> None:
     done = start(unpacked, tmp_path / "home", "nodes")
     assert done.returncode == 2

@@ -122,7 +122,8 @@ def test_no_message_points_to_a_file_of_a_checkout() -> None:
 
 
 def test_every_page_and_file_that_messages_name_exists() -> None:
-    pages = {name.removesuffix(".md"): path for name, path in files("docs").items() if "README" not in name}
+    texts = {name: path for name, path in files("docs").items() if name.endswith(".md")}
+    pages = {name.removesuffix(".md"): path for name, path in texts.items() if "README" not in name}
     known = {"examples": set(files("examples"))}
     named = [(kind, name) for _, text in sentences() for kind, name in POINTERS.findall(text)]
     assert {"docs", "examples", "manifests"} == {kind for kind, _ in named}

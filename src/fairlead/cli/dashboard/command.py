@@ -32,7 +32,8 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--snapshot",
         metavar="FILE",
-        help="show a cluster that `fairlead snapshot` wrote, or manifests, or nodes in the short form",
+        help="show a cluster that `fairlead snapshot` or `fairlead debug-dump` wrote, or manifests, or nodes "
+        "in the short form",
     )
     command.add_argument(
         "--model",

@@ -28,8 +28,8 @@ def add(commands: Any) -> None:
         description="Write one archive for a fault report: a snapshot, versions, conditions, events, Leases, "
         "the last lines of the logs of fairlead's programs, their metrics pages and the findings of "
         "`fairlead doctor`. Secrets, tokens, values of environment variables and credentials on command "
-        "lines are removed; names and labels stay. Nothing is changed or sent. `fairlead schedule "
-        "--snapshot` and `fairlead explain --snapshot` read it.",
+        "lines are removed; names and labels stay. Nothing is changed or sent. With --snapshot, "
+        "`fairlead schedule`, `fairlead explain` and `fairlead dashboard` read it.",
     )
     command.add_argument(
         "--out", metavar="FILE", help="the archive to write (default: fairlead-dump-TIME.tar.gz)"
