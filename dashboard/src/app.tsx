@@ -51,12 +51,31 @@ function start(live: Live, token: string | null, setPhase: (phase: Phase) => voi
   };
   const hurry = () => live.hurry();
   addEventListener("online", hurry);
+  const forget = followSight(live);
   void attempt();
   return () => {
     removeEventListener("online", hurry);
+    forget();
     gone = true;
     clearTimeout(timer);
     live.stop();
+  };
+}
+
+const UNSEEN = 20_000;
+
+/** A tab that is not looked at for a while leaves its connection to others. */
+function followSight(live: Live): () => void {
+  let timer = 0;
+  const listen = () => {
+    clearTimeout(timer);
+    if (!document.hidden) live.look(true);
+    else timer = setTimeout(() => live.look(false), UNSEEN) as unknown as number;
+  };
+  document.addEventListener("visibilitychange", listen);
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", listen);
   };
 }
 

@@ -33,3 +33,22 @@ test("a stream that ends is resumed from its last event, with the token in a hea
   assert.deepEqual(asked.map(({ headers }) => headers["Last-Event-ID"]), [undefined, "7", "7"]);
   assert.ok(asked.every(({ headers, address }) => headers["Authorization"] === "Bearer secret" && !address.includes("secret")));
 });
+
+test("a stream that rests asks nothing until it is resumed", async () => {
+  let asked = 0;
+  const client = new Client(null, async () => {
+    asked += 1;
+    return new Response("{}", { status: 403 });
+  });
+  const refused = new Promise((resolve) => {
+    const stream = new Stream(client, { event: () => undefined, open: () => undefined, lost: () => undefined, refused: resolve });
+    stream.rest();
+    void stream.follow(() => []);
+    setImmediate(() => {
+      assert.equal(asked, 0);
+      stream.resume();
+    });
+  });
+  await refused;
+  assert.equal(asked, 1);
+});

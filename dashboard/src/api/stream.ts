@@ -26,6 +26,7 @@ export class Stream {
   private abort: AbortController | null = null;
   private wake: (() => void) | null = null;
   private closed = false;
+  private resting = false;
   private lastId: string | null = null;
   private first = FIRST_WAIT;
 
@@ -35,6 +36,8 @@ export class Stream {
   async follow(tables: () => string[]): Promise<void> {
     let tries = 0;
     while (!this.closed) {
+      if (this.resting) await this.pause(null);
+      if (this.closed) return;
       let error: unknown = null;
       try {
         await this.read(tables(), () => (tries = 0));
@@ -54,6 +57,19 @@ export class Stream {
   /** Open the stream again at once, for another set of tables. */
   restart(): void {
     this.abort?.abort(RESTART);
+    this.wake?.();
+  }
+
+  /** End the stream until `resume`: a browser has few connections for one server, and each tab takes one. */
+  rest(): void {
+    this.resting = true;
+    this.abort?.abort(RESTART);
+  }
+
+  /** Go on from the last event. */
+  resume(): void {
+    if (!this.resting) return;
+    this.resting = false;
     this.wake?.();
   }
 
@@ -107,9 +123,10 @@ export class Stream {
     }
   }
 
-  private pause(wait: number): Promise<void> {
+  /** Wait so long, or until it is woken; null: until then alone. */
+  private pause(wait: number | null): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, wait);
+      const timer = wait === null ? undefined : setTimeout(resolve, wait);
       this.wake = () => {
         clearTimeout(timer);
         resolve();

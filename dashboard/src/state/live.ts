@@ -44,6 +44,12 @@ export class Live {
     this.stream.hurry();
   }
 
+  /** The page is not looked at, or is again. */
+  look(seen: boolean): void {
+    if (seen) this.stream.resume();
+    else this.stream.rest();
+  }
+
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);

@@ -6,6 +6,7 @@ import { Age } from "./parts";
 export function Banners() {
   const live = useLive();
   const connection = useSelect((from) => from.connection);
+  const blind = useSelect((from) => from.about?.viewer.namespaces.length === 0);
   const sources = useSelect((from) => [...from.stale.values()].map((stale) => `${stale.source}\0${stale.since}\0${stale.reason}`).join("\n"));
   return (
     <div class="banners" role="status" aria-live="polite">
@@ -20,6 +21,7 @@ export function Banners() {
           The server refuses this token: {connection.reason}. <a href="/">Open the page again</a> with another one.
         </p>
       )}
+      {blind && <p class="banner warn">This token may list the pods of no namespace: workloads are not shown.</p>}
       {sources !== "" && [...live.stale.values()].map((stale) => (
         <p class="banner warn" key={stale.source}>
           {stale.source} is stale for <Age since={stale.since} />: {stale.reason}

@@ -8,7 +8,7 @@ import { useTable } from "../ui/context";
 import { type Column, DataTable } from "../ui/datatable";
 import { FilterBox, useFilter } from "../ui/filterbox";
 import { Panel } from "../ui/panel";
-import { Memory, Meter, State } from "../ui/parts";
+import { Age, Memory, Meter, State } from "../ui/parts";
 import { Segments, useSegment } from "../ui/segments";
 import { DeviceDetail, NodeDetail } from "./fleetdetail";
 
@@ -27,6 +27,7 @@ const DEVICES: Column<DeviceRow>[] = [
   },
   { id: "power", label: "Power", figures: true, width: 5, from: "tablet", cell: (row) => withUnit(row.power_watts, "W"), sort: (row) => row.power_watts },
   { id: "temperature", label: "Temp.", figures: true, width: 5, from: "tablet", cell: (row) => withUnit(row.temperature_celsius, "°C"), sort: (row) => row.temperature_celsius },
+  { id: "measured", label: "Measured", figures: true, width: 5.5, from: "tablet", cell: (row) => <Age since={row.measured} />, sort: (row) => row.measured },
   { id: "reason", label: "Reason", cell: (row) => row.reason, from: "desk" },
 ];
 

@@ -84,6 +84,7 @@ function Whiskers({ rows, axis }: { rows: readonly ModelDevice[]; axis: Axis | n
                   {[row.runtime, row.precision].filter(Boolean).join(" · ")}{row.fits ? "" : " · does not fit now"}
                   <span class="only-phone"> · {row.confidence}</span>
                 </span>
+                {row.seconds !== null && row.why !== "" && <span class="under">{row.why}</span>}
               </td>
               {row.seconds === null
                 ? <td colSpan={3} class="unknown">Unknown: {row.why || "nothing is known of this device"}</td>
