@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -14,6 +14,7 @@ from tests.browser.workshop import Workshop
 from tests.serve.dashboard.served import Served, served
 
 expect.set_options(timeout=20_000)
+NO_BROWSER = "no browser: apt-get install chromium"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -24,12 +25,21 @@ def skip_without_browser(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report all skips for lack of a browser at the same place, so that pytest counts them in one line."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[2].endswith(NO_BROWSER):
+        report.longrepr = (__file__, None, report.longrepr[2])  # type: ignore[assignment]  # None: no line
+    return report
+
+
 @contextmanager
 def launched() -> Iterator[Browser]:
     """Run Debian's Chromium. A loop runs in this thread meanwhile: asyncio.run does not work in it."""
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
-        skip_without_browser("no browser: apt-get install chromium")
+        skip_without_browser(NO_BROWSER)
     arguments = ["--disable-background-networking", "--disable-component-update"]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")

@@ -13,7 +13,7 @@ from tests.serve.dashboard.served import Served
 pytestmark = pytest.mark.xdist_group("browser")
 PANELS = {
     "queue": ("Queue", WAITING, "The smallest change that would fit"),
-    "fleet": ("Fleet", "rack-0/gpu-0", "Measured once; a line needs two values."),
+    "fleet": ("Fleet", "rack-0/gpu-1", "Temperature"),
     "shares": ("Shares", "rack-0/gpu-1", "Requested"),
     "predictions": ("Predictions", "yolov8n", "Unknown: no measurement"),
     "pipelines": ("Pipelines", "shop/people", "103 ms from the first stage to the last"),

@@ -1,8 +1,11 @@
 """An invented cluster with something in every table, for looking at the page; a test may change its board."""
 
+import math
 import time
 from collections.abc import Iterator
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from fairlead.dashboard import answers, row_types
 from fairlead.dashboard.board import Board
@@ -48,6 +51,8 @@ class Workshop(DashboardSource):
         board = Board(COMMANDS, time.time)
         super().__init__(board, answers.SourceInfo(kind="cluster", name="workshop"))
         board.replace("nodes", [node(number) for number in range(nodes)])
+        for second in range(-590, 0, 10):
+            board.apply("devices", [earlier(second)])
         board.replace("devices", devices(nodes))
         board.replace("workloads", workloads(pods))
         board.replace("pipelines", [PIPELINE])
@@ -223,6 +228,19 @@ def device(host: str, number: int, at: int) -> row_types.DeviceRow:
         requested_bytes=sum(part.requested_bytes for part in shares),
         predicted_bytes=sum(part.predicted_bytes or 0 for part in shares) or None,
         shares=shares,
+    )
+
+
+def earlier(second: int) -> row_types.DeviceRow:
+    """Return an accelerator as it was measured so many seconds from now."""
+    wave = (1 + math.sin(second / 60)) / 2
+    return replace(
+        device("rack-0", 0, 1),
+        measured=time.time() + second,
+        utilisation=round(0.2 + 0.6 * wave, 3),
+        power_watts=round(25 + 40 * wave, 1),
+        temperature_celsius=round(44 + 12 * wave, 1),
+        memory_used_bytes=(8 if second > -300 else 5) * GIB,
     )
 
 

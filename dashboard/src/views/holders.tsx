@@ -5,7 +5,7 @@ import { nameOf } from "../state/lanes";
 import { href } from "../state/route";
 
 export function Holders({ device }: { device: DeviceRow }) {
-  if (device.shares.length === 0) return <p class="quiet">Nobody holds a part of it.</p>;
+  if (device.shares.length === 0) return <p class="quiet">No workload holds a part of it.</p>;
   return (
     <table class="small">
       <thead>
