@@ -23,8 +23,8 @@ _EXPECTED_ERROR: Final = 0.15
 _OWN: Final = 0.3
 _OWN_OF_FEW: Final = 0.8
 """How much of the variance at observed models is expected at others, beside the disagreement; more of few."""
-_ONE_RUN: Final = 0.1
-"""The variance of the level that a single run shows."""
+_ONE_RUN: Final = 0.125
+"""The variance of the level that a single run shows; its confidence is then low."""
 _DOUBT: Final = 1.25
 _DOUBTLESS: Final = 15.0
 """How much of the disagreement of rows is expected of errors; half of it at this number of runs."""
