@@ -108,6 +108,10 @@ class Board:
         self._listeners: list[Callable[[str, Iterable[Row], Iterable[str]], None]] = []
         self._waiters: set[asyncio.Future[None]] = set()
 
+    def add_table(self, name: str, command: str) -> None:
+        """Add a table that the source itself does not have."""
+        self.tables[name] = KeyedTable(command, self.revision)
+
     def apply(self, name: str, put: Iterable[Row] = (), drop: Iterable[str] = ()) -> None:
         """Store changes of a table."""
         put, drop = list(put), list(drop)

@@ -16,7 +16,7 @@ from fairlead.dashboard.answers import (
 )
 from fairlead.dashboard.board import Board
 from fairlead.dashboard.predictions import ShownModel, device_models, predict
-from fairlead.dashboard.row_types import ApiAnswer
+from fairlead.dashboard.row_types import ApiAnswer, SimulationRow
 from fairlead.dashboard.series import DeviceHistory
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class DashboardSource:
         self.info = info
         self.series = DeviceHistory()
         board.listen(self.series.on_rows)
+        self._simulations: dict[str, SimulationAnswer] = {}
         self._models: tuple[dict[str, ShownModel], Catalog, Knowledge] | None = None
 
     @asynccontextmanager
@@ -75,6 +76,12 @@ class DashboardSource:
         """Do what an action asks with the rights of the token's owner; return what was done."""
         return None
 
+    def show_simulations(self, runs: Mapping[str, tuple[SimulationRow, SimulationAnswer]]) -> None:
+        """Show simulated runs beside what the source shows."""
+        self.board.add_table("simulations", "fairlead simulate")
+        self.board.replace("simulations", [row for row, _ in runs.values()])
+        self._simulations = {key: answer for key, (_, answer) in runs.items()}
+
     async def simulation(self, key: str) -> SimulationAnswer | None:
         """Return a simulated run in time."""
-        return None
+        return self._simulations.get(key)

@@ -143,7 +143,7 @@ COMMANDS: dict[str, set[str]] = {
     "augment tier": {
         *("--trace", "--capacity", "--status", "--explain", "--ssd", "--hdd", "--seek", *OUTPUT),
     },
-    "dashboard": {"--snapshot", "--model", "--token-file", *DASHBOARD},
+    "dashboard": {"--snapshot", "--model", "--simulation", "--token-file", *DASHBOARD},
     "serve dashboard": DASHBOARD,
     "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},

@@ -43,6 +43,13 @@ def add(commands: Any) -> None:
         help="an ONNX or TFLite file whose latency is predicted on every device of a machine or a snapshot; "
         "may be repeated",
     )
+    command.add_argument(
+        "--simulation",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="also show the runs that `fairlead simulate -o json` wrote; may be repeated",
+    )
     shared.add_cluster(command)
     shared.add_catalog(command)
     add_allow(command)
@@ -86,6 +93,10 @@ def run(options: argparse.Namespace) -> int:
 
     source = source_of(options)
     _show_models(source, options)
+    if options.simulation:
+        from fairlead.dashboard.simulations import read_simulations
+
+        source.show_simulations(read_simulations(options.simulation))
     print(f"fairlead dashboard: shows {source.info.kind} {source.info.name}", file=sys.stderr, flush=True)
     serve(lambda: Dashboard(source, access), where, on_start)
     return 0
