@@ -26,6 +26,7 @@ NEWER = {
 WORDS = {"tomllib", "ExceptionGroup", "except*"}.union(*NEWER.values())
 CONTROL_PLANE = (
     *("serve/scheduler/", "serve/extender/", "serve/operator/", "serve/follow.py"),
+    "serve/dashboard/cluster/",
     *("serve/machine/runner.py", "serve/machine/sender.py", "serve/web/request_bodies.py"),
 )
 """Programs that run in images with a Python of their own: `check_python` refuses to start them on 3.10."""
