@@ -115,9 +115,10 @@ def source_of(options: argparse.Namespace) -> "DashboardSource":
         return SnapshotSource(snapshot, shlex.quote(options.snapshot), catalog, time.time)
     if options.kubeconfig or options.context:
         return _cluster(options)
+    from fairlead.cli.dashboard.sessions import open_sessions
     from fairlead.local.dashboard.source import MachineSource
 
-    return MachineSource(os.environ)
+    return MachineSource(os.environ, sessions=open_sessions(_user()) or tuple)
 
 
 def _known_actions(options: argparse.Namespace) -> tuple[str, ...]:

@@ -3,14 +3,14 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fairlead.dashboard.answers import CancelAction, SourceInfo, WhyAnswer
 from fairlead.dashboard.board import Board
-from fairlead.dashboard.row_types import ApiAnswer
+from fairlead.dashboard.row_types import ApiAnswer, AugmentationRow
 from fairlead.dashboard.source import DashboardSource
 from fairlead.errors import AccessError
 from fairlead.inventory import Inventory
@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "nodes": "fairlead detect",
     "devices": "fairlead top",
     "workloads": "fairlead ps -a",
+    "augmentations": "fairlead augment list --local",
     "proposals": "fairlead rightsize --local",
     "models": "fairlead estimate MODEL",
 }
@@ -46,6 +47,7 @@ class Reading(NamedTuple):
     inventory: Inventory
     ended: tuple[LocalJob, ...]
     advised: tuple[LocalRecommendation, ...] = ()
+    sessions: Sequence[AugmentationRow] = ()
 
 
 class MachineSource(DashboardSource):
@@ -58,10 +60,13 @@ class MachineSource(DashboardSource):
         *,
         reader: StatusReader | None = None,
         name: str = "",
+        sessions: Callable[[], Sequence[AugmentationRow]] = tuple,
     ) -> None:
+        """Show what `sessions` returns as the slices that this machine lends."""
         self.name = name or os.uname().nodename
         super().__init__(Board(_COMMANDS, clock), SourceInfo(kind="machine", name=self.name))
         self._environ = environ
+        self._sessions = sessions
         self._reader = reader or open_reader(environ)
         self._history: JobHistory | None = None
         self._inventory: tuple[float, Inventory] | None = None
@@ -101,7 +106,7 @@ class MachineSource(DashboardSource):
     def read(self) -> Reading:
         """Return the machine as it is now; this blocks."""
         status = self._reader.read()
-        return Reading(status, self._inventory_of(), self._ended(), self._advice())
+        return Reading(status, self._inventory_of(), self._ended(), self._advice(), self._sessions())
 
     def _inventory_of(self) -> Inventory:
         """Return what the machine has, at most a minute old: only the processor is read from it."""
@@ -142,6 +147,7 @@ class MachineSource(DashboardSource):
             self.board.replace("nodes", [machine_row(self.name, status.view)])
         self.board.replace("devices", accelerator_rows(self.name, status, reading.inventory, now))
         self.board.replace("proposals", map(proposal_row, reading.advised))
+        self.board.replace("augmentations", reading.sessions)
         self.board.replace("workloads", [job_row(self.name, job, status) for job in jobs.values()])
 
     async def why(self, key: str) -> WhyAnswer | None:
