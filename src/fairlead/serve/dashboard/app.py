@@ -174,7 +174,7 @@ class Dashboard:
             next=following,
             rows=rows,
             command=table.command,
-            stale=stale,
+            stale=scrub_text(stale, scrub) if stale is not None else None,
         )
         return Response(encode(answer), media_type="application/json")
 
