@@ -181,11 +181,13 @@ class FakeCluster:
         timeout: float | None = None,
         idle: float = 90.0,
         send_initial_events: bool = False,
+        on_open: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield the events after `resource_version` until `timeout`."""
         store = self._server.store
         with self._answering("watch", kind, namespace), self._timer(timeout, bookmarks, idle) as timer:
             match = self._server.match(kind, namespace, labels, fields)
+            on_open()
             version = int(resource_version or 0)
             if not version or send_initial_events:
                 version = store.version

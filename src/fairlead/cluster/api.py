@@ -3,7 +3,7 @@
 Both pass the same contract (tests/cluster/contract), so a scenario that works on one works on the other.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Literal, Protocol
 
 from fairlead.cluster.http.codec import Body
@@ -95,5 +95,6 @@ class ClusterClient(Protocol):
         timeout: float | None = None,
         idle: float = ...,
         send_initial_events: bool = False,
+        on_open: Callable[[], None] = ...,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield the events after `resource_version`; close the generator (contextlib.aclosing) to stop."""

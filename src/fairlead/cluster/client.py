@@ -7,7 +7,7 @@
 A read is retried when the connection breaks; a write that the server may have executed never is.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ FIELD_MANAGER: Final = "fairlead"
 PAGE_SIZE: Final = 500
 IDLE_TIMEOUT: Final = 90.0
 """Seconds without an event after which a watch is dead: the server sends a bookmark about every 60."""
+_STREAMED_LIST: Final = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 _PATCH_CONTENT_TYPES: Final[Mapping[str, str]] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
@@ -302,13 +303,14 @@ class Client:
         timeout: float | None = None,
         idle: float = IDLE_TIMEOUT,
         send_initial_events: bool = False,
+        on_open: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield the events after `resource_version` until the server ends the watch (after `timeout`).
 
+        `on_open` is called once the server has accepted it; the first event may come a minute later.
         With `send_initial_events` every existing object comes first, as ADDED, up to a bookmark whose
         `initial_end` is true. `idle` seconds without a byte, or a broken stream, raise
-        ClusterUnavailableError; a version that the server no longer keeps raises GoneError. Close the
-        generator (contextlib.aclosing) to stop.
+        ClusterUnavailableError; a version that is no longer kept, GoneError. contextlib.aclosing stops it.
         """
         query = {
             "watch": "true",
@@ -317,12 +319,12 @@ class Client:
             "resourceVersion": resource_version or None,
             "allowWatchBookmarks": "true" if bookmarks or send_initial_events else None,
             "timeoutSeconds": str(max(1, round(timeout))) if timeout is not None else None,
-            "sendInitialEvents": "true" if send_initial_events else None,
-            "resourceVersionMatch": "NotOlderThan" if send_initial_events else None,
+            **(_STREAMED_LIST if send_initial_events else {}),
         }
         info = _request_info("watch", kind, namespace)
         request = HttpRequest("GET", kind.path(namespace), query, live=True)
         async with self._transport.stream(request, info, idle) as batches:
+            on_open()
             async for lines in batches:
                 for line in lines:
                     event = codec.decode_event(kind, line)

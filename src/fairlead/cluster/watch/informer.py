@@ -205,6 +205,7 @@ class Informer(Generic[T]):
             timeout=self._random.uniform(*self._timing.watch),
             idle=self._timing.idle_timeout,
             send_initial_events=request.kind == "stream",
+            on_open=self._on_open,
         )
         async with aclosing(stream) as events:
             async for event in events:
@@ -212,6 +213,10 @@ class Informer(Generic[T]):
                 self._on_event(event)
                 if following and not self._reflector.following:
                     return  # the event contradicts the copy: list again
+
+    def _on_open(self) -> None:
+        if self._reflector.following:  # a kind without changes sends its first bookmark a minute later
+            self.last_error = None
 
     def _on_event(self, event: WatchEvent[T]) -> None:
         self._on_response()
