@@ -53,7 +53,7 @@ _WORKSTATION: Final = (
     *("calibrate", "evaluate", "lab", "labaugment", "labpipeline", "reproduce", "simulate", "splitbench"),
     "zoo",
     *("history", "local", "cli/local/live", "rightsize/local.py"),  # the queue of one machine
-    *("cli/kubectl", "dump"),
+    *("cli/dashboard/sessions.py", "cli/kubectl", "dump"),
     *(f"cli/local/{name}.py" for name in ("limiter_check", "machine_check", "queue_line", "submission")),
     *(f"sharebench/{name}.py" for name in ("comparison", "enforce", "figures", "plot", "rules")),
     *("sharebench/ort_network.py", "sharebench/torch_network.py"),

@@ -25,6 +25,7 @@ from fairlead.cluster.watch.reflector import NextRequest, Reflector, RequestEnd,
 from fairlead.compat.aio import TIMEOUTS
 
 Handler = Callable[[ObjectChange[T]], None]
+_CANCELLED_AGAIN: Final = 1.0
 _END_BY_ERROR: Final[Mapping[type[errors.FairleadError], RequestEnd]] = {
     errors.ClusterUnavailableError: RequestEnd.UNAVAILABLE,
     errors.TooManyRequestsError: RequestEnd.UNAVAILABLE,
@@ -165,8 +166,9 @@ class Informer(Generic[T]):
     ) -> None:
         """Stop; raise the error that ended the informer, unless the block itself raised one."""
         assert self._task is not None, "entered"
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        while not self._task.done():  # before Python 3.11 a timeout that ends just now swallows the first
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_CANCELLED_AGAIN)
         if error is None:
             with suppress(asyncio.CancelledError):
                 self._task.result()
